@@ -1,0 +1,2 @@
+//! The `turnwright` binary.
+fn main() {}

@@ -1,0 +1,94 @@
+//! Content blocks, in the shapes of the Model Context Protocol.
+
+use serde::{Deserialize, Serialize};
+
+/// One piece of content of a user message or a tool result (MCP 2025-11-25, `ContentBlock`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentBlock {
+    /// Plain text.
+    Text {
+        /// The text, UTF-8.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// The bytes in base64.
+        data: String,
+        /// Such as `image/png`.
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    /// A sound.
+    Audio {
+        /// The bytes in base64.
+        data: String,
+        /// Such as `audio/wav`.
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    /// The content of a resource.
+    Resource {
+        /// Where it comes from and what it holds.
+        resource: EmbeddedResource,
+    },
+    /// A pointer to a resource.
+    ResourceLink {
+        /// The resource's address.
+        uri: String,
+        /// Its name.
+        name: String,
+        /// What it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its media type, where known.
+        #[serde(rename = "mimeType", default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+}
+
+/// The content of a resource: `text`, or `blob` in base64.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddedResource {
+    /// The resource's address.
+    pub uri: String,
+    /// Its media type, where known.
+    #[serde(rename = "mimeType", default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Its text, where it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its bytes in base64, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+}
+
+impl ContentBlock {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// What a model that takes only text is shown of the block (`provider-wire-formats.md` section 8.2).
+    pub fn as_text(&self) -> std::borrow::Cow<'_, str> {
+        match self {
+            Self::Text { text } => text.as_str().into(),
+            Self::Image { mime_type, .. } => format!("[image, {mime_type}]").into(),
+            Self::Audio { mime_type, .. } => format!("[audio, {mime_type}]").into(),
+            Self::Resource { resource } => match (&resource.text, &resource.blob) {
+                (Some(text), _) => format!("{}:\n{text}", resource.uri).into(),
+                (None, Some(_)) => format!("[binary resource {}]", resource.uri).into(),
+                (None, None) => format!("[empty resource {}]", resource.uri).into(),
+            },
+            Self::ResourceLink { uri, name, .. } => format!("[resource {name}: {uri}]").into(),
+        }
+    }
+}
+
+/// The blocks as one text, a line break between two.
+pub fn text_of(blocks: &[ContentBlock]) -> String {
+    match blocks {
+        [ContentBlock::Text { text }] => text.clone(),
+        blocks => blocks.iter().map(ContentBlock::as_text).collect::<Vec<_>>().join("\n"),
+    }
+}

@@ -1,0 +1,254 @@
+//! The stored facts of a conversation (DESIGN section 4).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AssistantMessage, CallId, DriverId, MessageId, ProviderFailure, Seq, ToolDefinition, ToolResult, TurnId, TurnSettings,
+    TurnStatus, UserMessage,
+};
+
+/// The version of the stored form of entries that this build writes, and the newest that it reads.
+pub const ENTRY_VERSION: u8 = 1;
+
+/// One stored fact. The list of them decides what happens next; nothing else does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// A person said something; opens a turn where none is open.
+    User(UserMessage),
+    /// A model answered.
+    Assistant(AssistantMessage),
+    /// A person, or the policy, decided about a call.
+    Decision(Decision),
+    /// A person is asked about a call.
+    Question(Question),
+    /// The call may touch the world from here on. Stored before it does.
+    Started(Started),
+    /// The one answer to a call.
+    Result(ToolResult),
+    /// Something that steers the conversation.
+    Control(Control),
+}
+
+/// What was decided about a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Which call.
+    pub call: CallId,
+    /// What.
+    pub verdict: Verdict,
+    /// By whom.
+    pub by: DecidedBy,
+    /// The hash of the tool's definition that the decision was about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition_hash: Option<String>,
+    /// The arguments to run with, JSON text, where a person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// Why, in the person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The choices about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// It may not.
+    Deny,
+    /// Its outcome was unknown: a person saw that it happened.
+    Happened,
+    /// Its outcome was unknown: a person wants it run again.
+    RunAgain,
+    /// Its outcome was unknown: a person wants to go on without it.
+    Skip,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecidedBy {
+    /// The policy, by this rule.
+    Policy {
+        /// The rule as `approvals explain` names it.
+        rule: String,
+    },
+    /// A person.
+    Person,
+}
+
+/// A question to a person about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Which call.
+    pub call: CallId,
+    /// Why a person is asked.
+    pub reason: QuestionReason,
+    /// The rule that asks, where the policy does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+/// Why a person is asked about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionReason {
+    /// The policy wants a person to allow it.
+    Approval,
+    /// It was started by a driver that is gone, and may have happened.
+    UnknownOutcome,
+    /// The tool's definition changed since it was allowed.
+    DefinitionChanged,
+}
+
+impl QuestionReason {
+    /// The word of the public contract (DESIGN section 7).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::UnknownOutcome => "unknown_outcome",
+            Self::DefinitionChanged => "definition_changed",
+        }
+    }
+}
+
+/// A call has its slot and may touch the world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Which call.
+    pub call: CallId,
+    /// Whether it may be run again by itself if its outcome is lost, as declared when it started.
+    pub replayable: bool,
+}
+
+/// A driver's hold on a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Which process drives.
+    pub driver: DriverId,
+    /// Counts the claims of a conversation, from 1. The highest holds.
+    pub epoch: u64,
+}
+
+/// Something that steers the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    /// A driver takes the open turn.
+    Claimed(Claim),
+    /// The driver whose claim came before was gone; counts such resumptions since the last real progress, from 1.
+    Resumed {
+        /// How many.
+        count: u32,
+    },
+    /// What is offered to the model from here on.
+    Offered {
+        /// The tools, in the order in which every request lists them.
+        definitions: Vec<Arc<ToolDefinition>>,
+    },
+    /// A person wants the turn to stop.
+    CancelRequested {
+        /// Which turn.
+        turn: TurnId,
+    },
+    /// Nothing can go on before a person answers.
+    Suspended,
+    /// A model call failed and there is no message of it.
+    Failed(ProviderFailure),
+    /// An ended turn is taken up again.
+    Retried {
+        /// Which turn.
+        turn: TurnId,
+        /// The settings from here on, where they change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<Box<TurnSettings>>,
+    },
+    /// A message is shown to nobody any more.
+    Hidden {
+        /// Which message.
+        message: MessageId,
+    },
+    /// The turn is over.
+    Ended {
+        /// Which turn.
+        turn: TurnId,
+        /// How it ended.
+        status: TurnStatus,
+    },
+}
+
+/// An entry in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEntry {
+    /// Its place.
+    pub seq: Seq,
+    /// When it was stored, in milliseconds since 1970 UTC. Shown to people; decides nothing.
+    pub at_ms: u64,
+    /// The fact.
+    pub entry: Arc<Entry>,
+}
+
+/// A stored text that is not an entry of this build.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// A newer node wrote it. The turn is released to a node that knows it, never damaged.
+    #[error("entry is of version {version}, this build reads up to {ENTRY_VERSION}")]
+    Newer {
+        /// Its version.
+        version: u8,
+    },
+    /// It is damaged, or of a kind that this build does not know.
+    #[error("entry cannot be read: {reason}")]
+    Unreadable {
+        /// What the reader says.
+        reason: String,
+    },
+}
+
+impl Entry {
+    /// The stored form: JSON text, of [`ENTRY_VERSION`].
+    ///
+    /// # Errors
+    /// Where a JSON value inside cannot be written, which no value of ours causes.
+    pub fn encode(&self) -> Result<String, DecodeError> {
+        serde_json::to_string(self).map_err(|error| DecodeError::Unreadable { reason: error.to_string() })
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`DecodeError::Newer`] for a version above ours, [`DecodeError::Unreadable`] for anything else that does not fit.
+    pub fn decode(version: u8, text: &str) -> Result<Self, DecodeError> {
+        if version > ENTRY_VERSION {
+            return Err(DecodeError::Newer { version });
+        }
+        serde_json::from_str(text).map_err(|error| DecodeError::Unreadable { reason: error.to_string() })
+    }
+
+    /// The entry's kind in one word, for errors and logs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::Decision(_) => "decision",
+            Self::Question(_) => "question",
+            Self::Started(_) => "started",
+            Self::Result(_) => "result",
+            Self::Control(control) => match control {
+                Control::Claimed(_) => "claimed",
+                Control::Resumed { .. } => "resumed",
+                Control::Offered { .. } => "offered",
+                Control::CancelRequested { .. } => "cancel_requested",
+                Control::Suspended => "suspended",
+                Control::Failed(_) => "failed",
+                Control::Retried { .. } => "retried",
+                Control::Hidden { .. } => "hidden",
+                Control::Ended { .. } => "ended",
+            },
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Names of things: conversations, entries, messages, turns, calls, drivers.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A text that does not name what it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is not {expected}")]
+pub struct IdError {
+    value: String,
+    expected: &'static str,
+}
+
+impl IdError {
+    pub(crate) fn new(value: &str, expected: &'static str) -> Self {
+        Self { value: value.chars().take(140).collect(), expected }
+    }
+}
+
+/// A conversation's name: 1 to 128 characters of `[A-Za-z0-9._:-]`, chosen by whoever creates it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct ConversationId(String);
+
+impl ConversationId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ConversationId {
+    type Err = IdError;
+    fn from_str(value: &str) -> Result<Self, IdError> {
+        let fits = (1..=128).contains(&value.len())
+            && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'));
+        if fits {
+            Ok(Self(value.to_owned()))
+        } else {
+            Err(IdError::new(value, "a conversation id (1 to 128 characters of A-Z a-z 0-9 . _ : -)"))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ConversationId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The place of an entry in its journal, counted from 1 without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(NonZeroU64);
+
+impl Seq {
+    /// The first entry's place.
+    pub const FIRST: Self = Self(NonZeroU64::MIN);
+
+    /// The place with this number; `None` for 0.
+    pub fn new(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
+    /// The number, 1 or more.
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The place after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+macro_rules! seq_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub Seq);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(value: &str) -> Result<Self, IdError> {
+                value
+                    .strip_prefix($prefix)
+                    .and_then(|digits| digits.parse().ok())
+                    .and_then(Seq::new)
+                    .map(Self)
+                    .ok_or_else(|| IdError::new(value, $expected))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+seq_id! {
+    /// A turn, named by the entry of the user message that opened it: `turn_12`. Unique within its conversation.
+    TurnId, "turn_", "a turn id (turn_ and a number)"
+}
+
+seq_id! {
+    /// A message, named by its entry: `msg_12`. Unique within its conversation.
+    MessageId, "msg_", "a message id (msg_ and a number)"
+}
+
+/// A tool call, named by its message's entry and its index among that message's calls: `call_13_0`.
+///
+/// Ours, since providers repeat or omit theirs (DESIGN section 4). At most 40 characters, so every provider takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId {
+    /// The entry of the assistant message that asked for the call.
+    pub message: Seq,
+    /// The call's index among the calls of that message, from 0.
+    pub index: u32,
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "call_{}_{}", self.message, self.index)
+    }
+}
+
+impl FromStr for CallId {
+    type Err = IdError;
+    fn from_str(value: &str) -> Result<Self, IdError> {
+        let parts = value.strip_prefix("call_").and_then(|rest| rest.split_once('_'));
+        parts
+            .and_then(|(message, index)| {
+                let message = message.parse().ok().and_then(Seq::new)?;
+                Some(Self { message, index: index.parse().ok()? })
+            })
+            .ok_or_else(|| IdError::new(value, "a call id (call_, a number, _, a number)"))
+    }
+}
+
+impl Serialize for CallId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CallId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = CallId;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a call id")
+            }
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<CallId, E> {
+                value.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+/// A process that drives turns. Whether it is still alive is the store's to say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DriverId(pub String);
+
+impl fmt::Display for DriverId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,40 @@
+//! The heart of Turnwright: what a conversation is and what happens next in it.
+//!
+//! Nothing here does input or output, waits, reads a clock or draws a random number; every function gives the same answer
+//! to the same question. [`Journal`] folds stored entries, [`Turn::step`] says what comes next, [`plan`] turns what just
+//! happened into the entries that belong in one append, [`prompt`] shows the journal to a model, [`Assembler`] builds a
+//! message from stream deltas, and [`policy`] decides whether a call may run. Carrying all that out is the engine's work.
+
+mod assembler;
+mod content;
+mod entry;
+mod failure;
+mod finish;
+mod id;
+mod journal;
+mod message;
+mod plan;
+pub mod policy;
+pub mod prompt;
+mod settings;
+mod tool;
+mod turn;
+
+pub use assembler::{Assembler, StreamDelta};
+pub use content::{ContentBlock, EmbeddedResource, text_of};
+pub use entry::{
+    Claim, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started, StoredEntry,
+    Verdict,
+};
+pub use failure::{ProviderFailure, ProviderFailureKind};
+pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
+pub use id::{CallId, ConversationId, DriverId, IdError, MessageId, Seq, TurnId};
+pub use journal::{Journal, JournalError};
+pub use message::{
+    AssistantBlock, AssistantMessage, Completion, CutOffCause, NativeBlock, Origin, Outcome, ToolCall, ToolErrorKind,
+    ToolResult, UserMessage,
+};
+pub use plan::{Next, Plan, Ruler, Ruling, StartRuling, check, plan};
+pub use settings::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
+pub use tool::{Declared, ToolDefinition};
+pub use turn::{CallNeed, CallView, PendingCall, Step, SyntheticResult, Turn};

@@ -1,0 +1,199 @@
+//! What belongs in one append.
+//!
+//! Something happened: a message ended, a result came, a person spoke. [`plan`] runs the turn ahead from there, as far as
+//! it gets without touching the world, and gives the entries of that way as one append (DESIGN section 4: "entries that
+//! belong together are one append"): a message with the decisions of the policy and the first `Started`s, the last entry
+//! with `Ended`, a question with `Suspended`.
+
+use crate::{
+    CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question, QuestionReason, Seq,
+    Started, Step, StoredEntry, ToolResult, Turn, TurnStatus, Verdict,
+};
+
+/// What the policy says about a call that nobody decided about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ruling {
+    /// It may run.
+    Allow {
+        /// The rule that says so.
+        rule: String,
+        /// The hash of the definition that the rule was applied to.
+        definition_hash: String,
+    },
+    /// It may not.
+    Deny {
+        /// The rule that says so.
+        rule: String,
+    },
+    /// A person must say.
+    Ask {
+        /// The rule that asks.
+        rule: String,
+    },
+    /// It cannot run at all: no such tool, arguments that do not fit. Nobody is asked.
+    Refuse(ToolResult),
+}
+
+/// What is known outside of the journal and needed to plan: the policy, the tools of this moment, the free slots.
+pub trait Ruler {
+    /// What the policy says about `call`.
+    fn rule(&mut self, call: &CallView<'_>) -> Ruling;
+
+    /// Whether an allowed call may start, and how.
+    fn start(&mut self, call: &CallView<'_>) -> StartRuling;
+}
+
+/// Whether an allowed call may start.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StartRuling {
+    /// It has its slot.
+    Start {
+        /// Whether the operator declared it replayable.
+        replayable: bool,
+    },
+    /// No slot is free; ask again when one is.
+    Later,
+    /// The definition changed since it was allowed.
+    DefinitionChanged,
+    /// It cannot run: its tool is gone.
+    Refuse(ToolResult),
+}
+
+/// What to append, and what to do once that is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The entries of one append; may be empty.
+    pub entries: Vec<Entry>,
+    /// The calls to run once the entries are stored.
+    pub run: Vec<CallId>,
+    /// What comes after.
+    pub next: Next,
+}
+
+/// What a driver does after its append.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Ask the model.
+    CallModel {
+        /// Whether it may ask for tools.
+        allow_calls: bool,
+    },
+    /// Wait until a call has its result, or somebody appends something.
+    Wait,
+    /// Let go: only a person can move the turn on.
+    Parked,
+    /// Let go: the turn is over.
+    Ended(TurnStatus),
+}
+
+/// Plans the append that follows from `first`, the entries of what just happened, in `journal`.
+///
+/// # Errors
+/// [`JournalError::Misfit`], where an entry of `first` does not fit: somebody else was quicker.
+pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Result<Plan, JournalError> {
+    let Some(turn) = journal.turn() else {
+        let seq = journal.next_seq();
+        return Err(JournalError::Misfit { seq, kind: "plan", why: "there is no turn" });
+    };
+    let mut draft = Draft { turn: turn.clone(), next: journal.next_seq(), entries: Vec::new(), run: Vec::new() };
+    for entry in first {
+        draft.push(entry)?;
+    }
+    loop {
+        match draft.turn.step() {
+            Step::Done => {
+                return Ok(draft.finish(|turn| Next::Ended(turn.ended().cloned().unwrap_or(TurnStatus::Completed))));
+            }
+            Step::CallModel { allow_calls } => {
+                return Ok(draft.finish(|_| Next::CallModel { allow_calls }));
+            }
+            Step::Park => {
+                if !draft.turn.is_suspended() {
+                    draft.push(Entry::Control(Control::Suspended))?;
+                }
+                return Ok(draft.finish(|_| Next::Parked));
+            }
+            Step::End(status) => draft.push(Entry::Control(Control::Ended { turn: draft.turn.id(), status }))?,
+            Step::Calls(pending) => {
+                let mut moved = false;
+                for pending in pending {
+                    moved |= draft.look_after(pending.call, pending.need, ruler)?;
+                }
+                if !moved {
+                    return Ok(draft.finish(|_| Next::Wait));
+                }
+            }
+        }
+    }
+}
+
+struct Draft {
+    turn: Turn,
+    next: Seq,
+    entries: Vec<Entry>,
+    run: Vec<CallId>,
+}
+
+impl Draft {
+    fn push(&mut self, entry: Entry) -> Result<(), JournalError> {
+        self.turn.apply(self.next, &entry).map_err(|why| JournalError::Misfit { seq: self.next, kind: entry.kind(), why })?;
+        self.next = self.next.next();
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Moves a call on as far as it gets; says whether it moved.
+    fn look_after(&mut self, id: CallId, need: CallNeed, ruler: &mut dyn Ruler) -> Result<bool, JournalError> {
+        let Some(call) = self.turn.call(id) else {
+            return Ok(false);
+        };
+        let entry = match need {
+            CallNeed::Wait => return Ok(false),
+            CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
+            CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
+            CallNeed::Decide => match ruler.rule(&call) {
+                Ruling::Refuse(result) => Entry::Result(result),
+                Ruling::Ask { rule } => {
+                    Entry::Question(Question { call: id, reason: QuestionReason::Approval, rule: Some(rule) })
+                }
+                Ruling::Allow { rule, definition_hash } => decision(id, Verdict::Allow, rule, Some(definition_hash)),
+                Ruling::Deny { rule } => decision(id, Verdict::Deny, rule, None),
+            },
+            CallNeed::Start => match ruler.start(&call) {
+                StartRuling::Later => return Ok(false),
+                StartRuling::Refuse(result) => Entry::Result(result),
+                StartRuling::DefinitionChanged => {
+                    Entry::Question(Question { call: id, reason: QuestionReason::DefinitionChanged, rule: None })
+                }
+                StartRuling::Start { replayable } => {
+                    self.run.push(id);
+                    Entry::Started(Started { call: id, replayable })
+                }
+            },
+        };
+        self.push(entry)?;
+        Ok(true)
+    }
+
+    fn finish(self, next: impl FnOnce(&Turn) -> Next) -> Plan {
+        let next = next(&self.turn);
+        Plan { entries: self.entries, run: self.run, next }
+    }
+}
+
+fn decision(call: CallId, verdict: Verdict, rule: String, definition_hash: Option<String>) -> Entry {
+    Entry::Decision(Decision { call, verdict, by: DecidedBy::Policy { rule }, definition_hash, arguments: None, reason: None })
+}
+
+/// Whether `entries` would fit after `journal` as it stands.
+///
+/// # Errors
+/// The first that does not.
+pub fn check(journal: &Journal, entries: &[Entry]) -> Result<(), JournalError> {
+    let mut scratch = journal.clone();
+    for entry in entries {
+        let seq = scratch.next_seq();
+        scratch.apply(StoredEntry { seq, at_ms: 0, entry: std::sync::Arc::new(entry.clone()) })?;
+    }
+    Ok(())
+}

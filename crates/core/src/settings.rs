@@ -1,0 +1,137 @@
+//! What a turn runs with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::IdError;
+
+/// A model of a provider, written `PROVIDER/MODEL` and split at the first `/`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ModelRef {
+    provider: String,
+    model: String,
+}
+
+impl ModelRef {
+    /// The model `model` of the provider `provider`.
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        Self { provider: provider.into(), model: model.into() }
+    }
+
+    /// The provider's name in the configuration.
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// The provider's own name for the model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+impl FromStr for ModelRef {
+    type Err = IdError;
+    fn from_str(value: &str) -> Result<Self, IdError> {
+        match value.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(Self::new(provider, model)),
+            _ => Err(IdError::new(value, "a model (PROVIDER/MODEL)")),
+        }
+    }
+}
+
+impl TryFrom<String> for ModelRef {
+    type Error = IdError;
+    fn try_from(value: String) -> Result<Self, IdError> {
+        value.parse()
+    }
+}
+
+impl From<ModelRef> for String {
+    fn from(model: ModelRef) -> Self {
+        model.to_string()
+    }
+}
+
+/// What happens to a call for which no rule decides (DESIGN section 6).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApproveMode {
+    /// Tools that the operator declared read-only run, others wait for a person.
+    #[default]
+    Ask,
+    /// Every call runs that no rule denies.
+    All,
+    /// No call runs that no rule allows.
+    None,
+    /// Tools declared read-only run, others are denied.
+    ReadOnly,
+}
+
+/// How much a reasoning model should think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the provider's own words (provider-wire-formats.md section 2.1)")]
+pub enum ReasoningEffort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+/// The settings that a turn runs with from its first step to its last, stored with the user message that opened it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnSettings {
+    /// The model that is asked.
+    pub model: ModelRef,
+    /// What happens to calls for which no rule decides.
+    #[serde(default)]
+    pub approve: ApproveMode,
+    /// The most model calls that may follow one another without a new user message; at least 1.
+    pub max_steps: u32,
+    /// What the model is told before the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Sampling temperature, 0 to 2; the provider's default where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The most tokens of one model answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// How much a reasoning model should think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Globs over qualified tool names that narrow what is offered; all tools where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+impl TurnSettings {
+    /// The step limit without any configuration (DESIGN section 7).
+    pub const DEFAULT_MAX_STEPS: u32 = 25;
+
+    /// Settings with nothing chosen but the model.
+    pub fn new(model: ModelRef) -> Self {
+        Self {
+            model,
+            approve: ApproveMode::Ask,
+            max_steps: Self::DEFAULT_MAX_STEPS,
+            system_prompt: None,
+            temperature: None,
+            max_output_tokens: None,
+            reasoning_effort: None,
+            tools: None,
+        }
+    }
+}

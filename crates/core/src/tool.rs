@@ -1,0 +1,55 @@
+//! What a model is told about a tool, and what the operator says about it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A tool as it is offered in a conversation, and the way back to whoever offers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// The qualified name `source__tool` that models see: `[A-Za-z][A-Za-z0-9_-]{0,63}` (DESIGN section 6).
+    pub name: String,
+    /// The tool source's name in the configuration.
+    pub source: String,
+    /// The tool's name at its source.
+    pub tool: String,
+    /// A title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the tool does, for the model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The JSON Schema of its arguments; always an object schema.
+    pub input_schema: Value,
+    /// The source's own hints (MCP `annotations`), shown to people and never a ground to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+    /// What the operator declares about it.
+    #[serde(default, skip_serializing_if = "Declared::is_default")]
+    pub declared: Declared,
+}
+
+/// What the operator declares about a tool. Nothing is true until it is declared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Declared {
+    /// It changes nothing: runs without being asked, and may be run again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
+    /// Running it twice is the same as running it once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replayable: bool,
+    /// Its calls run one after another.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub serial: bool,
+}
+
+impl Declared {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a call whose outcome is unknown may be run again by itself (read-only implies it).
+    pub fn is_replayable(self) -> bool {
+        self.replayable || self.read_only
+    }
+}

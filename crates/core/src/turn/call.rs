@@ -1,0 +1,202 @@
+//! One tool call inside a turn.
+
+use super::Misfit;
+use crate::{CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
+
+/// A call and what it needs from the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingCall {
+    /// Which call.
+    pub call: CallId,
+    /// What it needs.
+    pub need: CallNeed,
+}
+
+/// What a call needs from the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallNeed {
+    /// The policy must decide.
+    Decide,
+    /// It may run: take a slot, store `Started`, run it.
+    Start,
+    /// A person must be asked; store the question.
+    Ask(QuestionReason),
+    /// It will not run; store this result.
+    Answer(SyntheticResult),
+    /// It runs under the claim that holds.
+    Wait,
+}
+
+/// A result that no tool gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyntheticResult {
+    /// A person or a rule denied it.
+    Denied,
+    /// The turn was stopped before it began.
+    Cancelled,
+    /// It began, and its end is unknown.
+    Interrupted,
+    /// Its message was cut off.
+    CutOff,
+    /// Its message reached the output limit.
+    LengthLimit,
+    /// Its message was withheld or a refusal.
+    Refused,
+    /// It was asked for in the last allowed step.
+    StepLimit,
+    /// The turn was given up.
+    GivenUp,
+    /// A person saw that it happened.
+    Happened,
+    /// A person wants to go on without it.
+    Skipped,
+}
+
+/// A call as others see it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallView<'a> {
+    /// Its name.
+    pub id: CallId,
+    /// The tool's name as the model wrote it.
+    pub name: &'a str,
+    /// The arguments to run with: the model's, or a person's where [`CallView::is_edited`].
+    pub arguments: &'a str,
+    /// Whether a person changed the arguments.
+    pub is_edited: bool,
+    /// Whether its result is stored.
+    pub is_answered: bool,
+    /// Whether it may run or runs: allowed and not answered.
+    pub is_allowed: bool,
+    /// The hash of the definition that it was allowed with.
+    pub decided_hash: Option<&'a str>,
+    /// Counts the decisions about it, part of its idempotency key.
+    pub attempt: u32,
+    /// Why it was denied, where it was.
+    pub denial: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) edited: bool,
+    pub(super) decided_hash: Option<String>,
+    pub(super) attempt: u32,
+    pub(super) denial: Option<String>,
+    pub(super) state: CallState,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum CallState {
+    Undecided,
+    Asked(Question),
+    Allowed,
+    Denied,
+    Started {
+        epoch: u64,
+        replayable: bool,
+    },
+    /// A person settled its unknown outcome.
+    Settled(SyntheticResult),
+    Answered,
+}
+
+impl Call {
+    pub(super) fn new(id: CallId, call: &ToolCall) -> Self {
+        Self {
+            id,
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+            edited: false,
+            decided_hash: None,
+            attempt: 0,
+            denial: None,
+            state: CallState::Undecided,
+        }
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.state == CallState::Answered
+    }
+
+    pub(super) fn start(&mut self, epoch: u64, replayable: bool) -> Result<(), Misfit> {
+        match &self.state {
+            CallState::Allowed => {}
+            CallState::Started { epoch: before, replayable: true } if *before < epoch => {}
+            CallState::Started { .. } => {
+                return Err("the call was started before and may not run twice");
+            }
+            CallState::Undecided | CallState::Asked(_) | CallState::Denied | CallState::Settled(_) => {
+                return Err("the call is not allowed to run");
+            }
+            CallState::Answered => return Err("the call has its result"),
+        }
+        self.state = CallState::Started { epoch, replayable };
+        Ok(())
+    }
+
+    pub(super) fn answer(&mut self, success: bool) -> Result<(), Misfit> {
+        match &self.state {
+            CallState::Answered => return Err("the call has its result"),
+            CallState::Started { .. } | CallState::Settled(SyntheticResult::Happened) => {}
+            CallState::Undecided | CallState::Asked(_) | CallState::Allowed | CallState::Denied | CallState::Settled(_)
+                if success =>
+            {
+                return Err("a call that never ran cannot have succeeded");
+            }
+            CallState::Undecided | CallState::Asked(_) | CallState::Allowed | CallState::Denied | CallState::Settled(_) => {}
+        }
+        self.state = CallState::Answered;
+        Ok(())
+    }
+
+    pub(super) fn view(&self) -> CallView<'_> {
+        CallView {
+            id: self.id,
+            name: &self.name,
+            arguments: &self.arguments,
+            is_edited: self.edited,
+            is_answered: self.is_answered(),
+            is_allowed: matches!(self.state, CallState::Allowed | CallState::Started { .. }),
+            decided_hash: self.decided_hash.as_deref(),
+            attempt: self.attempt,
+            denial: self.denial.as_deref(),
+        }
+    }
+}
+
+impl SyntheticResult {
+    /// The stored result, in words for the model.
+    pub fn result(self, call: &CallView<'_>) -> ToolResult {
+        use ToolErrorKind as K;
+        let (kind, text) = match self {
+            Self::Happened => {
+                let text =
+                    "The connection was lost while this ran. The user has checked that it happened; its output is not known.";
+                return ToolResult::of(call.id, crate::Outcome::Success, text);
+            }
+            Self::Denied => {
+                let text = format!("This call was {}. It did not run.", call.denial.unwrap_or("denied"));
+                return ToolResult::of(call.id, crate::Outcome::Denied, text);
+            }
+            Self::Cancelled => (K::Cancelled, "The user stopped the turn before this ran."),
+            Self::Interrupted => {
+                (K::Interrupted, "This was interrupted: it may or may not have happened. Check before you repeat it.")
+            }
+            Self::CutOff => (K::Cancelled, "The message that asked for this was cut off. It did not run."),
+            Self::LengthLimit => (
+                K::Cancelled,
+                "The message that asked for this reached the output limit and may be incomplete. It did not run. Ask again with shorter arguments, or for fewer calls at once.",
+            ),
+            Self::Refused => (K::Cancelled, "The message that asked for this was withheld. It did not run."),
+            Self::StepLimit => (K::Cancelled, "The step limit of this turn is reached. It did not run."),
+            Self::GivenUp => (K::Cancelled, "The turn was given up before this ran."),
+            Self::Skipped => (
+                K::Interrupted,
+                "This was interrupted, it is not known whether it happened. The user wants to go on without it.",
+            ),
+        };
+        ToolResult::failed(call.id, kind, text)
+    }
+}

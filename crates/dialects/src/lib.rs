@@ -1,0 +1,1 @@
+//! Pure translation between the conversation model and each provider's wire format.

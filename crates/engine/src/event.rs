@@ -1,0 +1,205 @@
+//! What watchers are told while it happens (DESIGN section 5, `interop-protocols.md` section 0).
+//!
+//! Deltas are told and not stored. Everything else here is a pure function of the entries, see [`crate::fold`], so that
+//! a watcher who comes back and one who stayed see the same.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use turnwright_core::{CallId, ContentBlock, Entry, MessageId, ModelRef, Seq, TurnId, Usage};
+
+/// One event. Serialized with its name as `type`, such as `text.delta`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type")]
+pub enum Event {
+    /// A stored entry. Comes before the events that follow from it.
+    #[serde(rename = "entry")]
+    Entry {
+        /// Its place.
+        seq: Seq,
+        /// When it was stored, in milliseconds since 1970 UTC.
+        at_ms: u64,
+        /// The fact.
+        entry: Arc<Entry>,
+    },
+    /// A turn began, or is taken up again after its end.
+    #[serde(rename = "turn.started")]
+    TurnStarted {
+        /// Which.
+        turn_id: TurnId,
+        /// The model that is asked.
+        model: ModelRef,
+    },
+    /// The model is asked; what it says is told from nothing. Whoever sees it twice drops what the first began.
+    #[serde(rename = "step.started")]
+    StepStarted {
+        /// The message that is being made, if nobody appends in between.
+        message_id: MessageId,
+    },
+    /// What the step produced so far does not count; it begins again.
+    #[serde(rename = "step.reset")]
+    StepReset,
+    /// The message of the step is whole and stored.
+    #[serde(rename = "step.finished")]
+    StepFinished {
+        /// The message.
+        message_id: MessageId,
+        /// Why the model stopped: `stop | tool_calls | length | content_filter | error`.
+        finish_reason: &'static str,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// More text.
+    #[serde(rename = "text.delta")]
+    TextDelta {
+        /// The block's index in the message.
+        block: u32,
+        /// Bytes of the block that were told before.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// More reasoning.
+    #[serde(rename = "reasoning.delta")]
+    ReasoningDelta {
+        /// The block's index in the message.
+        block: u32,
+        /// Bytes of the block that were told before.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// More of a refusal.
+    #[serde(rename = "refusal.delta")]
+    RefusalDelta {
+        /// The block's index in the message.
+        block: u32,
+        /// Bytes of the block that were told before.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// The model begins to ask for a tool.
+    #[serde(rename = "tool.input_started")]
+    ToolInputStarted {
+        /// The call.
+        call_id: CallId,
+        /// The block's index in the message.
+        block: u32,
+        /// The tool's name as the model wrote it.
+        name: String,
+    },
+    /// More of a call's arguments.
+    #[serde(rename = "tool.input_delta")]
+    ToolInputDelta {
+        /// The call.
+        call_id: CallId,
+        /// The block's index in the message.
+        block: u32,
+        /// Bytes of the arguments that were told before.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// A call is whole and stored.
+    #[serde(rename = "tool.input_ready")]
+    ToolInputReady {
+        /// The call.
+        call_id: CallId,
+        /// The tool's name as the model wrote it.
+        name: String,
+        /// The arguments as the model wrote them.
+        arguments: String,
+    },
+    /// A person is asked about a call.
+    #[serde(rename = "tool.approval_requested")]
+    ToolApprovalRequested {
+        /// The call.
+        call_id: CallId,
+        /// `approval | unknown_outcome | definition_changed`.
+        reason: &'static str,
+        /// The rule that asks, where one does.
+        rule: Option<String>,
+    },
+    /// It was decided about a call.
+    #[serde(rename = "tool.approval_decided")]
+    ToolApprovalDecided {
+        /// The call.
+        call_id: CallId,
+        /// `allow | deny | happened | run_again | skip`.
+        decision: turnwright_core::Verdict,
+        /// The rule, where the policy decided; `None` for a person.
+        rule: Option<String>,
+        /// The changed arguments, where a person changed them.
+        arguments: Option<String>,
+        /// The person's words.
+        reason: Option<String>,
+    },
+    /// A call runs.
+    #[serde(rename = "tool.started")]
+    ToolStarted {
+        /// The call.
+        call_id: CallId,
+    },
+    /// A call says how far it is. Told, not stored.
+    #[serde(rename = "tool.progress")]
+    ToolProgress {
+        /// The call.
+        call_id: CallId,
+        /// Rises with time.
+        progress: f64,
+        /// The value at the end, where known.
+        total: Option<f64>,
+        /// What is being done.
+        message: Option<String>,
+    },
+    /// A call has its result.
+    #[serde(rename = "tool.finished")]
+    ToolFinished {
+        /// The call.
+        call_id: CallId,
+        /// `success`, `denied`, or an error kind such as `timeout`.
+        outcome: &'static str,
+        /// Whether the model should take it as a failure.
+        is_error: bool,
+        /// What the model is shown.
+        content: Vec<ContentBlock>,
+        /// The result as JSON, where there is one.
+        structured_content: Option<Value>,
+        /// How long it ran; `None` where it did not.
+        duration_ms: Option<u64>,
+    },
+    /// Tokens of the turn so far.
+    #[serde(rename = "usage")]
+    Usage {
+        /// The sum over its model calls.
+        usage: Usage,
+    },
+    /// Something that people should know. Told, not stored.
+    #[serde(rename = "notice")]
+    Notice {
+        /// `info` or `warning`.
+        level: &'static str,
+        /// One sentence.
+        text: String,
+    },
+    /// Nothing goes on before a person answers.
+    #[serde(rename = "turn.suspended")]
+    TurnSuspended {
+        /// Which turn.
+        turn_id: TurnId,
+        /// The calls that wait.
+        waiting: Vec<CallId>,
+    },
+    /// The turn is over.
+    #[serde(rename = "turn.finished")]
+    TurnFinished {
+        /// Which turn.
+        turn_id: TurnId,
+        /// `completed | cancelled | failed | step_limit | stopped`.
+        status: &'static str,
+        /// Why, where it failed.
+        error: Option<String>,
+    },
+}

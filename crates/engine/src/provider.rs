@@ -1,0 +1,57 @@
+//! The port to model providers.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use futures_util::Stream;
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{ProviderFailure, StreamDelta};
+
+/// A model's answer while it comes.
+///
+/// Yields batches of one or more deltas: what one read from the network brought is one batch. Ends after the provider's
+/// terminal marker; anything else ends with one `Err`, after which nothing more comes. Dropping it cancels the call and
+/// closes its connection.
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<Vec<StreamDelta>, ProviderFailure>> + Send>>;
+
+/// An endpoint that answers prompts.
+#[async_trait]
+pub trait Provider: Send + Sync + Debug {
+    /// The wire format that it speaks, such as `openai-chat`; stored as part of a message's origin.
+    fn dialect(&self) -> &str;
+
+    /// Asks `model`. The request is built here; it is sent when the stream is polled. Failures before the first byte of
+    /// content are retried inside, as the endpoint's configuration says (`provider-wire-formats.md` section 1.3).
+    ///
+    /// # Errors
+    /// Where the request cannot be built.
+    fn call(&self, model: &str, prompt: &Prompt<'_>) -> Result<ModelStream, ProviderFailure>;
+
+    /// The models that the endpoint offers, its configured ones where some are configured.
+    ///
+    /// # Errors
+    /// Where the endpoint had to be asked and did not answer.
+    async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure>;
+}
+
+/// What is known about a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// The provider's own name for it.
+    pub id: String,
+    /// What it is, for people.
+    pub description: Option<String>,
+}
+
+/// The providers of an installation, by the names in its configuration.
+pub trait Providers: Send + Sync + Debug {
+    /// The provider with this name.
+    ///
+    /// # Errors
+    /// [`turnwright_core::ProviderFailureKind::Unavailable`] with what would be right, where there is none or its dialect is not there.
+    fn get(&self, name: &str) -> Result<std::sync::Arc<dyn Provider>, ProviderFailure>;
+
+    /// All names, in configuration order.
+    fn names(&self) -> Vec<String>;
+}

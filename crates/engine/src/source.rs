@@ -1,0 +1,184 @@
+//! The port to tool sources: MCP servers, the built-ins, an HTTP API, an embedder's own functions.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use turnwright_core::{ContentBlock, Declared, ToolErrorKind};
+
+/// Something that offers tools.
+#[async_trait]
+pub trait ToolSource: Send + Sync + Debug {
+    /// Its name in the configuration: the first half of its tools' qualified names.
+    fn name(&self) -> &str;
+
+    /// What it is doing at this moment.
+    fn state(&self) -> SourceState;
+
+    /// Its tools, in a stable order. Kept from the last time while it is not running; empty where it never said.
+    fn tools(&self) -> Arc<[SourceTool]>;
+
+    /// Waits until it is not [`SourceState::Starting`] any more, at most its own start limit. Starts it where it must be
+    /// started for its tools to be known.
+    async fn settled(&self);
+
+    /// Runs a tool. Its arguments were validated against the tool's schema. When `context.cancel` fires it should end
+    /// soon, with the real result where there is one.
+    ///
+    /// # Errors
+    /// [`ToolError`], for the model. A tool that ran and says that it failed is `Ok` with [`ToolOutput::is_error`].
+    async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError>;
+
+    /// How long a call of `tool` may take.
+    fn limits(&self, tool: &str) -> CallLimits;
+
+    /// The most calls that may run at once, over all conversations.
+    fn max_concurrent_calls(&self) -> usize {
+        16
+    }
+
+    /// Ends it with all that it started. Later calls fail as [`ToolErrorKind::Unavailable`].
+    async fn stop(&self);
+}
+
+/// What a tool source is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceState {
+    /// It is being started.
+    Starting,
+    /// It answers.
+    Ready,
+    /// It does not answer, for this reason; it may be tried again by itself.
+    Failing {
+        /// Why, for the operator, with its last words.
+        reason: String,
+    },
+    /// It was stopped, or is switched off.
+    Stopped,
+}
+
+impl SourceState {
+    /// The state in one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Failing { .. } => "failing",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// A tool as its source offers it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceTool {
+    /// Its name at the source.
+    pub name: String,
+    /// A title for people.
+    pub title: Option<String>,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments; a tool without one takes any object.
+    pub input_schema: Value,
+    /// The source's own hints, shown and not trusted.
+    pub annotations: Option<Value>,
+    /// What the operator declares.
+    pub declared: Declared,
+}
+
+/// A call to a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceCall {
+    /// The tool's name at the source.
+    pub tool: String,
+    /// Its arguments, validated.
+    pub arguments: Map<String, Value>,
+    /// The same for every attempt at the same call: a hash of call, arguments and decision.
+    pub idempotency_key: String,
+}
+
+/// What surrounds a call.
+#[derive(Debug, Clone)]
+pub struct CallContext {
+    /// Fires when the call should end.
+    pub cancel: CancellationToken,
+    /// Takes what the tool says on the way; each report extends the idle limit.
+    pub progress: Arc<dyn ProgressSink>,
+}
+
+/// Takes a call's progress.
+pub trait ProgressSink: Send + Sync + Debug {
+    /// The call is alive and says how far it is.
+    fn report(&self, progress: Progress);
+}
+
+/// How far a call is (MCP `notifications/progress`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Rises with time.
+    pub progress: f64,
+    /// The value at the end, where known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+/// What a tool gave back.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolOutput {
+    /// For the model.
+    pub content: Vec<ContentBlock>,
+    /// The same as JSON, where there is a JSON form.
+    pub structured_content: Option<Value>,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A success with one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![ContentBlock::text(text)], structured_content: None, is_error: false }
+    }
+
+    /// A success with a JSON value, which is also its text.
+    pub fn json(value: Value) -> Self {
+        Self { content: vec![ContentBlock::text(value.to_string())], structured_content: Some(value), is_error: false }
+    }
+}
+
+/// A call that gave no result of its own (DESIGN section 9).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{model_text}")]
+pub struct ToolError {
+    /// What kind.
+    pub kind: ToolErrorKind,
+    /// What the model is told: what happened and what to do next. Holds no secret.
+    pub model_text: String,
+    /// What only the operator is told.
+    pub diagnostic: Option<String>,
+}
+
+impl ToolError {
+    /// An error with nothing more for the operator.
+    pub fn new(kind: ToolErrorKind, model_text: impl Into<String>) -> Self {
+        Self { kind, model_text: model_text.into(), diagnostic: None }
+    }
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Without a sign of life.
+    pub idle: Duration,
+    /// In all.
+    pub total: Duration,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(120), total: Duration::from_secs(600) }
+    }
+}

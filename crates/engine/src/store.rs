@@ -1,0 +1,206 @@
+//! The port to storage: journals, and the records that are written with them.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId};
+
+/// Where conversations are kept. Every method may be called from any number of tasks and processes at once.
+#[async_trait]
+pub trait Store: Send + Sync + Debug {
+    /// Creates a conversation.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], where one has this id.
+    async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError>;
+
+    /// A conversation's record; `None` where there is none.
+    async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError>;
+
+    /// Replaces a conversation's title, model, system prompt, settings and enabled tools.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`], where there is none.
+    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError>;
+
+    /// Conversations, the one with the newest entry first.
+    async fn conversations(&self, page: Page) -> Result<Vec<ConversationRecord>, StoreError>;
+
+    /// Removes a conversation with its entries and side records.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`], where there is none.
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
+
+    /// Appends entries and writes side records, all or nothing. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`], where the journal's next place is not [`Append::at`]; nothing is written then.
+    /// [`StoreError::Gone`], where there is no such conversation.
+    async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
+
+    /// The entries from `from` on, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`], where there is no such conversation; [`StoreError::Newer`] or [`StoreError::Damaged`], where
+    /// an entry cannot be read.
+    async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError>;
+
+    /// The place of the last entry; `None` where there is none or no such conversation.
+    async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError>;
+
+    /// The turns that are not over, over all conversations.
+    async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;
+
+    /// The answer that an idempotency key was given, with the fingerprint of its request.
+    async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError>;
+
+    /// Rises when another process may have written; looked at by whoever waits for entries. Notice takes at most 100 ms.
+    fn foreign_writes(&self) -> watch::Receiver<u64>;
+
+    /// This process as a driver. Alive as long as the store is open.
+    fn driver(&self) -> &DriverId;
+
+    /// Whether a driver's process is alive, also this one.
+    async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError>;
+
+    /// Ends the writer after what it has in hand.
+    async fn close(&self);
+}
+
+/// One append.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    /// Which conversation.
+    pub conversation: ConversationId,
+    /// The place that the first entry must take.
+    pub at: Seq,
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// The time to store with them, in milliseconds since 1970 UTC.
+    pub at_ms: u64,
+    /// What is written in the same transaction.
+    pub side: Vec<SideRecord>,
+}
+
+/// A record that is written with entries, or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SideRecord {
+    /// Sets the conversation's row in the index of open turns.
+    TurnOpen {
+        /// Which turn.
+        turn: TurnId,
+        /// Whether only a person can move it on.
+        parked: bool,
+        /// What may take it up again.
+        kept_by: KeptBy,
+    },
+    /// Removes the conversation's row from the index of open turns.
+    TurnOver,
+    /// The answer to give when the same request comes again.
+    Idempotent {
+        /// The key as the client sent it, made unique per route by the caller.
+        key: String,
+        /// Fingerprint and answer.
+        record: Idempotent,
+    },
+}
+
+/// What takes an open turn up again at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptBy {
+    /// Every server (`serve`).
+    Servers,
+    /// Only who asks for its conversation (`chat`).
+    Chat,
+}
+
+/// A stored answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotent {
+    /// A hash of the request, to tell a repetition from another request with the same key.
+    pub fingerprint: String,
+    /// The answer, JSON text.
+    pub answer: String,
+}
+
+/// A turn that is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTurn {
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// Which turn.
+    pub turn: TurnId,
+    /// Whether only a person can move it on.
+    pub parked: bool,
+    /// What may take it up again.
+    pub kept_by: KeptBy,
+}
+
+/// What is known of a conversation besides its journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversationRecord {
+    /// Its name.
+    pub id: ConversationId,
+    /// A title; made from the first message where nobody gave one.
+    pub title: Option<String>,
+    /// The conversation's own settings over the configuration's, a JSON object text: see `SettingsOverlay`.
+    pub settings: String,
+    /// When it was created, in milliseconds since 1970 UTC.
+    pub created_at_ms: u64,
+    /// When its newest entry was stored, in milliseconds since 1970 UTC.
+    pub updated_at_ms: u64,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page<'a> {
+    /// Goes on after this conversation; from the start where `None`.
+    pub after: Option<&'a ConversationId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Why the store did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else appended first. Read what is new and try again.
+    #[error("somebody else appended first: the next place is {next}")]
+    Conflict {
+        /// The journal's next place.
+        next: Seq,
+    },
+    /// There is no such conversation.
+    #[error("there is no conversation `{conversation}`")]
+    Gone {
+        /// Its name.
+        conversation: ConversationId,
+    },
+    /// There is one with this id.
+    #[error("there is a conversation `{conversation}` already")]
+    Exists {
+        /// Its name.
+        conversation: ConversationId,
+    },
+    /// A newer version wrote this.
+    #[error("{what} was written by a newer version of turnwright; use that version or newer")]
+    Newer {
+        /// The database, or an entry.
+        what: String,
+    },
+    /// Something stored cannot be read.
+    #[error("{what} cannot be read: {reason}")]
+    Damaged {
+        /// What.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// The database cannot be used: read-only, locked, full, not a database.
+    #[error("{reason}")]
+    Unusable {
+        /// Why, with the file's name.
+        reason: String,
+    },
+}

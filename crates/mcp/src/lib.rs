@@ -1,0 +1,1 @@
+//! Tool sources over the Model Context Protocol, and the supervision of their processes.

@@ -1,0 +1,1 @@
+//! The HTTP server: routes, event streams, problem documents.

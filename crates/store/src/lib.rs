@@ -1,0 +1,1 @@
+//! The journal on disk: SQLite with one writer that groups commits.

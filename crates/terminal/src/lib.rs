@@ -1,0 +1,1 @@
+//! The terminal chat: streamed text, visible tool calls, approval prompts.

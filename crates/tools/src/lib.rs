@@ -1,0 +1,1 @@
+//! The built-in tool sources: filesystem and command.
