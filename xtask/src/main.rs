@@ -1,2 +1,36 @@
-//! Project tasks.
-fn main() {}
+//! The project's own tasks, run as `cargo xtask TASK`: nothing to install besides Rust.
+//!
+//! The program has no dependencies, so that it is there at once. What the tree must look like is not checked here but by
+//! this package's tests, which are run with all the others.
+
+mod ci;
+mod skips;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask ci      everything a change must pass: formatting, lints, documentation, tests
+cargo xtask help    this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => ci::run(),
+        ["help" | "--help" | "-h"] | [] => match io::stdout().write_all(HELP.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        _ => {
+            say(&format!("xtask: `{}` is not a task; there are:\n{HELP}", words.join(" ")));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Tells people something. Where nobody listens any more, the exit code still says how it went.
+fn say(line: &str) {
+    drop(writeln!(io::stderr(), "{line}"));
+}
