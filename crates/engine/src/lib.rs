@@ -4,16 +4,38 @@
 //! watchers what happens. It holds no policy of its own beyond what [`turnwright_core`] decides, and knows no wire format,
 //! no database and no protocol.
 
+mod arguments;
+mod catalog;
 pub mod clock;
+mod driver;
+mod engine;
+mod error;
 pub mod event;
+mod fold;
+mod in_flight;
+mod inner;
+mod live;
+mod names;
 pub mod provider;
+mod registry;
+mod ruler;
+mod settings;
 pub mod source;
 pub mod store;
+mod watch;
 
 pub use clock::{Clock, SystemClock};
+pub use engine::{
+    Choice, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent, SentState,
+    TurnState, WaitingCall,
+};
+pub use error::EngineError;
 pub use event::Event;
+pub use names::qualified;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
+pub use settings::SettingsOverlay;
 pub use source::{
     CallContext, CallLimits, Progress, ProgressSink, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
 };
 pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};
+pub use watch::{Frame, Watch, WatchFrom};

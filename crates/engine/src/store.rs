@@ -87,6 +87,11 @@ pub struct Append {
 /// A record that is written with entries, or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SideRecord {
+    /// Creates the conversation before the entries are appended, in the same transaction. [`StoreError::Exists`], and
+    /// nothing written, where there is one with the id; [`Append::at`] is the first place then.
+    Create(ConversationRecord),
+    /// Gives the conversation a title.
+    Title(String),
     /// Sets the conversation's row in the index of open turns.
     TurnOpen {
         /// Which turn.

@@ -1,0 +1,407 @@
+//! Drives one open turn: plans, appends, carries out, waits for what happens, plans again.
+//!
+//! One task per driven conversation. Everything it decides, [`turnwright_core::plan`] decides; here is only the carrying
+//! out. It lets go where the turn is over or parked, where another driver has claimed it, and where the engine ends.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::{Future, FutureExt};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, ToolResult, plan};
+
+use crate::inner::Inner;
+use crate::live::{From, Live, State};
+use crate::ruler::{Ready, Slots, TurnRuler};
+use crate::{Append, SideRecord, StoreError};
+
+mod call;
+mod model;
+
+use call::CallJob;
+use model::{ModelCall, Said};
+
+/// How often an append that carries something that cannot be had again is tried, and how long between.
+const HOLD_TRIES: u32 = 120;
+const HOLD_PAUSE: Duration = Duration::from_secs(1);
+
+type SlotWait = Pin<Box<dyn Future<Output = (String, OwnedSemaphorePermit)> + Send>>;
+
+/// The driver of one conversation's open turn.
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    live: Arc<Live>,
+    claim: Claim,
+    slots: Slots,
+    slot_waits: FuturesUnordered<SlotWait>,
+    calls: FuturesUnordered<Pin<Box<dyn Future<Output = ToolResult> + Send>>>,
+    running: HashMap<CallId, CancellationToken>,
+    model: Option<ModelCall>,
+    /// Whether this turn's sources were waited for.
+    has_offered: bool,
+    foreign: watch::Receiver<u64>,
+}
+
+/// What a plan led to.
+enum Course {
+    /// Something runs, or will.
+    Going,
+    /// Nothing is left to do here.
+    LetGo,
+}
+
+/// Why the driver stops although the turn is open.
+enum Halt {
+    /// Somebody else drives, the conversation is gone, or the engine ends.
+    Quietly,
+    /// The store or the journal failed.
+    Broken(String),
+}
+
+impl Driver {
+    pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>, claim: Claim) -> Self {
+        let foreign = inner.store.foreign_writes();
+        Self {
+            inner,
+            live,
+            claim,
+            slots: Slots::default(),
+            slot_waits: FuturesUnordered::new(),
+            calls: FuturesUnordered::new(),
+            running: HashMap::new(),
+            model: None,
+            has_offered: false,
+            foreign,
+        }
+    }
+
+    /// Drives until there is nothing left to do. `first` is stored with the first plan: the claim, where it is not stored.
+    pub(crate) async fn run(mut self, mut first: Vec<Entry>) {
+        loop {
+            match self.advance(first).await {
+                Ok(Course::Going) => {}
+                Ok(Course::LetGo) => {
+                    if self.let_go() {
+                        return;
+                    }
+                    first = Vec::new();
+                    continue;
+                }
+                Err(halt) => return self.halt(halt).await,
+            }
+            first = match self.next_occurrence().await {
+                Ok(entries) => entries,
+                Err(halt) => return self.halt(halt).await,
+            };
+        }
+    }
+
+    /// Gives the conversation up, unless somebody appended meanwhile.
+    fn let_go(&mut self) -> bool {
+        self.model = None;
+        let mut state = self.live.lock();
+        let is_done = match state.journal.open_turn() {
+            None => true,
+            Some(turn) => turn.is_suspended() && turn.is_parked(),
+        };
+        if is_done {
+            state.is_driven = false;
+        } else {
+            self.has_offered = false;
+            if let Some(claim) =
+                state.journal.turn().and_then(|turn| turn.claim()).filter(|claim| claim.driver == self.claim.driver)
+            {
+                self.claim = claim.clone();
+            }
+        }
+        is_done
+    }
+
+    async fn halt(mut self, halt: Halt) {
+        self.model = None;
+        for cancel in self.running.values() {
+            cancel.cancel();
+        }
+        if let Halt::Broken(reason) = &halt {
+            tracing::error!(conversation = %self.live.id, reason, "the turn cannot go on; it stays open");
+        }
+        // Results that come now are stored where that can still be done: a known result must not become an unknown one.
+        while let Some(result) = self.calls.next().await {
+            if self.store_late(result).await.is_err() {
+                break;
+            }
+        }
+        let mut state = self.live.lock();
+        state.in_flight = None;
+        state.is_driven = false;
+        drop(state);
+        self.live.settled.notify_waiters();
+    }
+
+    async fn store_late(&mut self, result: ToolResult) -> Result<(), ()> {
+        for _ in 0..8 {
+            let at = {
+                let state = self.live.lock();
+                let holds = state.journal.open_turn().is_some_and(|turn| turn.is_held_by(&self.claim));
+                if !holds {
+                    return Err(());
+                }
+                state.journal.next_seq()
+            };
+            match append(&self.inner, &self.live, at, vec![Entry::Result(result.clone())], Vec::new()).await {
+                Ok(()) => return Ok(()),
+                Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,
+                Err(_) => return Err(()),
+            }
+        }
+        Err(())
+    }
+
+    /// Plans from `first`, stores the plan and starts what it starts.
+    async fn advance(&mut self, mut first: Vec<Entry>) -> Result<Course, Halt> {
+        let mut tries = 0;
+        loop {
+            self.offer(&mut first).await;
+            let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_)));
+            let (at, plan, ready) = self.plan(&first)?;
+            if plan.entries.is_empty() {
+                return self.carry_out(&plan, ready);
+            }
+            let side = self.side_records(&plan);
+            match append(&self.inner, &self.live, at, plan.entries.clone(), side).await {
+                Ok(()) => return self.carry_out(&plan, ready),
+                Err(StoreError::Conflict { .. }) => {
+                    self.forget_slots(&ready);
+                    self.live.refresh(&*self.inner.store).await.map_err(|error| Halt::Broken(error.to_string()))?;
+                }
+                Err(StoreError::Gone { .. }) => return Err(Halt::Quietly),
+                Err(error) => {
+                    self.forget_slots(&ready);
+                    tries += 1;
+                    if !holds || tries >= HOLD_TRIES || self.inner.shutdown.is_cancelled() {
+                        return Err(Halt::Broken(error.to_string()));
+                    }
+                    tracing::warn!(%error, "cannot store; what is known is held and tried again");
+                    tokio::time::sleep(HOLD_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Before a turn's first model call: waits for sources that are starting, and stores what is offered where it changed.
+    async fn offer(&mut self, first: &mut Vec<Entry>) {
+        if self.has_offered {
+            return;
+        }
+        self.has_offered = true;
+        let settings = match self.live.lock().journal.open_turn() {
+            Some(turn) if turn.steps() == 0 => turn.settings().clone(),
+            _ => return,
+        };
+        let late = self.inner.settle_sources().await;
+        let mut state = self.live.lock();
+        if !late.is_empty() {
+            let text = format!("not ready in time, left out of this turn: {}", late.join(", "));
+            state.tell(vec![crate::Event::Notice { level: "warning", text }]);
+        }
+        if let Some(offered) = self.inner.newly_offered(&state.journal, &settings) {
+            first.push(offered);
+        }
+    }
+
+    /// The plan from `first`, and the calls that got their slots.
+    fn plan(&mut self, first: &[Entry]) -> Result<(Seq, Plan, HashMap<CallId, Ready>), Halt> {
+        let catalog = self.inner.catalogs.current();
+        let state = self.live.lock();
+        if let Some(error) = &state.broken {
+            return Err(Halt::Broken(error.to_string()));
+        }
+        let Some(turn) = state.journal.turn() else { return Err(Halt::Quietly) };
+        let claims_first = first.iter().any(|entry| matches!(entry, Entry::Control(Control::Claimed(_))));
+        if turn.ended().is_none() && !claims_first && !turn.is_held_by(&self.claim) {
+            return Err(Halt::Quietly);
+        }
+        let mut ruler = TurnRuler {
+            policy: &self.inner.policy,
+            mode: turn.settings().approve,
+            offered: state.journal.offered(),
+            catalog: &catalog,
+            validators: &self.inner.validators,
+            semaphores: &self.inner.semaphores,
+            slots: &mut self.slots,
+            ready: HashMap::new(),
+        };
+        let plan =
+            if turn.ended().is_some() { Ok(over(turn.ended())) } else { plan(&state.journal, first.to_vec(), &mut ruler) };
+        let ready = ruler.ready;
+        match plan {
+            Ok(plan) => Ok((state.journal.next_seq(), plan, ready)),
+            Err(error @ (JournalError::Misfit { .. } | JournalError::OutOfOrder { .. })) => {
+                Err(Halt::Broken(error.to_string()))
+            }
+        }
+    }
+
+    fn side_records(&self, plan: &Plan) -> Vec<SideRecord> {
+        let state = self.live.lock();
+        let Some(turn) = state.journal.turn() else { return Vec::new() };
+        let open = |parked| SideRecord::TurnOpen { turn: turn.id(), parked, kept_by: state.kept_by };
+        match plan.next {
+            Next::Ended(_) => vec![SideRecord::TurnOver],
+            Next::Parked => vec![open(true)],
+            Next::CallModel { .. } | Next::Wait => {
+                let claims = plan.entries.iter().any(|entry| matches!(entry, Entry::Control(Control::Claimed(_))));
+                if claims { vec![open(false)] } else { Vec::new() }
+            }
+        }
+    }
+
+    /// Gives back the slots of calls that were not started after all.
+    fn forget_slots(&mut self, ready: &HashMap<CallId, Ready>) {
+        self.slots.serial.retain(|_, call| !ready.contains_key(call));
+    }
+
+    fn carry_out(&mut self, plan: &Plan, mut ready: HashMap<CallId, Ready>) -> Result<Course, Halt> {
+        for id in &plan.run {
+            if let Some(ready) = ready.remove(id) {
+                self.start(*id, ready);
+            }
+        }
+        for source in std::mem::take(&mut self.slots.wanted) {
+            if let Some(slots) = self.inner.semaphores.get(&source).cloned() {
+                let wait = async move { slots.acquire_owned().await.ok().map(|permit| (source, permit)) };
+                self.slot_waits.push(Box::pin(async move {
+                    match wait.await {
+                        Some(granted) => granted,
+                        None => std::future::pending().await,
+                    }
+                }));
+            }
+        }
+        match plan.next {
+            Next::Ended(_) | Next::Parked => Ok(Course::LetGo),
+            Next::Wait => Ok(Course::Going),
+            Next::CallModel { allow_calls } => {
+                if self.model.is_none() {
+                    self.model = Some(ModelCall::start(&self.inner, &self.live, allow_calls));
+                }
+                Ok(Course::Going)
+            }
+        }
+    }
+
+    fn start(&mut self, id: CallId, ready: Ready) {
+        let cancel = CancellationToken::new();
+        self.running.insert(id, cancel.clone());
+        let attempt = {
+            let state = self.live.lock();
+            state.journal.turn().and_then(|turn| turn.call(id)).map_or(0, |call| call.attempt)
+        };
+        let job = CallJob { id, attempt, ready, cancel, live: self.live.clone() };
+        self.calls.push(Box::pin(job.run()));
+    }
+
+    /// Waits until something happens that the plan must know, and gives its entries.
+    async fn next_occurrence(&mut self) -> Result<Vec<Entry>, Halt> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
+                () = self.live.changed.notified() => return Ok(self.hear_of_others()),
+                said = next_said(&mut self.model), if self.model.is_some() => {
+                    if let Some(entries) = self.hear_model(said) {
+                        return Ok(entries);
+                    }
+                }
+                Some(result) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_results(result)),
+                Some((source, permit)) = self.slot_waits.next(), if !self.slot_waits.is_empty() => {
+                    self.slots.granted.entry(source).or_default().push(permit);
+                    return Ok(Vec::new());
+                }
+                changed = self.foreign.changed() => {
+                    if changed.is_err() {
+                        return Err(Halt::Quietly);
+                    }
+                    let known = self.live.lock().journal.last_seq();
+                    let stored = self.inner.store.last_seq(&self.live.id).await.map_err(|error| Halt::Broken(error.to_string()))?;
+                    if stored > known {
+                        self.live.refresh(&*self.inner.store).await.map_err(|error| Halt::Broken(error.to_string()))?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Somebody appended. A cancel reaches the model and the tools here.
+    fn hear_of_others(&mut self) -> Vec<Entry> {
+        let mut state = self.live.lock();
+        let is_cancelling = state.journal.turn().is_some_and(turnwright_core::Turn::is_cancelling);
+        if !is_cancelling {
+            return Vec::new();
+        }
+        for cancel in self.running.values() {
+            cancel.cancel();
+        }
+        let model = self.model.take();
+        model.and_then(|model| model.cancelled(&mut state)).into_iter().collect()
+    }
+
+    fn hear_model(&mut self, said: Said) -> Option<Vec<Entry>> {
+        let mut state = self.live.lock();
+        let entry = self.model.as_mut().and_then(|model| model.hear(said, &mut state));
+        if entry.is_some() {
+            drop(state);
+            self.model = None;
+        }
+        entry.map(|entry| vec![entry])
+    }
+
+    /// A result came; takes those that came with it.
+    fn hear_results(&mut self, first: ToolResult) -> Vec<Entry> {
+        let mut results = vec![first];
+        while let Some(Some(result)) = self.calls.next().now_or_never() {
+            results.push(result);
+        }
+        results.sort_by_key(|result| result.call);
+        for result in &results {
+            self.running.remove(&result.call);
+            self.slots.serial.retain(|_, call| *call != result.call);
+        }
+        results.into_iter().map(Entry::Result).collect()
+    }
+}
+
+async fn next_said(model: &mut Option<ModelCall>) -> Said {
+    match model {
+        Some(model) => model.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn over(status: Option<&turnwright_core::TurnStatus>) -> Plan {
+    let status = status.cloned().unwrap_or(turnwright_core::TurnStatus::Completed);
+    Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status) }
+}
+
+impl State {
+    /// The last entry that a model asked now is shown.
+    pub(crate) fn shown_now(&self) -> Seq {
+        self.journal.last_seq().unwrap_or(Seq::FIRST)
+    }
+}
+
+/// Runs a call outside of any turn.
+pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken) -> ToolResult {
+    CallJob { id, attempt: 0, ready, cancel, live }.run().await
+}
+
+async fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, side: Vec<SideRecord>) -> Result<(), StoreError> {
+    let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
+    let stored = inner.store.append(append).await?;
+    live.apply(stored, From::Driver);
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! One model call: asks, listens, and gives the entry that it came to.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use turnwright_core::{
+    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, StreamDelta, prompt,
+};
+
+use crate::in_flight::InFlight;
+use crate::inner::Inner;
+use crate::live::{Live, State};
+use crate::{Event, ModelStream};
+
+/// A model call under way.
+pub(super) struct ModelCall {
+    stream: Result<ModelStream, ProviderFailure>,
+    origin: Origin,
+    saw: Seq,
+}
+
+/// What came from the model.
+pub(super) enum Said {
+    /// More.
+    Deltas(Vec<StreamDelta>),
+    /// The end, with its terminal marker.
+    End,
+    /// The end, without.
+    Failed(ProviderFailure),
+}
+
+impl ModelCall {
+    /// Asks the model of the turn's settings.
+    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>, allow_calls: bool) -> Self {
+        let mut state = live.lock();
+        let saw = state.shown_now();
+        let seq = state.journal.next_seq();
+        let Some(settings) = state.journal.turn().map(|turn| turn.settings().clone()) else {
+            let failure = ProviderFailure::new(ProviderFailureKind::Unavailable, "no turn is open");
+            let origin = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
+            return Self { stream: Err(failure), origin, saw };
+        };
+        let prompt = prompt::of(&state.journal, &settings, allow_calls);
+        let (stream, dialect) = match inner.providers.get(settings.model.provider()) {
+            Ok(provider) => (provider.call(settings.model.model(), &prompt), provider.dialect().to_owned()),
+            Err(failure) => (Err(failure), String::new()),
+        };
+        drop(prompt);
+        let mut events = Vec::new();
+        let in_flight = InFlight::new(seq);
+        in_flight.tell_all(&mut events);
+        state.in_flight = Some(in_flight);
+        state.tell(events);
+        Self { stream, origin: origin(dialect, &settings.model), saw }
+    }
+
+    pub(super) async fn next(&mut self) -> Said {
+        match &mut self.stream {
+            Err(failure) => Said::Failed(failure.clone()),
+            Ok(stream) => match stream.next().await {
+                Some(Ok(deltas)) => Said::Deltas(deltas),
+                Some(Err(failure)) => Said::Failed(failure),
+                None => Said::End,
+            },
+        }
+    }
+
+    /// Takes what came; the entry that the call came to, once it is over.
+    pub(super) fn hear(&mut self, said: Said, state: &mut State) -> Option<Entry> {
+        let is_watched = state.is_watched();
+        match said {
+            Said::Deltas(deltas) => {
+                let mut events: Vec<Event> = Vec::new();
+                if let Some(in_flight) = &mut state.in_flight {
+                    in_flight.push(deltas, &mut events);
+                }
+                if is_watched {
+                    state.tell(events);
+                }
+                None
+            }
+            Said::End => {
+                // The message in flight stays for watchers until its entry is applied.
+                let assembler = state.in_flight.as_ref().map(|in_flight| in_flight.assembler.clone()).unwrap_or_default();
+                Some(Entry::Assistant(assembler.complete(self.origin.clone(), self.saw)))
+            }
+            Said::Failed(failure) => Some(match self.partial(state, CutOffCause::Provider(failure.clone())) {
+                Some(message) => message,
+                None => {
+                    state.in_flight = None;
+                    Entry::Control(Control::Failed(failure))
+                }
+            }),
+        }
+    }
+
+    /// The call is dropped since a person stops the turn; what was said is kept.
+    pub(super) fn cancelled(self, state: &mut State) -> Option<Entry> {
+        let partial = self.partial(state, CutOffCause::Cancelled);
+        if partial.is_none() {
+            state.in_flight = None;
+        }
+        partial
+    }
+
+    fn partial(&self, state: &State, cause: CutOffCause) -> Option<Entry> {
+        let in_flight = state.in_flight.as_ref().filter(|in_flight| !in_flight.assembler.is_empty())?;
+        Some(Entry::Assistant(in_flight.assembler.clone().cut_off(self.origin.clone(), self.saw, cause)))
+    }
+}
+
+fn origin(dialect: String, model: &ModelRef) -> Origin {
+    Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() }
+}

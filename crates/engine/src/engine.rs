@@ -1,0 +1,519 @@
+//! The engine: what an embedder calls.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use turnwright_core::policy::Policy;
+use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings, TurnStatus};
+
+use crate::arguments::Validators;
+use crate::catalog::Catalogs;
+use crate::inner::Inner;
+use crate::live::Live;
+use crate::registry::{Registry, live_of};
+use crate::{
+    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, Page, Providers, SettingsOverlay, Store, ToolSource, Watch,
+    WatchFrom,
+};
+
+mod act;
+mod tool_call;
+
+pub use act::{Choice, NewMessage, OnWaiting, Sent, SentState};
+
+/// How often a server looks for turns whose driver is gone.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub struct EngineParts {
+    /// The model providers.
+    pub providers: Arc<dyn Providers>,
+    /// The tool sources, each with a name of its own. The engine stops them at its end.
+    pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Where conversations are kept.
+    pub store: Arc<dyn Store>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// The rules.
+    pub policy: Policy,
+    /// The settings of turns for which nobody chose others.
+    pub defaults: TurnSettings,
+}
+
+/// Drives turns and tells watchers what happens. Cheap to clone; all clones are one engine.
+///
+/// [`Engine::send`], [`Engine::decide`], [`Engine::cancel`] and [`Engine::retry`] store what they are told before they
+/// return; what follows happens in the background and belongs to no caller. [`Engine::watch`] tells it,
+/// [`Engine::wait`] waits for its end. Call [`Engine::shutdown`] once at the end.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+/// A conversation, besides its journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    /// Its name.
+    pub id: ConversationId,
+    /// Its title, where it has one.
+    pub title: Option<String>,
+    /// Its own settings over the installation's.
+    pub overlay: SettingsOverlay,
+    /// When it was created, in milliseconds since 1970 UTC.
+    pub created_at_ms: u64,
+    /// When its newest entry was stored, in milliseconds since 1970 UTC.
+    pub updated_at_ms: u64,
+}
+
+/// A conversation to create.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewConversation {
+    /// Its name; a new one where `None`.
+    pub id: Option<ConversationId>,
+    /// Its title; made from the first message where `None`.
+    pub title: Option<String>,
+    /// Its own settings.
+    pub overlay: SettingsOverlay,
+}
+
+/// What to change of a conversation; `None` leaves as it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ConversationChange {
+    /// The title, or none.
+    pub title: Option<Option<String>>,
+    /// The settings, whole.
+    pub overlay: Option<SettingsOverlay>,
+}
+
+/// How far a turn is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnState {
+    /// It is over.
+    Ended(TurnStatus),
+    /// Only a person can move it on.
+    Parked,
+}
+
+/// A call about which a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingCall {
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// Its name.
+    pub call: CallId,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments, JSON text as the model wrote it.
+    pub arguments: String,
+    /// Why a person is asked.
+    pub reason: QuestionReason,
+    /// The rule that asks, where one does.
+    pub rule: Option<String>,
+}
+
+impl Engine {
+    /// An engine of these parts. Needs a tokio runtime with time.
+    pub fn new(parts: EngineParts) -> Self {
+        let slots = |source: &Arc<dyn ToolSource>| {
+            (source.name().to_owned(), Arc::new(Semaphore::new(source.max_concurrent_calls().clamp(1, Semaphore::MAX_PERMITS))))
+        };
+        let semaphores: HashMap<_, _> = parts.sources.iter().map(slots).collect();
+        let inner = Inner {
+            providers: parts.providers,
+            store: parts.store,
+            clock: parts.clock,
+            policy: parts.policy,
+            defaults: parts.defaults,
+            catalogs: Catalogs::new(parts.sources),
+            validators: Validators::default(),
+            semaphores,
+            registry: Registry::default(),
+            shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The time of day.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    /// The model providers.
+    pub fn providers(&self) -> &Arc<dyn Providers> {
+        &self.inner.providers
+    }
+
+    /// The tool sources.
+    pub fn sources(&self) -> &[Arc<dyn ToolSource>] {
+        self.inner.catalogs.sources()
+    }
+
+    /// The settings of turns for which nobody chose others.
+    pub fn defaults(&self) -> &TurnSettings {
+        &self.inner.defaults
+    }
+
+    /// All tools of all sources by qualified name, sorted. Waits for sources that are starting, at most their start limit.
+    pub async fn tools(&self) -> Vec<Arc<ToolDefinition>> {
+        self.inner.settle_sources().await;
+        self.inner.catalogs.current().offered(None)
+    }
+
+    /// Tools that cannot be offered, each with the reason.
+    pub fn tools_set_aside(&self) -> Vec<String> {
+        self.inner.catalogs.current().set_aside.clone()
+    }
+
+    /// Creates a conversation.
+    ///
+    /// # Errors
+    /// [`EngineError::Exists`] where there is one with the id, [`EngineError::Invalid`] where a setting is out of range.
+    pub async fn create(&self, new: NewConversation) -> Result<Conversation, EngineError> {
+        let id = match new.id {
+            Some(id) => id,
+            None => new_id()?,
+        };
+        let now = self.inner.clock.now_ms();
+        let conversation = Conversation { id, title: new.title, overlay: new.overlay, created_at_ms: now, updated_at_ms: now };
+        let record = record(&conversation)?;
+        let live = Arc::new(live_of(&record)?);
+        self.inner.store.create(record).await?;
+        self.inner.registry.keep(live);
+        Ok(conversation)
+    }
+
+    /// A conversation, besides its journal.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn conversation(&self, id: &ConversationId) -> Result<Conversation, EngineError> {
+        let record = self.inner.store.conversation(id).await?;
+        record.map(conversation).ok_or_else(|| EngineError::NotFound { what: format!("conversation `{id}`") })?
+    }
+
+    /// Conversations, the one with the newest entry first, from after `after`, at most `limit`.
+    pub async fn conversations(&self, after: Option<&ConversationId>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
+        self.inner.store.conversations(Page { after, limit }).await?.into_iter().map(conversation).collect()
+    }
+
+    /// Changes a conversation's title or settings; turns that are open go on with what they began with.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Invalid`].
+    pub async fn update(&self, id: &ConversationId, change: ConversationChange) -> Result<Conversation, EngineError> {
+        let mut conversation = self.conversation(id).await?;
+        conversation.title = change.title.unwrap_or(conversation.title);
+        conversation.overlay = change.overlay.unwrap_or(conversation.overlay);
+        self.inner.store.update(record(&conversation)?).await?;
+        if let Some(live) = self.inner.registry.known(id) {
+            let mut state = live.lock();
+            state.overlay = conversation.overlay.clone();
+            state.title.clone_from(&conversation.title);
+        }
+        Ok(conversation)
+    }
+
+    /// Deletes a conversation with its journal. A turn that is open is stopped with its tools.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn delete(&self, id: &ConversationId) -> Result<(), EngineError> {
+        self.inner.store.delete(id).await?;
+        if let Some(live) = self.inner.registry.forget(id) {
+            live.dismiss();
+            live.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The journal as it is now. Cheap: entries are shared.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn journal(&self, id: &ConversationId) -> Result<Journal, EngineError> {
+        let live = self.load_newest(id).await?;
+        let journal = live.lock().journal.clone();
+        Ok(journal)
+    }
+
+    /// Watches a conversation.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where `from` lies after the journal's end.
+    pub async fn watch(&self, id: &ConversationId, from: WatchFrom) -> Result<Watch, EngineError> {
+        let live = match from {
+            WatchFrom::Now => self.load(id).await?,
+            WatchFrom::After(after) => {
+                let live = self.load_newest(id).await?;
+                let last = live.lock().journal.last_seq();
+                if after > last {
+                    let last = last.map_or(0, turnwright_core::Seq::get);
+                    let after = after.map_or(0, turnwright_core::Seq::get);
+                    return Err(EngineError::Invalid { what: format!("position {after} is after the last entry, {last}") });
+                }
+                live
+            }
+        };
+        self.follow_foreign(&live);
+        Ok(live.watch(from))
+    }
+
+    /// Waits until a turn is over or parked.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::Store`] and [`EngineError::ShuttingDown`]
+    /// where its driver had to stop and it stays open.
+    pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
+        let live = self.load(id).await?;
+        self.follow_foreign(&live);
+        loop {
+            let settled = live.settled.notified();
+            tokio::pin!(settled);
+            settled.as_mut().enable();
+            {
+                let state = live.lock();
+                if let Some(error) = &state.broken {
+                    return Err(EngineError::Journal(error.clone()));
+                }
+                if let Some(found) = state_of(&state.journal, turn) {
+                    return found;
+                }
+                if self.inner.shutdown.is_cancelled() {
+                    return Err(EngineError::ShuttingDown);
+                }
+            }
+            tokio::select! {
+                () = settled => {}
+                () = self.inner.shutdown.cancelled() => return Err(EngineError::ShuttingDown),
+            }
+            // A driver that had to stop has settled nothing: whoever waits must not wait for ever.
+            let has_stopped = { !live.lock().is_driven };
+            if has_stopped {
+                let is_open = state_of(&live.lock().journal, turn).is_none();
+                if is_open && !self.inner.ensure_driven(&live).await? && !self.is_held_elsewhere(&live).await? {
+                    return Err(EngineError::NoOpenTurn { why: format!("{turn} had to stop and stays open; see the log") });
+                }
+            }
+        }
+    }
+
+    async fn is_held_elsewhere(&self, live: &Live) -> Result<bool, EngineError> {
+        let holder = {
+            let state = live.lock();
+            if state.is_driven {
+                return Ok(true);
+            }
+            state.journal.open_turn().and_then(|turn| turn.claim()).map(|claim| claim.driver.clone())
+        };
+        match holder {
+            Some(holder) if holder != *self.inner.store.driver() => Ok(self.inner.store.is_alive(&holder).await?),
+            _ => Ok(false),
+        }
+    }
+
+    /// The calls of a conversation about which a person is asked.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn waiting(&self, id: &ConversationId) -> Result<Vec<WaitingCall>, EngineError> {
+        let live = self.load_newest(id).await?;
+        let state = live.lock();
+        Ok(waiting_in(id, &state.journal))
+    }
+
+    /// The calls of all conversations about which a person is asked.
+    pub async fn all_waiting(&self) -> Result<Vec<WaitingCall>, EngineError> {
+        let mut waiting = Vec::new();
+        for open in self.inner.store.open_turns().await? {
+            match self.waiting(&open.conversation).await {
+                Ok(calls) => waiting.extend(calls),
+                Err(EngineError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// The answer that an idempotency key was given.
+    pub async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, EngineError> {
+        Ok(self.inner.store.idempotent(key).await?)
+    }
+
+    /// Takes a conversation's open turn up where its driver is gone; the turn that is driven then.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn resume(&self, id: &ConversationId) -> Result<Option<TurnId>, EngineError> {
+        let live = self.load_newest(id).await?;
+        let is_driven = self.inner.ensure_driven(&live).await?;
+        let state = live.lock();
+        Ok(state.journal.open_turn().filter(|_| is_driven).map(turnwright_core::Turn::id))
+    }
+
+    /// Takes up every open turn that servers keep and whose driver is gone; how many.
+    pub async fn resume_open_turns(&self) -> Result<usize, EngineError> {
+        let mut resumed = 0;
+        for open in self.inner.store.open_turns().await? {
+            if open.kept_by != KeptBy::Servers || open.parked {
+                continue;
+            }
+            match self.resume(&open.conversation).await {
+                Ok(turn) => resumed += usize::from(turn.is_some()),
+                Err(EngineError::NotFound { .. }) => {}
+                Err(error) => tracing::error!(conversation = %open.conversation, %error, "a turn could not be taken up"),
+            }
+        }
+        Ok(resumed)
+    }
+
+    /// Keeps looking for turns to take up: what a decision in another process moved on, what a dead process left. Runs
+    /// until [`Engine::shutdown`].
+    pub fn keep_resuming(&self) {
+        let engine = self.clone();
+        self.inner.tasks.spawn(async move {
+            let mut foreign = engine.inner.store.foreign_writes();
+            loop {
+                tokio::select! {
+                    () = engine.inner.shutdown.cancelled() => return,
+                    changed = foreign.changed() => if changed.is_err() { return },
+                    () = tokio::time::sleep(SWEEP_EVERY) => engine.inner.registry.make_room(),
+                }
+                if let Err(error) = engine.resume_open_turns().await {
+                    tracing::warn!(%error, "cannot look for open turns");
+                }
+            }
+        });
+    }
+
+    /// Ends the engine. Drivers stop where they are: calls that run are told to end and their results stored, turns stay
+    /// open and are taken up again at the next start. Then sources and the store are closed.
+    pub async fn shutdown(&self) {
+        self.inner.shutdown.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+        for live in self.inner.registry.all() {
+            live.dismiss();
+        }
+        futures_util::future::join_all(self.sources().iter().map(|source| source.stop())).await;
+        self.inner.store.close().await;
+    }
+
+    async fn load(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
+        self.inner.registry.load(id, &*self.inner.store).await
+    }
+
+    /// The conversation with everything that any process has stored.
+    async fn load_newest(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
+        let live = self.load(id).await?;
+        if live.lock().is_driven {
+            return Ok(live);
+        }
+        let known = live.lock().journal.last_seq();
+        if self.inner.store.last_seq(id).await? > known {
+            live.refresh(&*self.inner.store).await?;
+        }
+        Ok(live)
+    }
+
+    /// While a conversation is looked at here and driven elsewhere, its entries are fetched as they come.
+    fn follow_foreign(&self, live: &Arc<Live>) {
+        let is_elsewhere = {
+            let state = live.lock();
+            let mine = self.inner.store.driver();
+            !state.is_driven
+                && state.journal.open_turn().and_then(|turn| turn.claim()).is_some_and(|claim| claim.driver != *mine)
+        };
+        if !is_elsewhere {
+            return;
+        }
+        let (inner, live) = (self.inner.clone(), live.clone());
+        self.inner.tasks.spawn(async move {
+            let mut foreign = inner.store.foreign_writes();
+            while live.lock().journal.open_turn().is_some() && !live.lock().is_driven {
+                tokio::select! {
+                    () = inner.shutdown.cancelled() => return,
+                    changed = foreign.changed() => if changed.is_err() { return },
+                }
+                if live.refresh(&*inner.store).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn state_of(journal: &Journal, turn: TurnId) -> Option<Result<TurnState, EngineError>> {
+    match journal.turn() {
+        Some(newest) if newest.id() == turn => match newest.ended() {
+            Some(status) => Some(Ok(TurnState::Ended(status.clone()))),
+            None if newest.is_suspended() => Some(Ok(TurnState::Parked)),
+            None => None,
+        },
+        Some(newest) if newest.id() > turn => {
+            let ended = journal.turn_entries(turn).filter_map(|stored| match &*stored.entry {
+                turnwright_core::Entry::Control(turnwright_core::Control::Ended { status, .. }) => Some(status.clone()),
+                _ => None,
+            });
+            Some(ended.last().map(TurnState::Ended).ok_or_else(|| no_such_turn(turn)))
+        }
+        Some(_) | None => Some(Err(no_such_turn(turn))),
+    }
+}
+
+fn no_such_turn(turn: TurnId) -> EngineError {
+    EngineError::NotFound { what: format!("turn `{turn}` in this conversation") }
+}
+
+fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingCall> {
+    let Some(turn) = journal.open_turn() else { return Vec::new() };
+    turn.waiting()
+        .map(|(call, question)| WaitingCall {
+            conversation: id.clone(),
+            call: call.id,
+            name: call.name.to_owned(),
+            arguments: call.arguments.to_owned(),
+            reason: question.reason,
+            rule: question.rule.clone(),
+        })
+        .collect()
+}
+
+fn new_id() -> Result<ConversationId, EngineError> {
+    let mut bytes = [0_u8; 12];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Invalid { what: format!("no random numbers: {error}") })?;
+    let id = format!("conv_{}", crate::names::hex(&bytes)).parse();
+    id.map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })
+}
+
+fn record(conversation: &Conversation) -> Result<ConversationRecord, EngineError> {
+    if let Some(problem) = conversation.overlay.problem() {
+        return Err(EngineError::Invalid { what: problem });
+    }
+    let settings =
+        serde_json::to_string(&conversation.overlay).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
+    Ok(ConversationRecord {
+        id: conversation.id.clone(),
+        title: conversation.title.clone(),
+        settings,
+        created_at_ms: conversation.created_at_ms,
+        updated_at_ms: conversation.updated_at_ms,
+    })
+}
+
+fn conversation(record: ConversationRecord) -> Result<Conversation, EngineError> {
+    let live = live_of(&record)?;
+    let overlay = live.lock().overlay.clone();
+    Ok(Conversation {
+        id: record.id,
+        title: record.title,
+        overlay,
+        created_at_ms: record.created_at_ms,
+        updated_at_ms: record.updated_at_ms,
+    })
+}

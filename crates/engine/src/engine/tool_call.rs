@@ -1,0 +1,51 @@
+//! One tool run by hand, as a turn would run it: `turnwright tools call`.
+
+use std::sync::Arc;
+
+use turnwright_core::policy::Action;
+use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult};
+
+use super::Engine;
+use crate::driver::run_alone;
+use crate::ruler::Ready;
+use crate::{EngineError, SettingsOverlay};
+
+impl Engine {
+    /// Runs the tool with the qualified name `name` under the policy, its schema and its limits. Nothing is stored. The
+    /// result's call id means nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] where there is no such tool. Whatever the tool does is a result.
+    pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
+        self.inner.settle_sources().await;
+        let catalog = self.inner.catalogs.current();
+        let Some(tool) = catalog.get(name) else {
+            return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
+        };
+        let id = CallId { message: Seq::FIRST, index: 0 };
+        let arguments = match self.inner.validators.check(&tool.hash, &tool.definition.input_schema, arguments) {
+            Ok(arguments) => arguments,
+            Err(problem) => return Ok(ToolResult::failed(id, ToolErrorKind::InvalidArguments, problem)),
+        };
+        let value = serde_json::Value::Object(arguments.clone());
+        let verdict = self.inner.policy.decide(approve, name, tool.definition.declared, &value);
+        match verdict.action {
+            Action::Allow => {}
+            Action::Deny => return Ok(ToolResult::of(id, Outcome::Denied, format!("denied by {}", verdict.rule))),
+            Action::Ask => {
+                let text = format!("{} wants a person to allow this; --approve all does", verdict.rule);
+                return Ok(ToolResult::of(id, Outcome::Denied, text));
+            }
+        }
+        let slots = self.inner.semaphores.get(tool.source.name()).cloned();
+        let permit = match slots {
+            Some(slots) => slots.acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?,
+            None => return Err(EngineError::ShuttingDown),
+        };
+        let conversation: ConversationId =
+            "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
+        let live = Arc::new(crate::live::Live::new(conversation, SettingsOverlay::default(), None, 0));
+        let ready = Ready { tool: tool.clone(), arguments, permit };
+        Ok(run_alone(id, ready, live, self.inner.shutdown.child_token()).await)
+    }
+}

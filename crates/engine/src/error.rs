@@ -1,0 +1,73 @@
+//! What can go wrong with a request to the engine.
+
+use turnwright_core::{CallId, ConversationId, JournalError, ProviderFailure};
+
+use crate::StoreError;
+
+/// A request that was not carried out. Nothing was stored, unless the variant says otherwise.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// There is no such thing.
+    #[error("there is no {what}")]
+    NotFound {
+        /// What was asked for.
+        what: String,
+    },
+    /// There is a conversation with this id.
+    #[error("there is a conversation `{id}` already")]
+    Exists {
+        /// Its name.
+        id: ConversationId,
+    },
+    /// The request is about an open turn and there is none, or another.
+    #[error("{why}")]
+    NoOpenTurn {
+        /// Which turn was meant and what is the case.
+        why: String,
+    },
+    /// The call does not wait for this.
+    #[error("`{call}` cannot be decided like this: {why}")]
+    NotWaiting {
+        /// Which call.
+        call: CallId,
+        /// What is the case.
+        why: String,
+    },
+    /// The request itself is wrong: arguments that do not fit, a denied change, a value out of range.
+    #[error("{what}")]
+    Invalid {
+        /// What, and what would be right.
+        what: String,
+    },
+    /// The idempotency key was used for another request.
+    #[error("the idempotency key `{key}` was used for another request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// The model provider.
+    #[error(transparent)]
+    Provider(#[from] ProviderFailure),
+    /// The store.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The journal is damaged and the conversation read-only from there.
+    #[error("the conversation's journal is damaged and can only be read: {0}")]
+    Journal(#[from] JournalError),
+    /// The process is ending.
+    #[error("the engine is shutting down")]
+    ShuttingDown,
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Gone { conversation } => Self::NotFound { what: format!("conversation `{conversation}`") },
+            StoreError::Exists { conversation } => Self::Exists { id: conversation },
+            StoreError::Conflict { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Unusable { .. } => Self::Store(error),
+        }
+    }
+}

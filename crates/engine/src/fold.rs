@@ -1,0 +1,125 @@
+//! From a stored entry to the events that it means. Pure: a replay and a live turn tell the same.
+
+use turnwright_core::{
+    AssistantMessage, CallId, Control, DecidedBy, Entry, Journal, MessageId, Outcome, Seq, StoredEntry, TurnId, TurnStatus,
+    Usage,
+};
+
+use crate::Event;
+use crate::in_flight::tell_message;
+
+/// Tells the newest entry of `journal`, which holds everything up to it and nothing after.
+pub(crate) fn tell_newest(journal: &Journal, out: &mut Vec<Event>) {
+    if let Some(stored) = journal.entries().last() {
+        tell(journal, stored, out);
+    }
+}
+
+/// Tells the entries of `journal` after `after`, as somebody who watched would have seen them, deltas merged.
+pub(crate) fn replay(journal: &Journal, after: Option<Seq>, out: &mut Vec<Event>) {
+    let is_new = |stored: &StoredEntry| after.is_none_or(|after| stored.seq > after);
+    if !journal.entries().last().is_some_and(is_new) {
+        return;
+    }
+    let mut so_far = Journal::default();
+    for stored in journal.entries() {
+        if so_far.apply(stored.clone()).is_err() {
+            return;
+        }
+        if is_new(stored) {
+            if let Entry::Assistant(message) = &*stored.entry {
+                tell_message(stored.seq, &message.blocks, out);
+            }
+            tell(&so_far, stored, out);
+        }
+    }
+}
+
+/// The tokens of a turn so far.
+pub(crate) fn usage_of(journal: &Journal, turn: TurnId) -> Usage {
+    journal.turn_entries(turn).fold(Usage::default(), |sum, stored| match &*stored.entry {
+        Entry::Assistant(message) => sum.plus(message.usage),
+        _ => sum,
+    })
+}
+
+fn tell(journal: &Journal, stored: &StoredEntry, out: &mut Vec<Event>) {
+    out.push(Event::Entry { seq: stored.seq, at_ms: stored.at_ms, entry: stored.entry.clone() });
+    match &*stored.entry {
+        Entry::User(_) => {
+            if let Some(turn) = journal.turn().filter(|turn| turn.id().0 == stored.seq) {
+                out.push(Event::TurnStarted { turn_id: turn.id(), model: turn.settings().model.clone() });
+            }
+        }
+        Entry::Assistant(message) => tell_assistant(stored, message, out),
+        Entry::Decision(decision) => out.push(Event::ToolApprovalDecided {
+            call_id: decision.call,
+            decision: decision.verdict,
+            rule: match &decision.by {
+                DecidedBy::Policy { rule } => Some(rule.clone()),
+                DecidedBy::Person => None,
+            },
+            arguments: decision.arguments.clone(),
+            reason: decision.reason.clone(),
+        }),
+        Entry::Question(question) => out.push(Event::ToolApprovalRequested {
+            call_id: question.call,
+            reason: question.reason.as_str(),
+            rule: question.rule.clone(),
+        }),
+        Entry::Started(started) => out.push(Event::ToolStarted { call_id: started.call }),
+        Entry::Result(result) => out.push(Event::ToolFinished {
+            call_id: result.call,
+            outcome: match result.outcome {
+                Outcome::Success => "success",
+                Outcome::Denied => "denied",
+                Outcome::Error(kind) => kind.as_str(),
+            },
+            is_error: result.outcome.is_error(),
+            content: result.content.clone(),
+            structured_content: result.structured_content.clone(),
+            duration_ms: result.duration_ms,
+        }),
+        Entry::Control(control) => tell_control(journal, control, out),
+    }
+}
+
+fn tell_assistant(stored: &StoredEntry, message: &AssistantMessage, out: &mut Vec<Event>) {
+    let finish_reason = message.finish.reason.as_contract();
+    out.push(Event::StepFinished { message_id: MessageId(stored.seq), finish_reason, usage: message.usage });
+    out.extend(message.calls().zip(0_u32..).map(|(call, index)| Event::ToolInputReady {
+        call_id: CallId { message: stored.seq, index },
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+    }));
+}
+
+fn tell_control(journal: &Journal, control: &Control, out: &mut Vec<Event>) {
+    match control {
+        Control::Suspended => {
+            if let Some(turn) = journal.turn() {
+                let waiting = turn.waiting().map(|(call, _)| call.id).collect();
+                out.push(Event::TurnSuspended { turn_id: turn.id(), waiting });
+            }
+        }
+        Control::Retried { turn, .. } => {
+            if let Some(now) = journal.turn() {
+                out.push(Event::TurnStarted { turn_id: *turn, model: now.settings().model.clone() });
+            }
+        }
+        Control::Ended { turn, status } => {
+            out.push(Event::Usage { usage: usage_of(journal, *turn) });
+            let error = match status {
+                TurnStatus::Failed { reason } => Some(reason.clone()),
+                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit | TurnStatus::Stopped { .. } => None,
+            };
+            out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), error });
+        }
+        Control::Claimed(_)
+        | Control::Resumed { .. }
+        | Control::Offered { .. }
+        | Control::CancelRequested { .. }
+        | Control::Failed(_)
+        | Control::Hidden { .. } => {}
+    }
+}

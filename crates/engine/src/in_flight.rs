@@ -1,0 +1,152 @@
+//! The message that a model is giving, before it is whole and stored.
+
+use turnwright_core::{Assembler, AssistantBlock, CallId, MessageId, Seq, StreamDelta};
+
+use crate::Event;
+
+/// A message in flight, and what watchers were told of it.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    /// The place that it takes if nobody appends before it.
+    seq: Seq,
+    pub(crate) assembler: Assembler,
+}
+
+impl InFlight {
+    pub(crate) fn new(seq: Seq) -> Self {
+        Self { seq, assembler: Assembler::default() }
+    }
+
+    pub(crate) fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Takes deltas and tells them, neighbours of one block merged: what came together is passed on together.
+    pub(crate) fn push(&mut self, deltas: Vec<StreamDelta>, out: &mut Vec<Event>) {
+        for delta in deltas {
+            let told = match &delta {
+                StreamDelta::Text(text) | StreamDelta::Reasoning(text) | StreamDelta::Refusal(text) if text.is_empty() => {
+                    continue;
+                }
+                StreamDelta::Text(text) => Some(Told::Text(text.clone())),
+                StreamDelta::Reasoning(text) => Some(Told::Reasoning(text.clone())),
+                StreamDelta::Refusal(text) => Some(Told::Refusal(text.clone())),
+                StreamDelta::CallStarted { name, .. } => Some(Told::Call(name.clone())),
+                StreamDelta::CallArguments { key, text } => Some(Told::Arguments(*key, text.clone())),
+                StreamDelta::CallNative { .. }
+                | StreamDelta::CallRecovered { .. }
+                | StreamDelta::BlockEnded { .. }
+                | StreamDelta::Opaque(_)
+                | StreamDelta::Usage(_)
+                | StreamDelta::Finished(_) => None,
+            };
+            self.assembler.push(delta);
+            if let Some(told) = told {
+                self.tell(told, out);
+            }
+        }
+    }
+
+    fn tell(&self, told: Told, out: &mut Vec<Event>) {
+        let blocks = self.assembler.blocks();
+        let newest = index(blocks.len().saturating_sub(1));
+        let before = |text: &str| size(newest_text(blocks)).saturating_sub(size(text));
+        match told {
+            Told::Text(text) => match out.last_mut() {
+                Some(Event::TextDelta { block, text: told, .. }) if *block == newest => told.push_str(&text),
+                _ => out.push(Event::TextDelta { block: newest, offset: before(&text), text }),
+            },
+            Told::Reasoning(text) => match out.last_mut() {
+                Some(Event::ReasoningDelta { block, text: told, .. }) if *block == newest => told.push_str(&text),
+                _ => out.push(Event::ReasoningDelta { block: newest, offset: before(&text), text }),
+            },
+            Told::Refusal(text) => match out.last_mut() {
+                Some(Event::RefusalDelta { block, text: told, .. }) if *block == newest => told.push_str(&text),
+                _ => out.push(Event::RefusalDelta { block: newest, offset: before(&text), text }),
+            },
+            Told::Call(name) => {
+                let calls = blocks.iter().filter(|block| matches!(block, AssistantBlock::Call(_))).count();
+                let call_id = CallId { message: self.seq, index: index(calls.saturating_sub(1)) };
+                out.push(Event::ToolInputStarted { call_id, block: newest, name });
+            }
+            Told::Arguments(key, text) => {
+                let Some(call) = self.assembler.call_index(key) else { return };
+                let call_id = CallId { message: self.seq, index: call };
+                let place = blocks.iter().enumerate().filter_map(|(at, block)| match block {
+                    AssistantBlock::Call(call) => Some((at, call)),
+                    _ => None,
+                });
+                let Some((at, whole)) = usize::try_from(call).ok().and_then(|call| place.into_iter().nth(call)) else { return };
+                match out.last_mut() {
+                    Some(Event::ToolInputDelta { call_id: told, text: before, .. }) if *told == call_id => {
+                        before.push_str(&text)
+                    }
+                    _ => {
+                        let offset = size(&whole.arguments).saturating_sub(size(&text));
+                        out.push(Event::ToolInputDelta { call_id, block: index(at), offset, text });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything so far, each block in one delta, for a watcher who comes now.
+    pub(crate) fn tell_all(&self, out: &mut Vec<Event>) {
+        tell_message(self.seq, self.assembler.blocks(), out);
+    }
+}
+
+/// A step's beginning and all its blocks, each in one delta.
+pub(crate) fn tell_message(seq: Seq, blocks: &[AssistantBlock], out: &mut Vec<Event>) {
+    out.push(Event::StepStarted { message_id: MessageId(seq) });
+    let mut calls = 0_u32;
+    for (at, block) in blocks.iter().enumerate() {
+        let block_index = index(at);
+        match block {
+            AssistantBlock::Text { text, .. } => {
+                out.push(Event::TextDelta { block: block_index, offset: 0, text: text.clone() });
+            }
+            AssistantBlock::Reasoning { text, .. } => {
+                out.push(Event::ReasoningDelta { block: block_index, offset: 0, text: text.clone() });
+            }
+            AssistantBlock::Refusal { text } => {
+                out.push(Event::RefusalDelta { block: block_index, offset: 0, text: text.clone() });
+            }
+            AssistantBlock::Call(call) => {
+                let call_id = CallId { message: seq, index: calls };
+                calls = calls.saturating_add(1);
+                out.push(Event::ToolInputStarted { call_id, block: block_index, name: call.name.clone() });
+                if !call.arguments.is_empty() {
+                    let text = call.arguments.clone();
+                    out.push(Event::ToolInputDelta { call_id, block: block_index, offset: 0, text });
+                }
+            }
+            AssistantBlock::Opaque { .. } => {}
+        }
+    }
+}
+
+enum Told {
+    Text(String),
+    Reasoning(String),
+    Refusal(String),
+    Call(String),
+    Arguments(u32, String),
+}
+
+fn newest_text(blocks: &[AssistantBlock]) -> &str {
+    match blocks.last() {
+        Some(AssistantBlock::Text { text, .. } | AssistantBlock::Reasoning { text, .. } | AssistantBlock::Refusal { text }) => {
+            text
+        }
+        Some(AssistantBlock::Call(_) | AssistantBlock::Opaque { .. }) | None => "",
+    }
+}
+
+fn index(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn size(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,130 @@
+//! The policy, the tools and the free slots of this moment, as the plan asks for them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use turnwright_core::policy::{Action, Policy};
+use turnwright_core::{ApproveMode, CallId, CallView, Ruler, Ruling, StartRuling, ToolDefinition, ToolErrorKind, ToolResult};
+
+use crate::arguments::Validators;
+use crate::catalog::{Catalog, CatalogTool, definition_hash};
+
+/// What the driver of one turn knows about starting calls. Lives as long as the driver.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    /// Permits that were waited for and not used yet, by source.
+    pub(crate) granted: HashMap<String, Vec<OwnedSemaphorePermit>>,
+    /// Sources whose slots are all taken.
+    pub(crate) wanted: HashSet<String>,
+    /// Groups of serial tools of which a call runs.
+    pub(crate) serial: HashMap<String, CallId>,
+}
+
+/// A call that got its slot.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) tool: CatalogTool,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+/// Answers the plan's questions for one plan.
+#[derive(Debug)]
+pub(crate) struct TurnRuler<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) mode: ApproveMode,
+    pub(crate) offered: &'a [Arc<ToolDefinition>],
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) validators: &'a Validators,
+    pub(crate) semaphores: &'a HashMap<String, Arc<Semaphore>>,
+    pub(crate) slots: &'a mut Slots,
+    /// The calls that got their slots in this plan.
+    pub(crate) ready: HashMap<CallId, Ready>,
+}
+
+/// How many names a model that asked for an unknown tool is told.
+const MAX_NAMES_TOLD: usize = 40;
+
+impl TurnRuler<'_> {
+    fn offered(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        self.offered.iter().find(|definition| definition.name == name)
+    }
+
+    /// The hash of an offered definition; the catalog's where it is still the same one.
+    fn hash(&self, definition: &ToolDefinition) -> Arc<str> {
+        match self.catalog.get(&definition.name) {
+            Some(tool) if *tool.definition == *definition => tool.hash.clone(),
+            _ => definition_hash(definition),
+        }
+    }
+
+    fn no_such_tool(&self, call: &CallView<'_>) -> ToolResult {
+        let names: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).take(MAX_NAMES_TOLD).collect();
+        let text = if names.is_empty() {
+            format!("There is no tool `{}`, and no other.", call.name)
+        } else {
+            format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "))
+        };
+        ToolResult::failed(call.id, ToolErrorKind::NotFound, text)
+    }
+}
+
+impl Ruler for TurnRuler<'_> {
+    fn rule(&mut self, call: &CallView<'_>) -> Ruling {
+        let Some(definition) = self.offered(call.name) else { return Ruling::Refuse(self.no_such_tool(call)) };
+        let hash = self.hash(definition);
+        let arguments = match self.validators.check(&hash, &definition.input_schema, call.arguments) {
+            Ok(arguments) => Value::Object(arguments),
+            Err(problem) => {
+                let text = format!("`{}` did not run: {problem}.", call.name);
+                return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
+            }
+        };
+        let verdict = self.policy.decide(self.mode, call.name, definition.declared, &arguments);
+        match verdict.action {
+            Action::Allow => Ruling::Allow { rule: verdict.rule, definition_hash: hash.to_string() },
+            Action::Ask => Ruling::Ask { rule: verdict.rule },
+            Action::Deny => Ruling::Deny { rule: verdict.rule },
+        }
+    }
+
+    fn start(&mut self, call: &CallView<'_>) -> StartRuling {
+        let Some(tool) = self.catalog.get(call.name) else {
+            let text = format!("`{}` did not run: it is not there at the moment.", call.name);
+            return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, text));
+        };
+        if call.decided_hash.is_some_and(|hash| *hash != *tool.hash) {
+            if self.mode == ApproveMode::Ask {
+                return StartRuling::DefinitionChanged;
+            }
+            let text = format!("`{}` did not run: its definition changed since it was allowed.", call.name);
+            return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::PermissionDenied, text));
+        }
+        let arguments = match self.validators.check(&tool.hash, &tool.definition.input_schema, call.arguments) {
+            Ok(arguments) => arguments,
+            Err(problem) => {
+                let text = format!("`{}` did not run: {problem}.", call.name);
+                return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
+            }
+        };
+        let source = tool.source.name();
+        let is_serial = tool.definition.declared.serial;
+        if is_serial && self.slots.serial.contains_key(source) {
+            return StartRuling::Later;
+        }
+        let kept = self.slots.granted.get_mut(source).and_then(Vec::pop);
+        let permit = kept.or_else(|| self.semaphores.get(source).and_then(|all| all.clone().try_acquire_owned().ok()));
+        let Some(permit) = permit else {
+            self.slots.wanted.insert(source.to_owned());
+            return StartRuling::Later;
+        };
+        if is_serial {
+            self.slots.serial.insert(source.to_owned(), call.id);
+        }
+        let replayable = tool.definition.declared.is_replayable();
+        self.ready.insert(call.id, Ready { tool: tool.clone(), arguments, permit });
+        StartRuling::Start { replayable }
+    }
+}

@@ -1,0 +1,88 @@
+//! Settings in layers: the configuration's, the conversation's, the message's.
+
+use serde::{Deserialize, Serialize};
+use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
+
+/// Settings that somebody chose, to be laid over others. What is `None` was not chosen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SettingsOverlay {
+    /// The model, `PROVIDER/MODEL`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// What happens to calls for which no rule decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approve: Option<ApproveMode>,
+    /// The most model calls of a turn; at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// What the model is told before the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Sampling temperature, 0 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The most tokens of one model answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// How much a reasoning model should think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Globs over qualified tool names that narrow what is offered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+impl SettingsOverlay {
+    /// Whether nothing was chosen.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This over `base`: what was not chosen here stays as it is there.
+    #[must_use]
+    pub fn over(&self, base: &TurnSettings) -> TurnSettings {
+        TurnSettings {
+            model: self.model.clone().unwrap_or_else(|| base.model.clone()),
+            approve: self.approve.unwrap_or(base.approve),
+            max_steps: self.max_steps.unwrap_or(base.max_steps).max(1),
+            system_prompt: self.system_prompt.clone().or_else(|| base.system_prompt.clone()),
+            temperature: self.temperature.or(base.temperature),
+            max_output_tokens: self.max_output_tokens.or(base.max_output_tokens),
+            reasoning_effort: self.reasoning_effort.or(base.reasoning_effort),
+            tools: self.tools.clone().or_else(|| base.tools.clone()),
+        }
+    }
+
+    /// `above` over this.
+    #[must_use]
+    pub fn merged(&self, above: &Self) -> Self {
+        Self {
+            model: above.model.clone().or_else(|| self.model.clone()),
+            approve: above.approve.or(self.approve),
+            max_steps: above.max_steps.or(self.max_steps),
+            system_prompt: above.system_prompt.clone().or_else(|| self.system_prompt.clone()),
+            temperature: above.temperature.or(self.temperature),
+            max_output_tokens: above.max_output_tokens.or(self.max_output_tokens),
+            reasoning_effort: above.reasoning_effort.or(self.reasoning_effort),
+            tools: above.tools.clone().or_else(|| self.tools.clone()),
+        }
+    }
+
+    /// What is out of range, in words; `None` where nothing is.
+    pub fn problem(&self) -> Option<String> {
+        if self.max_steps == Some(0) {
+            return Some("max_steps is 0, it must be at least 1".to_owned());
+        }
+        if self.max_output_tokens == Some(0) {
+            return Some("max_output_tokens is 0, it must be at least 1".to_owned());
+        }
+        if let Some(temperature) = self.temperature
+            && !(0.0..=2.0).contains(&temperature)
+        {
+            return Some(format!("temperature is {temperature}, it must be between 0 and 2"));
+        }
+        let bad_glob = self.tools.iter().flatten().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
+        bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))
+    }
+}
