@@ -1,1 +1,15 @@
-//! The built-in tool sources: filesystem and command.
+//! The built-in tool sources: [`filesystem`] and [`command`]. [`TypedSource`] makes one of an embedder's own functions.
+//!
+//! Everything here is reached through the engine's `ToolSource` port, and fails as its `ToolError` does: with a kind, and
+//! a text for the model that says what would be right.
+
+mod command;
+mod error;
+mod filesystem;
+mod roots;
+mod typed;
+
+pub use command::{CommandConfig, Launch, Launcher, PlainLauncher, command};
+pub use filesystem::{FilesystemConfig, filesystem};
+pub use roots::RootsError;
+pub use typed::{ToolSpec, TypedSource};

@@ -1,0 +1,236 @@
+//! The tool `run`.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin};
+use tokio::time::{Instant, sleep, timeout};
+use turnwright_core::{ContentBlock, ToolErrorKind};
+use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
+
+use super::group::ProcessGroup;
+use super::output::Output;
+use super::{Launch, Shared};
+use crate::error::{denied, failed, grouped, invalid, not_found};
+
+pub(super) const DESCRIPTION: &str = "Runs a command and gives its exit code and what it prints. command is a line for the \
+    shell; with args it is a program, started without a shell. All that it started ends with it.";
+
+/// How long the outputs may stay open after the command ended: processes that it left behind hold them.
+const LINGER: Duration = Duration::from_millis(250);
+/// The longest command, in bytes.
+const MAX_COMMAND_BYTES: usize = 64 * 1024;
+/// The most characters of each output that a failure shows.
+const MOST_SHOWN_CHARACTERS: usize = 2_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The shell line; with args, the program.
+    command: String,
+    /// The program's arguments. Where they are given, even none, there is no shell.
+    #[serde(default)]
+    args: Option<Vec<String>>,
+    /// The folder in which it begins, relative to the first root, or absolute inside a root. The first root by default.
+    #[serde(default)]
+    cwd: Option<String>,
+    /// What it reads as its input; nothing by default.
+    #[serde(default)]
+    stdin: Option<String>,
+    /// How long it may take, in milliseconds.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    timeout_ms: Option<u64>,
+}
+
+/// Why the command's outputs are not read any longer.
+enum Ending {
+    Exited(std::io::Result<ExitStatus>),
+    TimedOut,
+    Cancelled,
+}
+
+pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallContext) -> Result<ToolOutput, ToolError> {
+    let config = &shared.config;
+    let limit = arguments.timeout_ms.map_or(config.default_timeout, Duration::from_millis);
+    if limit > config.max_timeout {
+        let max = grouped(milliseconds(config.max_timeout));
+        return Err(invalid(format!("timeout_ms is {}, limit {max}", grouped(milliseconds(limit)))));
+    }
+    let stdin = arguments.stdin.clone();
+    let launch = launch_of(shared, arguments)?;
+    let started = Instant::now();
+    let mut child = start(shared, &launch, stdin.is_some())?;
+    let mut group = ProcessGroup::led_by(child.id());
+    let mut stdout = Output::new(config.max_output_bytes);
+    let mut stderr = Output::new(config.max_output_bytes);
+    let ending = {
+        let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut pipes = pin!(async { tokio::join!(feed(input, stdin), stdout.read(out), stderr.read(err)) });
+        let mut is_closed = false;
+        let mut has_ended = true;
+        let mut ending = tokio::select! {
+            biased;
+            status = exit_of(&mut child, pipes.as_mut(), &mut is_closed) => Ending::Exited(status),
+            () = context.cancel.cancelled() => Ending::Cancelled,
+            () = sleep(limit) => Ending::TimedOut,
+        };
+        if !matches!(ending, Ending::Exited(_)) {
+            group.terminate();
+            let exit = exit_of(&mut child, pipes.as_mut(), &mut is_closed);
+            // A command that ends on request at a cancel has a real result.
+            match (timeout(config.grace, exit).await, &ending) {
+                (Ok(Ok(status)), Ending::Cancelled) if status.code().is_some() => ending = Ending::Exited(Ok(status)),
+                (Ok(_), _) => {}
+                (Err(_), _) => has_ended = false,
+            }
+        } else if !is_closed {
+            is_closed = timeout(LINGER, pipes.as_mut()).await.is_ok();
+        }
+        // What it left behind ends with it, also what does not hold the outputs.
+        group.kill();
+        if !has_ended && timeout(LINGER, exit_of(&mut child, pipes.as_mut(), &mut is_closed)).await.is_err() {
+            tracing::warn!("a killed command has not ended yet");
+        }
+        if !is_closed && timeout(LINGER, pipes.as_mut()).await.is_err() {
+            tracing::debug!("a command's output is held open by a process outside of its group");
+        }
+        ending
+    };
+    let duration_ms = milliseconds(started.elapsed());
+    let (stdout, stderr) = (stdout.into_text(), stderr.into_text());
+    match ending {
+        Ending::Exited(Ok(status)) => Ok(finished(status, stdout, stderr, duration_ms)),
+        Ending::Exited(Err(error)) => Err(failed(format!("the command's end could not be seen: {error}"))),
+        Ending::TimedOut => {
+            let what = format!("the command did not end within {} ms and was killed", grouped(milliseconds(limit)));
+            Err(ToolError::new(ToolErrorKind::Timeout, what + &so_far(&stdout, &stderr)))
+        }
+        Ending::Cancelled => {
+            let what = format!("the command was stopped after {} ms; what it did until then happened", grouped(duration_ms));
+            Err(ToolError::new(ToolErrorKind::Interrupted, what + &so_far(&stdout, &stderr)))
+        }
+    }
+}
+
+/// What is started for these arguments.
+fn launch_of(shared: &Shared, arguments: Arguments) -> Result<Launch, ToolError> {
+    let Arguments { command, args, cwd, .. } = arguments;
+    if command.trim().is_empty() {
+        return Err(invalid("command is empty"));
+    }
+    let size = command.len() + args.iter().flatten().map(String::len).sum::<usize>();
+    if size > MAX_COMMAND_BYTES {
+        let (size, max) = (grouped(size as u64), grouped(MAX_COMMAND_BYTES as u64));
+        return Err(invalid(format!("the command is {size} bytes, limit {max}; write it to a file and run that")));
+    }
+    if command.contains('\0') || args.iter().flatten().any(|argument| argument.contains('\0')) {
+        return Err(invalid("a command holds no zero bytes"));
+    }
+    let place = shared.roots.place(cwd.as_deref().unwrap_or("."))?;
+    let explain = |error: std::io::Error| shared.roots.explain(&place, &error);
+    // Opened only to learn that it is a folder inside the root.
+    place.dir().open_dir(&place.path).map_err(explain)?;
+    let config = &shared.config;
+    let (program, arguments) = match args {
+        Some(args) => (OsString::from(command), args.into_iter().map(OsString::from).collect()),
+        None => (config.shell.clone().into_os_string(), vec![OsString::from("-c"), OsString::from(command)]),
+    };
+    Ok(Launch {
+        program,
+        arguments,
+        cwd: place.absolute(),
+        roots: config.roots.clone(),
+        environment: config.inherited_env.clone(),
+    })
+}
+
+fn start(shared: &Shared, launch: &Launch, has_input: bool) -> Result<Child, ToolError> {
+    let prepared = shared.config.launcher.prepare(launch);
+    let mut command = prepared.map_err(|error| denied(format!("the command cannot be isolated: {error}")))?;
+    command
+        .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    command.spawn().map_err(|error| {
+        let program = launch.program.to_string_lossy();
+        match error.kind() {
+            // The system says the same of both.
+            std::io::ErrorKind::NotFound if !launch.cwd.is_dir() => {
+                not_found(format!("the folder `{}` is not there any more", launch.cwd.display()))
+            }
+            std::io::ErrorKind::NotFound => not_found(format!("there is no program `{program}`")),
+            std::io::ErrorKind::PermissionDenied => denied(format!("`{program}` may not be run: {error}")),
+            _ => failed(format!("`{program}` could not be started: {error}")),
+        }
+    })
+}
+
+/// Waits for the command's end while its outputs are read.
+async fn exit_of<P: Future>(
+    child: &mut Child,
+    mut pipes: std::pin::Pin<&mut P>,
+    is_closed: &mut bool,
+) -> std::io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            status = child.wait() => return status,
+            _ = pipes.as_mut(), if !*is_closed => *is_closed = true,
+        }
+    }
+}
+
+/// Writes the command's input and closes it. A command that does not read it to its end is no failure.
+async fn feed(input: Option<ChildStdin>, text: Option<String>) {
+    if let (Some(mut input), Some(text)) = (input, text)
+        && let Err(error) = input.write_all(text.as_bytes()).await
+    {
+        tracing::debug!(%error, "a command did not read all of its input");
+    }
+}
+
+fn finished(status: ExitStatus, stdout: String, stderr: String, duration_ms: u64) -> ToolOutput {
+    // As shells have it: 128 and the signal's number.
+    let signal = status.signal();
+    let exit_code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
+    let mut content = Map::new();
+    content.insert("exit_code".to_owned(), Value::from(exit_code));
+    content.insert("stdout".to_owned(), Value::from(stdout));
+    content.insert("stderr".to_owned(), Value::from(stderr));
+    content.insert("duration_ms".to_owned(), Value::from(duration_ms));
+    if let Some(signal) = signal {
+        let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.as_str().to_owned());
+        content.insert("signal".to_owned(), Value::from(name));
+    }
+    let content = Value::Object(content);
+    ToolOutput {
+        content: vec![ContentBlock::text(content.to_string())],
+        structured_content: Some(content),
+        is_error: !status.success(),
+    }
+}
+
+/// The end of what it printed, for a failure's text.
+fn so_far(stdout: &str, stderr: &str) -> String {
+    let shown = |(name, output): (&str, &str)| {
+        let skipped = output.chars().count().saturating_sub(MOST_SHOWN_CHARACTERS);
+        let end: String = output.chars().skip(skipped).collect();
+        let cut = if skipped > 0 { "…" } else { "" };
+        format!("\n{name}: {cut}{end}")
+    };
+    [("stdout", stdout), ("stderr", stderr)].into_iter().filter(|(_, output)| !output.is_empty()).map(shown).collect()
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,212 @@
+//! A tool source made of typed functions.
+//!
+//! Each tool is an async function of a typed argument struct: its JSON Schema comes from the type, and its arguments come
+//! parsed. The built-in sources are made this way, and an embedder's own can be.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use turnwright_core::{Declared, ToolErrorKind};
+use turnwright_engine::source::{
+    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
+};
+
+use crate::error::{invalid, not_found};
+
+type Run = Box<dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+
+/// What is said about a tool besides its arguments.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    name: String,
+    title: Option<String>,
+    description: String,
+    declared: Declared,
+    limits: CallLimits,
+}
+
+impl ToolSpec {
+    /// A tool that may change the world: it is asked about before it runs, and never run again by itself.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            declared: Declared::default(),
+            limits: CallLimits::default(),
+        }
+    }
+
+    /// A title for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// It changes nothing: runs without being asked, and may be run again.
+    pub fn read_only(mut self) -> Self {
+        self.declared.read_only = true;
+        self
+    }
+
+    /// Running it twice is the same as running it once.
+    pub fn replayable(mut self) -> Self {
+        self.declared.replayable = true;
+        self
+    }
+
+    /// Its calls run one after another.
+    pub fn serial(mut self) -> Self {
+        self.declared.serial = true;
+        self
+    }
+
+    /// How long a call may take, where the port's default does not fit.
+    pub fn limits(mut self, limits: CallLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// A tool source made of typed functions. Ready from the beginning; add the tools, then hand it to the engine.
+pub struct TypedSource {
+    name: String,
+    tools: Arc<[SourceTool]>,
+    /// Beside `tools`, in the same order.
+    typed: Vec<Typed>,
+    stopped: CancellationToken,
+    running: TaskTracker,
+}
+
+struct Typed {
+    limits: CallLimits,
+    run: Run,
+}
+
+impl TypedSource {
+    /// A source without tools.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            tools: Arc::from([]),
+            typed: Vec::new(),
+            stopped: CancellationToken::new(),
+            running: TaskTracker::new(),
+        }
+    }
+
+    /// Adds a tool. `A` is a struct that is read from a JSON object; its documentation becomes the descriptions of the
+    /// arguments. `run` is dropped where the call is given up, and should end soon where `CallContext::cancel` fires.
+    pub fn tool<A, F, R>(mut self, spec: ToolSpec, run: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        let tool = SourceTool {
+            name: spec.name.clone(),
+            title: spec.title,
+            description: spec.description,
+            input_schema: schema_of::<A>(),
+            annotations: None,
+            declared: spec.declared,
+        };
+        let name = spec.name;
+        let run: Run = Box::new(move |arguments, context| match serde_json::from_value::<A>(Value::Object(arguments)) {
+            Ok(arguments) => Box::pin(run(arguments, context)),
+            Err(error) => {
+                let error = invalid(format!("the arguments do not fit the tool `{name}`: {error}"));
+                Box::pin(std::future::ready(Err(error)))
+            }
+        });
+        self.tools = self.tools.iter().cloned().chain([tool]).collect();
+        self.typed.push(Typed { limits: spec.limits, run });
+        self
+    }
+
+    /// Where a tool puts work that may outlast its call, such as work on the blocking pool: [`ToolSource::stop`] waits
+    /// for it.
+    pub fn tracker(&self) -> &TaskTracker {
+        &self.running
+    }
+
+    fn typed(&self, tool: &str) -> Option<&Typed> {
+        let index = self.tools.iter().position(|known| known.name == tool)?;
+        self.typed.get(index)
+    }
+
+    fn is_stopped(&self) -> ToolError {
+        ToolError::new(ToolErrorKind::Unavailable, format!("the tool source `{}` was stopped", self.name))
+    }
+}
+
+impl fmt::Debug for TypedSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        f.debug_struct("TypedSource").field("name", &self.name).field("tools", &tools).finish_non_exhaustive()
+    }
+}
+
+/// The schema of `A` without what a model has no use for.
+fn schema_of<A: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<A>();
+    schema.remove("title");
+    schema.remove("description");
+    schema.to_value()
+}
+
+#[async_trait]
+impl ToolSource for TypedSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn state(&self) -> SourceState {
+        if self.stopped.is_cancelled() { SourceState::Stopped } else { SourceState::Ready }
+    }
+
+    fn tools(&self) -> Arc<[SourceTool]> {
+        Arc::clone(&self.tools)
+    }
+
+    async fn settled(&self) {}
+
+    async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
+        let typed = self
+            .typed(&call.tool)
+            .ok_or_else(|| not_found(format!("the tool source `{}` has no tool `{}`", self.name, call.tool)))?;
+        let _running = self.running.token();
+        // Asked after the token is taken, so that no call slips past a stop that waits.
+        if self.stopped.is_cancelled() {
+            return Err(self.is_stopped());
+        }
+        tokio::select! {
+            biased;
+            result = (typed.run)(call.arguments, context) => result,
+            () = self.stopped.cancelled() => Err(self.is_stopped()),
+        }
+    }
+
+    fn limits(&self, tool: &str) -> CallLimits {
+        self.typed(tool).map(|typed| typed.limits).unwrap_or_default()
+    }
+
+    async fn stop(&self) {
+        self.stopped.cancel();
+        self.running.close();
+        self.running.wait().await;
+    }
+}
