@@ -1,0 +1,40 @@
+//! The configuration: `turnwright.toml`, overridden by `TURNWRIGHT_*` variables, overridden by flags (DESIGN section 7).
+//!
+//! [`open`] finds and reads the file and is all the input there is; [`load`] turns its text into a [`Loaded`] configuration
+//! or into the list of all [`Problems`]. On the way: `document` is the text as a tree that knows its lines, `expand` puts
+//! variables into strings, `overrides` lays variables and flags over the file, `check` compares the tree with the `schema`,
+//! which comes from the types themselves, and `meaning` adds what a schema cannot say. So a key exists for the parser, for
+//! the messages and for `config schema` at once, or not at all.
+
+mod check;
+mod document;
+mod endpoint;
+mod expand;
+mod format;
+mod key_path;
+mod load;
+mod mcp;
+mod meaning;
+mod nearest;
+mod overrides;
+mod problem;
+mod provider;
+mod root;
+mod schema;
+mod secret;
+mod show;
+mod tools;
+mod well_known;
+
+pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
+pub use expand::{ExpandError, Expanded, expand};
+pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
+pub use mcp::{McpConfig, McpServer, McpTool, McpTransport};
+pub use overrides::Overrides;
+pub use problem::{Place, Problem, Problems};
+pub use provider::{Dialect, Profile, ProviderConfig};
+pub use root::{Approval, Config, Durability, Server, Settings, Storage};
+pub use schema::json_schema;
+pub use secret::Secret;
+pub use tools::{CommandTools, FilesystemTools, Tools};
+pub use well_known::local_candidates;

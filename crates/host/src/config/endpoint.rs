@@ -1,0 +1,139 @@
+//! The providers that there are: configured ones with what they left out, then those that variables stand for.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use turnwright_core::ModelRef;
+
+use super::nearest::{listed, nearest};
+use super::well_known::{VENDORS, Vendor, local_names};
+use super::{Config, Dialect, Profile, ProviderConfig, Secret};
+use crate::Environment;
+
+/// The retries of an endpoint that says nothing about them (DESIGN section 7).
+pub(crate) const DEFAULT_MAX_RETRIES: u32 = 2;
+
+/// The provider that is always there.
+const PRACTICE: &str = "practice";
+
+/// A provider with everything that is needed to ask it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Endpoint {
+    /// The first half of its models' names.
+    pub name: String,
+    /// Who says that it is there.
+    pub origin: EndpointOrigin,
+    /// The wire format that it speaks.
+    pub dialect: Dialect,
+    /// What comes before the API's own path, without a slash at its end.
+    pub base_url: String,
+    /// The key that is sent.
+    pub api_key: Option<Secret>,
+    /// The models that it offers; asked from it where empty.
+    pub models: Vec<String>,
+    /// The model that answers where only the provider is known; `None` where it has to be asked for its models.
+    pub default_model: Option<String>,
+    /// HTTP headers that are sent with each request.
+    pub headers: IndexMap<String, Secret>,
+    /// How often a request is sent again that failed before the first byte of content.
+    pub max_retries: u32,
+    /// Models that are asked in turn where it is not available.
+    pub fallback: Vec<ModelRef>,
+    /// How it differs from its dialect.
+    pub profile: Option<Profile>,
+    /// The most time to connect; the provider layer's own where `None`.
+    pub connect: Option<Duration>,
+    /// The most time without any byte of an answer; the provider layer's own where `None`.
+    pub idle: Option<Duration>,
+}
+
+/// Who says that a provider is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndpointOrigin {
+    /// The configuration.
+    Configured,
+    /// A variable, by name.
+    Variable(String),
+    /// Nobody yet: it is a server that may be running on this machine.
+    Local,
+}
+
+/// The model that answers where nobody names one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DefaultModel {
+    /// This one.
+    Model(ModelRef),
+    /// The first one that this provider offers when it is asked.
+    FirstOf(String),
+}
+
+/// The configured providers in file order, then those found in the environment that no configured one is called like.
+/// `missing_dialect` is told the names of those that cannot be asked.
+pub(crate) fn endpoints(config: &Config, environment: &Environment, mut missing_dialect: impl FnMut(&str)) -> Vec<Endpoint> {
+    let mut endpoints: Vec<Endpoint> = Vec::with_capacity(config.providers.len());
+    for (name, provider) in &config.providers {
+        match configured(name, provider, environment) {
+            Some(endpoint) => endpoints.push(endpoint),
+            None => missing_dialect(name),
+        }
+    }
+    let found = VENDORS.iter().filter(|vendor| !config.providers.contains_key(vendor.name));
+    endpoints.extend(found.filter_map(|vendor| vendor.found(environment)));
+    endpoints
+}
+
+fn configured(name: &str, provider: &ProviderConfig, environment: &Environment) -> Option<Endpoint> {
+    let vendor = Vendor::named(name);
+    let dialect = provider.dialect.or(vendor.map(|vendor| vendor.dialect))?;
+    // A vendor's address and key go together, and neither goes with another dialect's.
+    let vendor = vendor.filter(|vendor| provider.base_url.is_none() && vendor.speaks(dialect));
+    let base_url = match (&provider.base_url, vendor) {
+        (Some(base_url), _) => base_url,
+        (None, Some(vendor)) => vendor.base_url,
+        (None, None) => dialect.default_base_url(),
+    };
+    let api_key = provider.api_key.clone().or_else(|| Some(Secret::new(vendor?.key(environment)?.1)));
+    Some(Endpoint {
+        name: name.to_owned(),
+        origin: EndpointOrigin::Configured,
+        dialect,
+        base_url: base_url.to_owned(),
+        api_key: api_key.filter(|key| !key.is_empty()),
+        models: provider.models.clone(),
+        default_model: provider.models.first().cloned().or_else(|| Some(vendor?.default_model.to_owned())),
+        headers: provider.headers.clone(),
+        max_retries: provider.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
+        fallback: provider.fallback.clone(),
+        profile: provider.profile.clone(),
+        connect: provider.connect_ms.map(Duration::from_millis),
+        idle: provider.idle_ms.map(Duration::from_millis),
+    })
+}
+
+/// The top-level `model`, else the first provider's first; `None` where only local servers and practice are left.
+pub(crate) fn default_model(config: &Config, endpoints: &[Endpoint]) -> Option<DefaultModel> {
+    if let Some(model) = &config.model {
+        return Some(DefaultModel::Model(model.clone()));
+    }
+    let first = endpoints.first()?;
+    Some(match &first.default_model {
+        Some(model) => DefaultModel::Model(ModelRef::new(&first.name, model)),
+        None => DefaultModel::FirstOf(first.name.clone()),
+    })
+}
+
+/// Why there is no provider with this name and what would be right; `None` where there is one, or where a local server
+/// may turn out to be it.
+pub(crate) fn missing(name: &str, endpoints: &[Endpoint]) -> Option<String> {
+    let mut names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
+    names.push(PRACTICE);
+    if names.contains(&name) || local_names().any(|known| known == name) {
+        return None;
+    }
+    let hint = match (Vendor::named(name), nearest(name, names.iter().copied())) {
+        (Some(vendor), _) => format!("set {}, or write [providers.{name}]", vendor.key_names()),
+        (None, Some(near)) => format!("did you mean `{near}`?"),
+        (None, None) => format!("known: {}", listed(names)),
+    };
+    Some(format!("there is no provider `{name}`; {hint}"))
+}

@@ -1,0 +1,100 @@
+//! What a text must look like to be what its key asks for: the `format` of the schema.
+
+use std::path::{Path, PathBuf};
+
+use turnwright_core::ModelRef;
+use turnwright_core::policy::{Action, Policy, RuleText};
+
+/// Where relative paths start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bases<'a> {
+    /// The folder of the file, or the working directory for variables and flags.
+    pub(crate) folder: &'a Path,
+    /// What `~/` stands for.
+    pub(crate) home: Option<&'a Path>,
+}
+
+/// The text as it is used, or what would be right.
+pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String, String> {
+    let must = |is_right: bool, right: &str| if is_right { Ok(text.to_owned()) } else { Err(right.to_owned()) };
+    match format {
+        "path" => must(!text.is_empty(), "a path").map(|text| absolute(&text, bases)),
+        "program" => must(!text.trim().is_empty(), "the name or path of a program")
+            .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
+        "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
+        "http-url" => must(is_http_url(text), "a URL that begins with http:// or https://"),
+        "base-url" => base_url(text),
+        "listen" => must(is_listen(text), "ADDRESS:PORT, such as `127.0.0.1:8700`"),
+        "log-level" => must(
+            is_log_level(text),
+            "`off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
+        ),
+        "database" => must(!text.is_empty(), "a database URL or file, such as `postgres://user@host/name`"),
+        "glob" => glob(text).map(|()| text.to_owned()),
+        "provider-name" => must(
+            !text.is_empty() && !text.contains('/'),
+            "a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`",
+        ),
+        "server-name" => must(!text.is_empty(), "a name that is not empty"),
+        "header-name" => must(is_header_name(text), "the name of an HTTP header, such as `X-Title`"),
+        "variable-name" => must(!text.is_empty() && !text.contains(['=', '\0']), "the name of a variable, without `=`"),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn absolute(text: &str, bases: Bases<'_>) -> String {
+    let home = |rest: &str| bases.home.map(|home| home.join(rest));
+    let path = match text.strip_prefix("~/") {
+        Some(rest) => home(rest),
+        None if text == "~" => home(""),
+        None => None,
+    };
+    let path = bases.folder.join(path.unwrap_or_else(|| PathBuf::from(text)));
+    // Made of its components again, `./x` is `x`; `..` stays, since a link may be before it.
+    path.components().collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+fn is_http_url(text: &str) -> bool {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) && !text.contains(char::is_whitespace)
+}
+
+fn base_url(text: &str) -> Result<String, String> {
+    const API_PATHS: [&str; 4] = ["/chat/completions", "/responses", "/v1/messages", "/api/chat"];
+    if !is_http_url(text) {
+        return Err("a URL that begins with http:// or https://".to_owned());
+    }
+    let text = text.trim_end_matches('/');
+    match API_PATHS.iter().find_map(|path| text.strip_suffix(path)) {
+        Some(base) => Err(format!("what comes before the API's own path: `{base}`")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn is_listen(text: &str) -> bool {
+    let port = |port: &str| port.parse::<u16>().is_ok();
+    text.parse::<std::net::SocketAddr>().is_ok()
+        || text.rsplit_once(':').is_some_and(|(host, number)| !host.is_empty() && !host.contains([':', '/']) && port(number))
+}
+
+fn is_log_level(text: &str) -> bool {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_level = |word: &str| LEVELS.contains(&word.to_ascii_lowercase().as_str());
+    text.split(',').all(|directive| match directive.rsplit_once('=') {
+        Some((target, level)) => !target.trim().is_empty() && is_level(level.trim()),
+        None => is_level(directive.trim()),
+    })
+}
+
+fn is_header_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+}
+
+/// A glob is one where the approval policy says so.
+fn glob(text: &str) -> Result<(), String> {
+    let rule = RuleText { tool: text.to_owned(), when: std::collections::BTreeMap::new(), action: Action::Deny };
+    match Policy::new([rule]) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("a glob, such as `filesystem__write*` ({})", error.reason)),
+    }
+}

@@ -1,0 +1,209 @@
+//! From a file, variables and flags to a configuration.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::check::Check;
+use super::document::{self, Node, NodeValue};
+use super::endpoint::{self, DefaultModel, Endpoint};
+use super::key_path::KeyPath;
+use super::meaning::Meaning;
+use super::overrides::{FILE_VARIABLE, Overrides, apply_variables};
+use super::{Config, Place, Problem, Problems, schema, show};
+use crate::Environment;
+
+/// The name of the configuration file.
+pub const FILE_NAME: &str = "turnwright.toml";
+
+/// Where servers are looked for unless `[mcp] files` says otherwise.
+const DEFAULT_MCP_FILE: &str = "config/mcp-servers.json";
+
+/// A configuration file that was read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+impl std::fmt::Debug for ConfigFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A configuration that is ready for use.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What it says.
+    pub config: Config,
+    /// The file that it comes from.
+    pub file: Option<PathBuf>,
+    /// All providers: the configured ones in file order, then those that variables stand for.
+    pub endpoints: Vec<Endpoint>,
+    /// The JSON files with MCP servers.
+    pub mcp_files: Vec<McpFile>,
+    /// Where conversations and other data are kept.
+    pub data_dir: PathBuf,
+    /// What looks wrong but does not hinder.
+    pub warnings: Vec<Problem>,
+    pub(crate) written: HashMap<String, Written>,
+}
+
+/// Where a value was written, and whether variables were put into it.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    pub(crate) place: Place,
+    pub(crate) has_variables: bool,
+}
+
+/// A JSON file with MCP servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Whether the configuration names it: then it must exist.
+    pub is_required: bool,
+}
+
+impl Loaded {
+    /// The model that answers where nobody names one: the top-level `model`, else the first provider's first. `None` where
+    /// only local servers and practice are left.
+    pub fn default_model(&self) -> Option<DefaultModel> {
+        endpoint::default_model(&self.config, &self.endpoints)
+    }
+
+    /// Why there is no provider with this name, and what would be right. `None` where there is one, and for the names of
+    /// local servers, which only asking them can tell.
+    pub fn missing_provider(&self, name: &str) -> Option<String> {
+        endpoint::missing(name, &self.endpoints)
+    }
+
+    /// The effective configuration as TOML, each value with the place that it comes from, without secrets.
+    pub fn show(&self) -> String {
+        show::show(self)
+    }
+}
+
+/// Where a configuration file is looked for: the one that is named, or the working directory, then the user's directory.
+fn candidates(environment: &Environment, overrides: &Overrides) -> (Option<Place>, Vec<PathBuf>) {
+    let working_directory = environment.working_directory();
+    let variable = || Some((Place::Variable(FILE_VARIABLE.to_owned()), PathBuf::from(environment.filled(FILE_VARIABLE)?)));
+    if let Some((place, path)) = overrides.config.clone().map(|path| (Place::Flag("--config"), path)).or_else(variable) {
+        return (Some(place), vec![working_directory.join(path)]);
+    }
+    let folders = [Some(working_directory.to_owned()), environment.config_dir()];
+    (None, folders.into_iter().flatten().map(|folder| folder.join(FILE_NAME)).collect())
+}
+
+/// The configuration file that counts; one that is named counts whether it exists or not.
+pub fn find(environment: &Environment, overrides: &Overrides) -> Option<PathBuf> {
+    let (named, candidates) = candidates(environment, overrides);
+    // What cannot even be looked at is there: reading it says why it cannot be used.
+    candidates.into_iter().find(|path| named.is_some() || path.try_exists().unwrap_or(true))
+}
+
+/// Finds, reads and loads the configuration.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn open(environment: &Environment, overrides: &Overrides) -> Result<Loaded, Problems> {
+    let file = match find(environment, overrides) {
+        None => None,
+        Some(path) => match std::fs::read_to_string(&path) {
+            Ok(text) => Some(ConfigFile { path, text }),
+            Err(error) => {
+                let place = candidates(environment, overrides).0;
+                let place = place.unwrap_or_else(|| Place::File { name: name_of(&path, environment).into(), line: None });
+                let text = format!("{} cannot be read ({error}); it must be a TOML file", path.display());
+                return Err(Problem::new(place, text).into());
+            }
+        },
+    };
+    load(file.as_ref(), environment, overrides)
+}
+
+/// Makes a configuration of a file's text, variables and flags.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Overrides) -> Result<Loaded, Problems> {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let schema = schema::json_schema();
+    let mut root = match file {
+        Some(file) => document::parse(&name_of(&file.path, environment), &file.text, environment, &mut problems),
+        None => None,
+    }
+    .unwrap_or_else(|| Node::new(NodeValue::Table(IndexMap::new()), Place::File { name: FILE_NAME.into(), line: None }));
+    apply_variables(&mut root, &schema::leaves(&schema), environment, &mut warnings);
+    overrides.apply(&mut root);
+
+    let working_directory = environment.working_directory();
+    let folder = file.and_then(|file| file.path.parent()).unwrap_or(working_directory);
+    let home = environment.home();
+    let mut check =
+        Check { root: &schema, file_folder: folder, working_directory, home: home.as_deref(), problems: &mut problems };
+    let value = check.value(&root, &schema, &KeyPath::default()).unwrap_or(Value::Null);
+    let config: Result<Config, _> = serde_json::from_value(value);
+    let mut config = match (config, problems.is_empty()) {
+        (Ok(config), _) => config,
+        (Err(error), true) => return Err(Problem::new(root.place, error.to_string()).into()),
+        (Err(_), false) => Config::default(),
+    };
+    let meaning = Meaning { config: &config, root: &root };
+    let endpoints = meaning.endpoints(environment, &mut problems);
+    meaning.servers(&mut problems, &mut warnings);
+    if let Some(problems) = Problems::new(problems) {
+        return Err(problems);
+    }
+    meaning.models(&endpoints, &mut warnings);
+
+    if config.tools.filesystem.roots.is_empty() {
+        config.tools.filesystem.roots.push(working_directory.to_owned());
+    }
+    Ok(Loaded {
+        file: file.map(|file| file.path.clone()),
+        endpoints,
+        mcp_files: mcp_files(&config, folder, working_directory),
+        data_dir: config.data_dir.clone().unwrap_or_else(|| environment.data_dir()),
+        warnings,
+        written: written(&root),
+        config,
+    })
+}
+
+/// The files that are named, or the default one beside the configuration and in the working directory.
+fn mcp_files(config: &Config, folder: &Path, working_directory: &Path) -> Vec<McpFile> {
+    if let Some(files) = &config.mcp.files {
+        return files.iter().map(|path| McpFile { path: path.clone(), is_required: true }).collect();
+    }
+    let mut files = vec![McpFile { path: folder.join(DEFAULT_MCP_FILE), is_required: false }];
+    if folder != working_directory {
+        files.push(McpFile { path: working_directory.join(DEFAULT_MCP_FILE), is_required: false });
+    }
+    files
+}
+
+/// The file as people know it.
+fn name_of(path: &Path, environment: &Environment) -> String {
+    path.strip_prefix(environment.working_directory()).unwrap_or(path).display().to_string()
+}
+
+/// The places of all values, by path.
+fn written(root: &Node) -> HashMap<String, Written> {
+    fn visit(node: &Node, path: &KeyPath, found: &mut HashMap<String, Written>) {
+        found.insert(path.to_string(), Written { place: node.place.clone(), has_variables: node.has_variables });
+        if let NodeValue::Table(table) = &node.value {
+            table.iter().for_each(|(key, child)| visit(child, &path.key(key), found));
+        } else if let NodeValue::Array(items) = &node.value {
+            items.iter().enumerate().for_each(|(index, item)| visit(item, &path.index(index), found));
+        }
+    }
+    let mut found = HashMap::new();
+    visit(root, &KeyPath::default(), &mut found);
+    found
+}

@@ -1,0 +1,88 @@
+//! What the schema cannot say: keys that need or exclude one another, and names that must lead somewhere.
+
+use turnwright_core::ModelRef;
+
+use super::document::Node;
+use super::endpoint::{self, Endpoint};
+use super::key_path::KeyPath;
+use super::nearest::listed;
+use super::{Config, Dialect, McpServer, Place, Problem};
+use crate::Environment;
+
+/// A configuration with the tree that it was made of, where the places are.
+#[derive(Clone, Copy)]
+pub(crate) struct Meaning<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) root: &'a Node,
+}
+
+impl Meaning<'_> {
+    /// All providers that can be asked; one without a dialect cannot.
+    pub(crate) fn endpoints(self, environment: &Environment, problems: &mut Vec<Problem>) -> Vec<Endpoint> {
+        endpoint::endpoints(self.config, environment, |name| {
+            let keys = ["providers", name];
+            if self.root.at(keys.into_iter().chain(["dialect"])).is_none() {
+                let (section, dialects) = (KeyPath::of(keys).section(), listed(Dialect::ALL.map(Dialect::as_str)));
+                let text = format!("{section} has no `dialect`; it must be one of {dialects}");
+                problems.push(Problem::new(place_of(self.root, keys), text));
+            }
+        })
+    }
+
+    /// Each MCP server says exactly once how it is reached.
+    pub(crate) fn servers(self, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+        for (name, server) in &self.config.mcp.servers {
+            let keys = ["mcp", "servers", name];
+            let (place, section) = (place_of(self.root, keys), KeyPath::of(keys).section());
+            match transport(server, |key| self.root.at(keys.into_iter().chain([key])).is_some()) {
+                Ok(None) => {}
+                Ok(Some(warning)) => warnings.push(Problem::new(place, format!("{section} {warning}"))),
+                Err(problem) => problems.push(Problem::new(place, format!("{section} {problem}"))),
+            }
+        }
+    }
+
+    /// Models should have a provider. It is no problem yet: the provider may matter to nobody who runs.
+    pub(crate) fn models(self, endpoints: &[Endpoint], warnings: &mut Vec<Problem>) {
+        let top = self.config.model.iter().map(|model| (model, place_of(self.root, ["model"])));
+        let fallbacks = self.config.providers.iter().flat_map(|(name, provider)| {
+            let place = place_of(self.root, ["providers", name, "fallback"]);
+            provider.fallback.iter().map(move |model| (model, place.clone()))
+        });
+        let missing =
+            |(model, place): (&ModelRef, Place)| Some(Problem::new(place, endpoint::missing(model.provider(), endpoints)?));
+        warnings.extend(top.chain(fallbacks).filter_map(missing));
+    }
+}
+
+/// Whether a server says exactly once how it is reached: a warning about keys that mean nothing there, or what is wrong.
+/// `written` counts a key whose value is broken too.
+fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
+    const TRANSPORTS: [&str; 3] = ["command", "url", "image"];
+    let given: Vec<_> = TRANSPORTS.into_iter().filter(|key| written(key)).collect();
+    let only = match given.as_slice() {
+        [] => return Err("has no `command`, `url` or `image`; it must have exactly one of them".to_owned()),
+        [only] => *only,
+        more => return Err(format!("has {}; it must have exactly one of them", listed(more.iter().copied()))),
+    };
+    let idle = [
+        ("args", !server.args.is_empty() && only == "url"),
+        ("env", !server.env.is_empty() && only == "url"),
+        ("cwd", server.cwd.is_some() && only != "command"),
+        ("headers", !server.headers.is_empty() && only != "url"),
+    ];
+    let idle: Vec<_> = idle.into_iter().filter(|(_, is_idle)| *is_idle).map(|(key, _)| key).collect();
+    Ok((!idle.is_empty()).then(|| format!("is reached by `{only}`; {} has no effect there", listed(idle))))
+}
+
+/// Where a value was written, or the table that should hold it.
+fn place_of<'a>(root: &Node, keys: impl IntoIterator<Item = &'a str>) -> Place {
+    let mut node = root;
+    for key in keys {
+        match node.get(key) {
+            Some(child) => node = child,
+            None => break,
+        }
+    }
+    node.place.clone()
+}

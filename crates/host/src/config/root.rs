@@ -1,0 +1,135 @@
+//! The top of `turnwright.toml`.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use turnwright_core::policy::RuleText;
+use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
+
+use super::{McpConfig, ProviderConfig, Secret, Tools, schema};
+
+/// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
+/// directory. Once loaded they are absolute.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "turnwright.toml")]
+pub struct Config {
+    /// The model that answers where nobody says otherwise, as PROVIDER/MODEL.
+    #[schemars(schema_with = "schema::model")]
+    pub model: Option<ModelRef>,
+    /// What happens to calls for which no rule decides.
+    #[schemars(schema_with = "schema::approve_mode")]
+    pub approve: ApproveMode,
+    /// The most model calls of one turn; 25 unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_steps: Option<u32>,
+    /// What the model is told before each conversation.
+    pub system_prompt: Option<String>,
+    /// Where conversations and other data are kept.
+    #[schemars(extend("format" = "path"))]
+    pub data_dir: Option<PathBuf>,
+    /// What is logged: off, error, warn, info, debug, trace, or directives such as `warn,turnwright_mcp=debug`.
+    #[schemars(extend("format" = "log-level"))]
+    pub log_level: Option<String>,
+    /// What is asked of models.
+    pub settings: Settings,
+    /// Endpoints that answer, by name; the first one's first model is the default.
+    #[schemars(extend("propertyNames" = { "format": "provider-name" }))]
+    pub providers: IndexMap<String, ProviderConfig>,
+    /// MCP servers.
+    pub mcp: McpConfig,
+    /// The built-in tools.
+    pub tools: Tools,
+    /// Which calls may run.
+    pub approval: Approval,
+    /// How data is stored.
+    pub storage: Storage,
+    /// The HTTP server.
+    pub server: Server,
+}
+
+impl Config {
+    /// The step limit of a turn: the top-level key, else the one under `[settings]`, else 25.
+    pub fn max_steps(&self) -> u32 {
+        self.max_steps.or(self.settings.max_steps).unwrap_or(TurnSettings::DEFAULT_MAX_STEPS)
+    }
+
+    /// What a turn of `model` runs with where neither its conversation nor its caller says otherwise.
+    pub fn turn_settings(&self, model: ModelRef) -> TurnSettings {
+        TurnSettings {
+            approve: self.approve,
+            max_steps: self.max_steps(),
+            system_prompt: self.system_prompt.clone(),
+            temperature: self.settings.temperature,
+            max_output_tokens: self.settings.max_output_tokens,
+            reasoning_effort: self.settings.reasoning_effort,
+            ..TurnSettings::new(model)
+        }
+    }
+}
+
+/// What is asked of models.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Sampling temperature; the provider's own where not given.
+    #[schemars(range(min = 0, max = 2))]
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer.
+    #[schemars(range(min = 1))]
+    pub max_output_tokens: Option<u32>,
+    /// How much a reasoning model should think.
+    #[schemars(schema_with = "schema::reasoning_effort")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// The same as the top-level `max_steps`, which wins where both are given.
+    #[schemars(range(min = 1))]
+    pub max_steps: Option<u32>,
+}
+
+/// Which calls may run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Approval {
+    /// Rules over tool names and arguments; deny wins over ask, ask over allow.
+    #[schemars(schema_with = "schema::rules")]
+    pub rules: Vec<RuleText>,
+}
+
+/// How data is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// What stored data survives.
+    pub durability: Durability,
+    /// A database other than the SQLite file in the data directory, such as `postgres://user@host/name`; may hold a password.
+    #[schemars(extend("format" = "database"))]
+    pub database: Option<Secret>,
+}
+
+/// What stored data survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// The process being killed at any instant.
+    #[default]
+    Process,
+    /// A power cut too, at the price of a disk flush per commit.
+    Power,
+}
+
+/// The HTTP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// The address and port to listen at.
+    #[schemars(extend("format" = "listen"))]
+    pub listen: String,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:8700".to_owned() }
+    }
+}

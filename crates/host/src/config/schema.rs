@@ -1,0 +1,127 @@
+//! The JSON Schema of the configuration: made from its types, checked by [`super::check`], printed by `config schema`.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+
+use super::Config;
+
+/// The JSON Schema (2020-12) of `turnwright.toml`.
+pub fn json_schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| settings.inline_subschemas = true);
+    settings.with_transform(WithoutNull).into_generator().into_root_schema_for::<Config>().to_value()
+}
+
+/// TOML has no null: a key that may be left out is just not required.
+#[derive(Debug, Clone)]
+struct WithoutNull;
+
+impl Transform for WithoutNull {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else { return };
+        // The default of a table is what the defaults of its keys say already.
+        if object.get("default").is_some_and(|default| default.is_null() || default.is_object()) {
+            object.remove("default");
+        }
+        if let Some(Value::Array(words)) = object.get_mut("enum") {
+            words.retain(|word| !word.is_null());
+        }
+        if let Some(Value::Array(types)) = object.get_mut("type") {
+            types.retain(|name| name != "null");
+            if let [only] = types.as_slice() {
+                let only = only.clone();
+                object.insert("type".to_owned(), only);
+            }
+        }
+        if let Some(Value::Array(mut choices)) = object.remove("anyOf") {
+            choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+            match choices.as_slice() {
+                [Value::Object(only)] => {
+                    for (key, value) in only {
+                        object.entry(key).or_insert_with(|| value.clone());
+                    }
+                }
+                _ => {
+                    object.insert("anyOf".to_owned(), Value::Array(choices));
+                }
+            }
+        }
+    }
+}
+
+/// The keys that may stand alone in an environment variable: tables in tables of fixed names, down to values and lists.
+pub(crate) fn leaves(schema: &Value) -> Vec<Vec<String>> {
+    let Some(properties) = properties(schema) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (key, schema) in properties {
+        let is_leaf = match schema.get("type").and_then(Value::as_str) {
+            Some("object") => false,
+            Some("array") => schema.pointer("/items/type").is_none_or(|name| name != "object"),
+            Some(_) | None => true,
+        };
+        if is_leaf {
+            found.push(vec![key.clone()]);
+        }
+        found.extend(leaves(schema).into_iter().map(|mut path| {
+            path.insert(0, key.clone());
+            path
+        }));
+    }
+    found
+}
+
+/// The named keys of a table's schema.
+pub(crate) fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
+    schema.get("properties").and_then(Value::as_object)
+}
+
+/// The words that an enumeration's schema allows.
+pub(crate) fn words(schema: &Value) -> Option<Vec<&str>> {
+    if let Some(Value::Array(words)) = schema.get("enum") {
+        return Some(words.iter().filter_map(Value::as_str).collect());
+    }
+    let choices = schema.get("oneOf")?.as_array()?;
+    let constants = choices.iter().map(|choice| {
+        let all = choice.get("enum").and_then(Value::as_array).map(|words| words.iter().filter_map(Value::as_str).collect());
+        choice.get("const").and_then(Value::as_str).map(|word| vec![word]).or(all)
+    });
+    constants.collect::<Option<Vec<_>>>().map(|words| words.concat())
+}
+
+pub(crate) fn model(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "model" })
+}
+
+pub(crate) fn models(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": model(generator) })
+}
+
+pub(crate) fn approve_mode(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["ask", "all", "none", "read-only"], "default": "ask" })
+}
+
+pub(crate) fn reasoning_effort(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max"] })
+}
+
+pub(crate) fn rules(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "tool": { "type": "string", "format": "glob", "description": "A glob over qualified tool names, such as `filesystem__write*`." },
+                "when": {
+                    "type": "object",
+                    "description": "Globs over the text of arguments, by name. All must match; `*` stops at `/`, `**` does not.",
+                    "additionalProperties": { "type": "string", "format": "glob" }
+                },
+                "action": { "type": "string", "enum": ["allow", "ask", "deny"], "description": "What happens to the calls that match." }
+            },
+            "required": ["tool", "action"],
+            "additionalProperties": false
+        }
+    })
+}

@@ -1,0 +1,96 @@
+//! What the process was started with: variables and the working directory, read once.
+//!
+//! The only place that reads the process's environment. Everything else gets an [`Environment`], so a test or an embedder
+//! can build its own.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Variables and the working directory of a process. Its `Debug` form shows no values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+    working_directory: PathBuf,
+}
+
+impl Environment {
+    /// The environment of this process.
+    ///
+    /// # Errors
+    /// Where the working directory cannot be named.
+    pub fn read() -> io::Result<Self> {
+        Ok(Self { variables: std::env::vars_os().collect(), working_directory: std::env::current_dir()? })
+    }
+
+    /// An environment without variables.
+    pub fn new(working_directory: impl Into<PathBuf>) -> Self {
+        Self { variables: BTreeMap::new(), working_directory: working_directory.into() }
+    }
+
+    /// The same with one more variable.
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// The value of a variable; `None` where it is not set or is not UTF-8.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(OsStr::new(name)).and_then(|value| value.to_str())
+    }
+
+    /// The value of a variable that is set to something.
+    pub fn filled(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// The names of all variables that are UTF-8, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().filter_map(|name| name.to_str())
+    }
+
+    /// All variables as they are, for what child processes inherit.
+    pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Where the process was started.
+    pub fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    /// The user's home directory.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.absolute("HOME").or_else(|| self.absolute("USERPROFILE"))
+    }
+
+    /// Where the user keeps Turnwright's configuration: `$XDG_CONFIG_HOME/turnwright` or `~/.config/turnwright`.
+    pub fn config_dir(&self) -> Option<PathBuf> {
+        let base = self.absolute("XDG_CONFIG_HOME").or_else(|| Some(self.home()?.join(".config")))?;
+        Some(base.join("turnwright"))
+    }
+
+    /// Where data goes unless the configuration says otherwise: `$XDG_DATA_HOME/turnwright`, `~/.local/share/turnwright`,
+    /// or `.turnwright` in the working directory for a user without a home.
+    pub fn data_dir(&self) -> PathBuf {
+        self.absolute("XDG_DATA_HOME")
+            .or_else(|| Some(self.home()?.join(".local/share")))
+            .map_or_else(|| self.working_directory.join(".turnwright"), |base| base.join("turnwright"))
+    }
+
+    /// A relative path in such a variable is void (XDG base directory specification).
+    fn absolute(&self, name: &str) -> Option<PathBuf> {
+        self.variables.get(OsStr::new(name)).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.keys().collect::<Vec<_>>())
+            .field("working_directory", &self.working_directory)
+            .finish()
+    }
+}

@@ -1,0 +1,57 @@
+#![expect(clippy::unwrap_used, reason = "a helper of the tests, outside of their functions")]
+
+use std::fs;
+use std::path::Path;
+
+use turnwright_host::config::{FILE_NAME, Overrides, find, open};
+use turnwright_host::environment::Environment;
+
+fn write(folder: &Path, text: &str) {
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join(FILE_NAME), text).unwrap();
+}
+
+fn named(path: &Path) -> Overrides {
+    Overrides { config: Some(path.to_owned()), ..Overrides::default() }
+}
+
+#[test]
+fn the_named_file_counts_then_the_working_directory_then_the_users_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (work, user, other) = (folder.path().join("work"), folder.path().join("xdg/turnwright"), folder.path().join("other"));
+    fs::create_dir_all(&work).unwrap();
+    let environment = Environment::new(&work).with("XDG_CONFIG_HOME", folder.path().join("xdg"));
+    assert_eq!(find(&environment, &Overrides::default()), None);
+    assert_eq!(open(&environment, &Overrides::default()).unwrap().file, None);
+
+    let steps = |overrides: &Overrides, environment: &Environment| open(environment, overrides).unwrap().config.max_steps();
+    write(&user, "max_steps = 1");
+    assert_eq!(steps(&Overrides::default(), &environment), 1);
+    write(&work, "max_steps = 2");
+    assert_eq!(steps(&Overrides::default(), &environment), 2);
+    write(&other, "max_steps = 3");
+    let by_variable = environment.clone().with("TURNWRIGHT_CONFIG", other.join(FILE_NAME));
+    assert_eq!(steps(&Overrides::default(), &by_variable), 3);
+    assert_eq!(steps(&named(Path::new("../xdg/turnwright/turnwright.toml")), &by_variable), 1);
+}
+
+#[test]
+fn a_named_file_that_cannot_be_read_is_told_by_the_name_that_was_given() {
+    let environment = Environment::new("/nowhere");
+    let told = open(&environment, &named(Path::new("x.toml"))).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "--config: /nowhere/x.toml cannot be read (No such file or directory (os error 2)); it must be a TOML file"
+    );
+}
+
+#[test]
+fn problems_name_a_file_in_the_working_directory_by_its_short_name_and_any_other_by_its_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a = 1");
+    let path = folder.path().join(FILE_NAME);
+    let place =
+        |environment: Environment| open(&environment, &named(&path)).unwrap_err().iter().next().unwrap().place.to_string();
+    assert_eq!(place(Environment::new(folder.path())), "turnwright.toml:1");
+    assert_eq!(place(Environment::new("/nowhere")), format!("{}:1", path.display()));
+}

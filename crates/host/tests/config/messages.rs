@@ -1,0 +1,278 @@
+#![expect(clippy::panic, reason = "a helper of the tests, outside of their functions")]
+
+use turnwright_host::config::{Overrides, load};
+
+use super::{environment, file, load_text, load_with};
+
+/// Each row: what is written, and all that is said about it.
+#[track_caller]
+fn says(text: &str, expected: &[&str]) {
+    let told = match load_text(text) {
+        Ok(loaded) => panic!("it loads: {:?}", loaded.config),
+        Err(problems) => problems.to_string(),
+    };
+    assert_eq!(told.lines().collect::<Vec<_>>(), expected, "for\n{text}");
+}
+
+#[test]
+fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
+    const PROVIDER: &str = "known: `dialect`, `base_url`, `api_key`, `models`, `headers`, `max_retries`, `fallback`, `profile`, `connect_ms`, `idle_ms`";
+    says(
+        "[providers.local]\ndialect = \"openai-chat\"\nbase_ulr = \"http://127.0.0.1:8080/v1\"\n",
+        &[&format!("turnwright.toml:3: unknown key `base_ulr` in [providers.local]; did you mean `base_url`? {PROVIDER}")],
+    );
+    says(
+        "[providers.\"my host\"]\ndialect = \"ollama\"\napiKey = \"x\"\n",
+        &[&format!("turnwright.toml:3: unknown key `apiKey` in [providers.\"my host\"]; did you mean `api_key`? {PROVIDER}")],
+    );
+    says(
+        "[storage]\ndurabillity = \"power\"",
+        &[
+            "turnwright.toml:2: unknown key `durabillity` in [storage]; did you mean `durability`? known: `durability`, `database`",
+        ],
+    );
+    says(
+        "[mcp.servers.time]\ncommand = \"t\"\n[mcp.servers.time.tools.now]\nreadonly = true",
+        &[
+            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `cache_ttl_ms`",
+        ],
+    );
+    says(
+        "[[approval.rules]]\ntool = \"a\"\naction = \"deny\"\nwhne = 1",
+        &["turnwright.toml:4: unknown key `whne` in [[approval.rules]]; did you mean `when`? known: `tool`, `when`, `action`"],
+    );
+}
+
+#[test]
+fn a_key_that_belongs_elsewhere_is_told_its_place() {
+    says(
+        "[server]\napprove = \"all\"",
+        &["turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`"],
+    );
+    says(
+        "[tools]\nroots = [\"/tmp\"]",
+        &[
+            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `filesystem`, `command`",
+        ],
+    );
+    says(
+        "[mcpServers.time]\ncommand = \"t\"",
+        &[
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `settings`, `providers`, `mcp`, `tools`, `approval`, `storage`, `server`",
+        ],
+    );
+}
+
+#[test]
+fn a_word_that_is_none_of_the_valid_ones_gets_all_of_them_and_the_nearest() {
+    says(
+        "approve = \"al\"",
+        &["turnwright.toml:1: `approve` is \"al\"; it must be one of `ask`, `all`, `none`, `read-only`; did you mean `all`?"],
+    );
+    says("approve = true", &["turnwright.toml:1: `approve` is true; it must be one of `ask`, `all`, `none`, `read-only`"]);
+    says(
+        "[providers.local]\ndialect = \"openai\"",
+        &[
+            "turnwright.toml:2: `providers.local.dialect` is \"openai\"; it must be one of `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`",
+        ],
+    );
+    says(
+        "[storage]\ndurability = \"pwoer\"",
+        &["turnwright.toml:2: `storage.durability` is \"pwoer\"; it must be one of `process`, `power`; did you mean `power`?"],
+    );
+    says(
+        "[settings]\nreasoning_effort = \"hihg\"",
+        &[
+            "turnwright.toml:2: `settings.reasoning_effort` is \"hihg\"; it must be one of `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`; did you mean `high`?",
+        ],
+    );
+    says(
+        "log_level = \"loud\"",
+        &[
+            "turnwright.toml:1: `log_level` is \"loud\"; it must be `off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
+        ],
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_named_with_the_right_kind() {
+    says("max_steps = \"many\"", &["turnwright.toml:1: `max_steps` is \"many\"; it must be a whole number from 1"]);
+    says("max_steps = 0", &["turnwright.toml:1: `max_steps` is 0; it must be a whole number from 1"]);
+    says("max_steps = 5000000000", &["turnwright.toml:1: `max_steps` is 5000000000; it must be at most 4294967295"]);
+    says("max_steps = 2.5", &["turnwright.toml:1: `max_steps` is 2.5; it must be a whole number from 1"]);
+    says("[settings]\ntemperature = 3", &["turnwright.toml:2: `settings.temperature` is 3; it must be a number from 0 to 2"]);
+    says(
+        "[settings]\ntemperature = nan",
+        &["turnwright.toml:2: `settings.temperature` is NaN; it must be a number from 0 to 2"],
+    );
+    says("model = 2024-01-01", &["turnwright.toml:1: `model` is 2024-01-01; it must be a string"]);
+    says("model = \"gpt\"", &["turnwright.toml:1: `model` is \"gpt\"; it must be PROVIDER/MODEL, such as `local/qwen3`"]);
+    says("providers = []", &["turnwright.toml:1: `providers` is an empty list; it must be a table"]);
+    says(
+        "[providers.a]\ndialect = \"gemini\"\nmodels = \"one\"\nprofile = 3\nmax_retries = -1",
+        &[
+            "turnwright.toml:3: `providers.a.models` is \"one\"; it must be a list of strings",
+            "turnwright.toml:4: `providers.a.profile` is 3; it must be a string or a table",
+            "turnwright.toml:5: `providers.a.max_retries` is -1; it must be a whole number from 0",
+        ],
+    );
+    says(
+        "[mcp.servers.a]\ncommand = \"a\"\nargs = [\n  \"x\",\n  7,\n]\nenabled = \"yes\"",
+        &[
+            "turnwright.toml:5: `mcp.servers.a.args[1]` is 7; it must be a string",
+            "turnwright.toml:7: `mcp.servers.a.enabled` is \"yes\"; it must be true or false",
+        ],
+    );
+    says(
+        "[tools.filesystem]\nroots = []",
+        &["turnwright.toml:2: `tools.filesystem.roots` is an empty list; it must be a list of strings with at least one item"],
+    );
+    says(
+        "[server]\nlisten = \"8700\"",
+        &["turnwright.toml:2: `server.listen` is \"8700\"; it must be ADDRESS:PORT, such as `127.0.0.1:8700`"],
+    );
+}
+
+#[test]
+fn a_value_that_may_be_secret_is_not_repeated() {
+    says(
+        "[providers.a]\ndialect = \"gemini\"\napi_key = 123456",
+        &["turnwright.toml:3: `providers.a.api_key` is a value that is not shown; it must be a string"],
+    );
+    let told = load_with("max_steps = \"${N}\"", &environment().with("N", "sk-secret")).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(told, "turnwright.toml:1: `max_steps` is a value that is not shown; it must be a whole number from 1");
+}
+
+#[test]
+fn a_missing_variable_is_named_with_its_key_and_both_ways_out() {
+    says(
+        "[providers.local]\ndialect = \"openai-chat\"\n\napi_key = \"${LOCAL_KEY}\"",
+        &[
+            "turnwright.toml:4: `providers.local.api_key`: the variable LOCAL_KEY is not set; set it, or give a default: `${LOCAL_KEY:-default}`",
+        ],
+    );
+    let near = environment().with("LOCAL_KEY", "x");
+    let told = load_with("[mcp.servers.a]\ncommand = \"a\"\nenv = { K = \"${LOCL_KEY}\" }", &near)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        told,
+        "turnwright.toml:3: `mcp.servers.a.env.K`: the variable LOCL_KEY is not set (did you mean LOCAL_KEY, which is?); set it, or give a default: `${LOCL_KEY:-default}`"
+    );
+    says(
+        "system_prompt = \"${\"",
+        &["turnwright.toml:1: `system_prompt`: `${` has no `}`; close it, or write `$${` for a literal `${`"],
+    );
+    says(
+        "system_prompt = \"${a b}\"",
+        &[
+            "turnwright.toml:1: `system_prompt`: `${a b}` names no variable; write `${VAR}` or `${VAR:-default}`, or `$${` for a literal `${`",
+        ],
+    );
+}
+
+#[test]
+fn a_provider_must_be_askable() {
+    says(
+        "[providers.local]\nbase_url = \"http://127.0.0.1:8080/v1\"",
+        &[
+            "turnwright.toml:1: [providers.local] has no `dialect`; it must be one of `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`",
+        ],
+    );
+    says(
+        "[providers.\"a/b\"]\ndialect = \"gemini\"",
+        &[
+            "turnwright.toml:1: the name \"a/b\" in [providers] is not valid; it must be a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`",
+        ],
+    );
+    says(
+        "[providers.a]\ndialect = \"gemini\"\nbase_url = \"localhost:1\"",
+        &[
+            "turnwright.toml:3: `providers.a.base_url` is \"localhost:1\"; it must be a URL that begins with http:// or https://",
+        ],
+    );
+    says(
+        "[providers.a]\ndialect = \"openai-chat\"\nbase_url = \"http://h/v1/chat/completions\"",
+        &[
+            "turnwright.toml:3: `providers.a.base_url` is \"http://h/v1/chat/completions\"; it must be what comes before the API's own path: `http://h/v1`",
+        ],
+    );
+    says(
+        "[providers.a]\ndialect = \"gemini\"\nfallback = [\"b\"]",
+        &["turnwright.toml:3: `providers.a.fallback[0]` is \"b\"; it must be PROVIDER/MODEL, such as `local/qwen3`"],
+    );
+    says(
+        "[providers.a]\ndialect = \"gemini\"\nheaders = { \"X Y\" = \"1\" }",
+        &[
+            "turnwright.toml:3: the name \"X Y\" in [providers.a.headers] is not valid; it must be the name of an HTTP header, such as `X-Title`",
+        ],
+    );
+}
+
+#[test]
+fn an_mcp_server_has_exactly_one_transport() {
+    says(
+        "[mcp.servers.a]\nargs = []",
+        &["turnwright.toml:1: [mcp.servers.a] has no `command`, `url` or `image`; it must have exactly one of them"],
+    );
+    says(
+        "[mcp.servers.a]\ncommand = \"a\"\nurl = \"http://h\"",
+        &["turnwright.toml:1: [mcp.servers.a] has `command`, `url`; it must have exactly one of them"],
+    );
+    says(
+        "[mcp.servers.a]\nurl = \"h\"",
+        &["turnwright.toml:2: `mcp.servers.a.url` is \"h\"; it must be a URL that begins with http:// or https://"],
+    );
+}
+
+#[test]
+fn a_rule_must_be_whole_and_its_globs_valid() {
+    says(
+        "[[approval.rules]]\ntool = \"a\"",
+        &["turnwright.toml:1: [[approval.rules]] has no `action`; it must be one of `allow`, `ask`, `deny`"],
+    );
+    says(
+        "[[approval.rules]]\naction = \"deny\"",
+        &["turnwright.toml:1: [[approval.rules]] has no `tool`; it must be a glob, such as `filesystem__write*`"],
+    );
+    says(
+        "[[approval.rules]]\ntool = \"a\"\naction = \"deny\"\nwhen = { path = \"[a\" }",
+        &[
+            "turnwright.toml:4: `approval.rules[0].when.path` is \"[a\"; it must be a glob, such as `filesystem__write*` (unclosed character class; missing ']')",
+        ],
+    );
+}
+
+#[test]
+fn all_problems_are_told_in_the_order_of_the_file_then_those_of_variables_and_flags() {
+    let environment = environment().with("TURNWRIGHT_APPROVE", "maybe");
+    let overrides = Overrides { log_level: Some("x".to_owned()), listen: Some("y".to_owned()), ..Overrides::default() };
+    let text = "modle = \"a/b\"\n[providers.a]\ndialect = \"x\"\napi_key = \"${K}\"\n[mcp.servers.s]\n";
+    let told = load(Some(&file(text)), &environment, &overrides).map(|_| ()).unwrap_err();
+    let places: Vec<_> = told.iter().map(|problem| problem.place.to_string()).collect();
+    assert_eq!(
+        places,
+        [
+            "turnwright.toml:1",
+            "turnwright.toml:3",
+            "turnwright.toml:4",
+            "turnwright.toml:5",
+            "TURNWRIGHT_APPROVE",
+            "--log-level",
+            "--listen"
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_toml_is_told_with_its_lines() {
+    says(
+        "model = \n[a\napprove = \"ask\"\n",
+        &[
+            "turnwright.toml:1: this is not TOML: string values must be quoted, expected literal string",
+            "turnwright.toml:2: this is not TOML: unclosed table, expected `]`",
+        ],
+    );
+    says("model = \"a/b\"\nmodel = \"a/c\"", &["turnwright.toml:2: this is not TOML: duplicate key"]);
+}

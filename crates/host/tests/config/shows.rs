@@ -1,0 +1,98 @@
+use turnwright_host::config::{Overrides, load};
+
+use super::{environment, file, load_with};
+
+#[test]
+fn what_is_shown_names_the_place_of_each_value_and_hides_secrets() {
+    let environment =
+        environment().with("TOKEN", "sk-secret").with("TURNWRIGHT_APPROVE", "all").with("GROQ_API_KEY", "sk-groq");
+    let text = r#"
+[providers.p]
+dialect = "openai-chat"
+api_key = "${TOKEN}"
+headers = { X-Key = "sk-secret" }
+models = ["m"]
+[mcp.servers."a b"]
+command = "run"
+args = ["--token", "${TOKEN}"]
+env = { T = "sk-secret" }
+[[approval.rules]]
+tool = "a__*"
+when = { path = "/tmp/**" }
+action = "deny"
+[storage]
+database = "postgres://u:sk-secret@h/d"
+"#;
+    let overrides = Overrides { max_steps: Some(3), system: Some("a ${b}".to_owned()), ..Overrides::default() };
+    let shown = load(Some(&file(text)), &environment, &overrides).unwrap().show();
+    assert!(!shown.contains("sk-"), "{shown}");
+    let expected = r#"# /work-dir/turnwright.toml
+approve = "all"  # TURNWRIGHT_APPROVE
+max_steps = 3  # --max-steps
+system_prompt = "a $${b}"  # --system
+data_dir = "/home/ada/.local/share/turnwright"  # default
+
+[providers.p]
+dialect = "openai-chat"  # turnwright.toml:3
+api_key = "***"  # turnwright.toml:4
+models = ["m"]  # turnwright.toml:6
+
+[providers.p.headers]
+X-Key = "***"  # turnwright.toml:5
+
+[mcp.servers."a b"]
+command = "run"  # turnwright.toml:8
+args = ["--token", "***"]  # turnwright.toml:9
+enabled = true  # default
+serial = false  # default
+trust_annotations = false  # default
+
+[mcp.servers."a b".env]
+T = "***"  # turnwright.toml:10
+
+[tools.filesystem]
+enabled = true  # default
+roots = ["/work-dir"]  # default
+
+[tools.command]
+enabled = true  # default
+
+[[approval.rules]]
+tool = "a__*"
+when = { path = "/tmp/**" }
+action = "deny"
+
+[storage]
+durability = "process"  # default
+database = "postgres://u:***@h/d"  # turnwright.toml:16
+
+[server]
+listen = "127.0.0.1:8700"  # default
+
+# [providers.groq] found by GROQ_API_KEY: openai-chat at https://api.groq.com/openai/v1
+"#;
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn what_is_shown_loads_as_the_same_configuration() {
+    let text = "model = \"p.q/m\"\nsystem_prompt = \"\"\"\nline \\\"one\\\" $${x}\nline two\"\"\"\n[providers.\"p.q\"]\ndialect = \"gemini\"\n[[approval.rules]]\ntool = \"x\"\naction = \"ask\"\n";
+    let first = load_with(text, &environment()).unwrap();
+    let second = load_with(&first.show(), &environment()).unwrap();
+    assert_eq!(
+        second.show().replace(char::is_numeric, ""),
+        first.show().replace("default", "turnwright.toml:").replace(char::is_numeric, "")
+    );
+    assert_eq!(second.config.providers, first.config.providers);
+    assert_eq!(second.config.system_prompt, first.config.system_prompt);
+    assert_eq!(second.config.approval, first.config.approval);
+}
+
+#[test]
+fn no_debug_form_shows_a_secret() {
+    let environment = environment().with("TOKEN", "sk-secret").with("OPENAI_API_KEY", "sk-secret");
+    let text = "[providers.p]\ndialect = \"gemini\"\napi_key = \"${TOKEN}\"\nheaders = { K = \"sk-secret\" }\n[mcp.servers.s]\ncommand = \"c\"\nenv = { K = \"sk-secret\" }\n[storage]\ndatabase = \"postgres://u:sk-secret@h/d\"";
+    let loaded = load_with(text, &environment).unwrap();
+    let shown = format!("{loaded:?} {environment:?} {:?}", file(text));
+    assert!(!shown.contains("sk-secret"), "{shown}");
+}
