@@ -32,17 +32,16 @@ const TESTS_WITHOUT_NEXTEST: Step =
 /// Runs all steps, up to the first that fails. The last line says how it ended.
 pub(crate) fn run() -> ExitCode {
     let began = now();
-    let has_nextest = has_nextest();
-    let tests = if has_nextest { TESTS } else { TESTS_WITHOUT_NEXTEST };
-    let report = skips::report_path();
-    skips::forget(report.as_deref());
+    let tests = if has_nextest() { TESTS } else { TESTS_WITHOUT_NEXTEST };
+    let report = skips::report_path(&root());
+    skips::forget(&report);
     for step in [FORMATTING, LINTS, DOCUMENTATION, EXAMPLES, tests] {
         if let Err(why) = step.run() {
             say(&format!("ci: FAILED at {} after {}: {why}", step.name, seconds(began)));
             return ExitCode::FAILURE;
         }
     }
-    for line in skips::lines(report.as_deref().filter(|_| has_nextest)) {
+    for line in skips::lines(&report) {
         say(&line);
     }
     say(&format!("ci: passed in {}", seconds(began)));

@@ -7,30 +7,31 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const MARK: &str = "skipped: ";
+const HINT: &str = "hint: scripts/install-test-servers installs the servers that tests talk to";
 
-/// Where nextest's profile `ci` writes its report: in the target folder, which this program itself lies in.
-pub(crate) fn report_path() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    Some(program.parent()?.parent()?.join("nextest/ci/junit.xml"))
+/// Where nextest's profile `ci` writes its report: `.config/nextest.toml` names the folder, from the workspace's root.
+pub(crate) fn report_path(root: &Path) -> PathBuf {
+    root.join("target/nextest/ci/junit.xml")
 }
 
 /// Removes an older report, so that it is not taken for the coming one.
-pub(crate) fn forget(report: Option<&Path>) {
-    if let Some(report) = report {
-        drop(std::fs::remove_file(report));
-    }
+pub(crate) fn forget(report: &Path) {
+    drop(std::fs::remove_file(report));
 }
 
 /// What to tell people about skipped tests; nothing where none was.
-pub(crate) fn lines(report: Option<&Path>) -> Vec<String> {
-    let Some(text) = report.and_then(|path| std::fs::read_to_string(path).ok()) else {
-        return vec!["note: passing tests are not asked what they skipped; cargo-nextest would list it".to_owned()];
+pub(crate) fn lines(report: &Path) -> Vec<String> {
+    let Ok(text) = std::fs::read_to_string(report) else {
+        return vec![
+            "note: tests whose servers are not installed were skipped; cargo-nextest lists them here".to_owned(),
+            HINT.to_owned(),
+        ];
     };
     let reasons = reasons(&text);
     let mut lines: Vec<String> =
         reasons.iter().map(|(reason, tests)| format!("skipped by {tests} {}: {reason}", tests_word(*tests))).collect();
     if !lines.is_empty() {
-        lines.push("hint: scripts/install-test-servers installs the servers that these tests talk to".to_owned());
+        lines.push(HINT.to_owned());
     }
     lines
 }

@@ -96,8 +96,8 @@ const KEPT: &[Kept] = &[
     Kept { dependencies: &["rustyline"], within: &["terminal"], because: "only the terminal reads keys" },
     Kept {
         dependencies: &["jsonschema"],
-        within: &["engine"],
-        because: "arguments are validated in one place, against the original schema",
+        within: &["engine", "mcp"],
+        because: "schemas are checked where they come in, arguments where a call is about to run",
     },
     Kept { dependencies: &["cap-std"], within: &["tools"], because: "only the filesystem tools open files for a model" },
     Kept { dependencies: &["toml"], within: &["host", "app"], because: "the configuration is read in one place" },
