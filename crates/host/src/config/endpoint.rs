@@ -110,12 +110,18 @@ fn configured(name: &str, provider: &ProviderConfig, environment: &Environment) 
     })
 }
 
-/// The top-level `model`, else the first provider's first; `None` where only local servers and practice are left.
-pub(crate) fn default_model(config: &Config, endpoints: &[Endpoint]) -> Option<DefaultModel> {
+/// The top-level `model`, else the first provider's first; `None` where only local servers and practice are left. Nobody
+/// asked for a found provider, so one that cannot be used is passed over; a configured one is not.
+pub(crate) fn default_model(
+    config: &Config,
+    endpoints: &[Endpoint],
+    is_built: impl Fn(Dialect) -> bool,
+) -> Option<DefaultModel> {
     if let Some(model) = &config.model {
         return Some(DefaultModel::Model(model.clone()));
     }
-    let first = endpoints.first()?;
+    let first =
+        endpoints.iter().find(|endpoint| endpoint.origin == EndpointOrigin::Configured || is_built(endpoint.dialect))?;
     Some(match &first.default_model {
         Some(model) => DefaultModel::Model(ModelRef::new(&first.name, model)),
         None => DefaultModel::FirstOf(first.name.clone()),

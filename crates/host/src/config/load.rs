@@ -12,7 +12,7 @@ use super::endpoint::{self, DefaultModel, Endpoint};
 use super::key_path::KeyPath;
 use super::meaning::Meaning;
 use super::overrides::{FILE_VARIABLE, Overrides, apply_variables};
-use super::{Config, Place, Problem, Problems, schema, show};
+use super::{Config, Dialect, Place, Problem, Problems, schema, show};
 use crate::Environment;
 
 /// The name of the configuration file.
@@ -71,10 +71,19 @@ pub struct McpFile {
 }
 
 impl Loaded {
-    /// The model that answers where nobody names one: the top-level `model`, else the first provider's first. `None` where
-    /// only local servers and practice are left.
-    pub fn default_model(&self) -> Option<DefaultModel> {
-        endpoint::default_model(&self.config, &self.endpoints)
+    /// The model that answers where nobody names one: the top-level `model`, else the first provider's first, where a found
+    /// provider counts only if `is_built` says so of its dialect. `None` where only local servers and practice are left.
+    pub fn default_model(&self, is_built: impl Fn(Dialect) -> bool) -> Option<DefaultModel> {
+        endpoint::default_model(&self.config, &self.endpoints, is_built)
+    }
+
+    /// A problem that only whoever uses a value can see, with the place of that value or of the nearest table above it.
+    pub fn problem(&self, keys: &[&str], text: impl Into<String>) -> Problem {
+        let written = (0..=keys.len())
+            .rev()
+            .find_map(|length| self.written.get(&KeyPath::of(keys.iter().copied().take(length)).to_string()));
+        let place = written.map_or(Place::File { name: FILE_NAME.into(), line: None }, |written| written.place.clone());
+        Problem::new(place, text)
     }
 
     /// Why there is no provider with this name, and what would be right. `None` where there is one, and for the names of
@@ -162,8 +171,12 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     }
     meaning.models(&endpoints, &mut warnings);
 
-    if config.tools.filesystem.roots.is_empty() {
-        config.tools.filesystem.roots.push(working_directory.to_owned());
+    let tools = &mut config.tools;
+    if tools.filesystem.roots.is_empty() {
+        tools.filesystem.roots.push(working_directory.to_owned());
+    }
+    if tools.command.roots.is_empty() {
+        tools.command.roots.clone_from(&tools.filesystem.roots);
     }
     Ok(Loaded {
         file: file.map(|file| file.path.clone()),

@@ -125,6 +125,12 @@ pub struct McpTool {
     /// How long a result is kept and given again, in milliseconds; never where not given.
     #[schemars(range(min = 1))]
     pub cache_ttl_ms: Option<u64>,
+    /// The most time of a call without progress, in milliseconds; the server's where not given.
+    #[schemars(range(min = 1))]
+    pub idle_ms: Option<u64>,
+    /// The most time of a call in all, in milliseconds; the server's where not given.
+    #[schemars(range(min = 1))]
+    pub total_ms: Option<u64>,
 }
 
 impl McpTool {

@@ -28,11 +28,20 @@ pub struct FilesystemTools {
     /// said otherwise; never empty once loaded.
     #[schemars(extend("format" = "path"), length(min = 1))]
     pub roots: Vec<PathBuf>,
+    /// The largest file or part of a file that is read at once, in bytes.
+    #[schemars(range(min = 1))]
+    pub max_read_bytes: Option<u64>,
+    /// The largest file that is written, in bytes.
+    #[schemars(range(min = 1))]
+    pub max_write_bytes: Option<u64>,
+    /// The most entries of a listing and the most matches of a search.
+    #[schemars(range(min = 1))]
+    pub max_entries: Option<u32>,
 }
 
 impl Default for FilesystemTools {
     fn default() -> Self {
-        Self { enabled: true, roots: Vec::new() }
+        Self { enabled: true, roots: Vec::new(), max_read_bytes: None, max_write_bytes: None, max_entries: None }
     }
 }
 
@@ -42,15 +51,22 @@ impl Default for FilesystemTools {
 pub struct CommandTools {
     /// Whether the tool is offered.
     pub enabled: bool,
-    /// Where programs are started; the working directory unless said otherwise.
-    #[schemars(extend("format" = "path"))]
-    pub cwd: Option<PathBuf>,
+    /// The folders in which a command may begin, the first being the default; those of `[tools.filesystem]` unless said
+    /// otherwise. Never empty once loaded.
+    #[schemars(extend("format" = "path"), length(min = 1))]
+    pub roots: Vec<PathBuf>,
     /// Variables that are added to a small inherited set.
     #[schemars(extend("propertyNames" = { "format": "variable-name" }))]
     pub env: IndexMap<String, Secret>,
-    /// The most time of a command, in milliseconds.
+    /// What reads shell lines, given `-c` and the line.
+    #[schemars(extend("format" = "program"))]
+    pub shell: Option<String>,
+    /// How long a command may take where the call does not say, in milliseconds.
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
+    /// The longest time that a call may ask for, in milliseconds.
+    #[schemars(range(min = 1))]
+    pub max_timeout_ms: Option<u64>,
     /// The most bytes that are kept of each output of a command.
     #[schemars(range(min = 1))]
     pub max_output_bytes: Option<u64>,
@@ -58,6 +74,14 @@ pub struct CommandTools {
 
 impl Default for CommandTools {
     fn default() -> Self {
-        Self { enabled: true, cwd: None, env: IndexMap::new(), timeout_ms: None, max_output_bytes: None }
+        Self {
+            enabled: true,
+            roots: Vec::new(),
+            env: IndexMap::new(),
+            shell: None,
+            timeout_ms: None,
+            max_timeout_ms: None,
+            max_output_bytes: None,
+        }
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct Vendor {
     /// Where another address is usually kept.
     url_variables: &'static [&'static str],
     pub(crate) dialect: Dialect,
-    /// What other servers speak that stand in for it at another address.
-    dialect_elsewhere: Dialect,
     pub(crate) base_url: &'static str,
     /// What is asked where nobody names a model: small, able to call tools, and a name that lasts.
     pub(crate) default_model: &'static str,
@@ -27,29 +25,26 @@ pub(crate) struct Vendor {
 /// In the order in which the first one found becomes the default.
 pub(crate) const VENDORS: [Vendor; 12] = [
     Vendor {
+        name: "openai",
+        key_variables: &["OPENAI_API_KEY"],
+        url_variables: &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
+        dialect: Dialect::OpenaiChat,
+        base_url: "https://api.openai.com/v1",
+        default_model: "gpt-5-mini",
+    },
+    Vendor {
         name: "anthropic",
         key_variables: &["ANTHROPIC_API_KEY"],
         url_variables: &["ANTHROPIC_BASE_URL"],
         dialect: Dialect::Anthropic,
-        dialect_elsewhere: Dialect::Anthropic,
         base_url: "https://api.anthropic.com",
         default_model: "claude-sonnet-4-5",
-    },
-    Vendor {
-        name: "openai",
-        key_variables: &["OPENAI_API_KEY"],
-        url_variables: &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
-        dialect: Dialect::OpenaiResponses,
-        dialect_elsewhere: Dialect::OpenaiChat,
-        base_url: "https://api.openai.com/v1",
-        default_model: "gpt-5-mini",
     },
     Vendor {
         name: "gemini",
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         url_variables: &["GEMINI_BASE_URL"],
         dialect: Dialect::Gemini,
-        dialect_elsewhere: Dialect::Gemini,
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         default_model: "gemini-flash-latest",
     },
@@ -76,15 +71,7 @@ const fn compatible(
     base_url: &'static str,
     default_model: &'static str,
 ) -> Vendor {
-    Vendor {
-        name,
-        key_variables,
-        url_variables: &[],
-        dialect: Dialect::OpenaiChat,
-        dialect_elsewhere: Dialect::OpenaiChat,
-        base_url,
-        default_model,
-    }
+    Vendor { name, key_variables, url_variables: &[], dialect: Dialect::OpenaiChat, base_url, default_model }
 }
 
 impl Vendor {
@@ -93,9 +80,9 @@ impl Vendor {
         VENDORS.iter().find(|vendor| vendor.name == name)
     }
 
-    /// Whether the dialect is one of those that it speaks at its own address.
+    /// Whether it speaks this dialect at its own address.
     pub(crate) fn speaks(&self, dialect: Dialect) -> bool {
-        dialect == self.dialect || dialect == self.dialect_elsewhere
+        dialect == self.dialect || dialect.default_base_url() == self.base_url
     }
 
     /// The variable that holds a key, and the key.
@@ -116,7 +103,7 @@ impl Vendor {
         Some(Endpoint {
             name: self.name.to_owned(),
             origin: EndpointOrigin::Variable(variable.to_owned()),
-            dialect: if url.is_some() { self.dialect_elsewhere } else { self.dialect },
+            dialect: self.dialect,
             base_url: url.map_or(self.base_url, |(_, url)| url.trim_end_matches('/')).to_owned(),
             api_key: key.map(|(_, key)| Secret::new(key)),
             default_model: url.is_none().then(|| self.default_model.to_owned()),

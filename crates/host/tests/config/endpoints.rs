@@ -15,7 +15,7 @@ fn summary(endpoints: &[Endpoint]) -> Vec<(&str, Dialect, &str, &str)> {
 }
 
 fn default_of(loaded: &Loaded) -> Option<String> {
-    loaded.default_model().map(|model| match model {
+    loaded.default_model(|_| true).map(|model| match model {
         DefaultModel::Model(model) => model.to_string(),
         DefaultModel::FirstOf(provider) => format!("{provider}/?"),
     })
@@ -60,6 +60,15 @@ fn another_address_in_the_usual_variable_is_a_compatible_server() {
 }
 
 #[test]
+fn a_found_provider_whose_dialect_is_not_built_is_no_default() {
+    let key = environment().with("ANTHROPIC_API_KEY", "k").with("GROQ_API_KEY", "k");
+    let default = |text: &str| load_with(text, &key).unwrap().default_model(|dialect| dialect == Dialect::OpenaiChat);
+    assert_eq!(default(""), Some(DefaultModel::Model(ModelRef::new("groq", "openai/gpt-oss-120b"))));
+    let configured = "[providers.anthropic]\nmodels = [\"m\"]";
+    assert_eq!(default(configured), Some(DefaultModel::Model(ModelRef::new("anthropic", "m"))));
+}
+
+#[test]
 fn a_configured_vendor_needs_no_more_than_its_name() {
     let environment = environment().with("DEEPSEEK_API_KEY", "d");
     let loaded = load_with("[providers.deepseek]\nidle_ms = 5\n", &environment).unwrap();
@@ -72,8 +81,12 @@ fn the_key_of_a_vendor_is_not_sent_to_another_address() {
     let environment = environment().with("OPENAI_API_KEY", "sk-o");
     let loaded = load_with("[providers.openai]\nbase_url = \"http://elsewhere/v1\"\n", &environment).unwrap();
     assert_eq!(loaded.endpoints[0].api_key, None);
-    let loaded = load_with("[providers.openai]\ndialect = \"gemini\"\n", &environment).unwrap();
-    assert_eq!(loaded.endpoints[0].api_key, None);
+    let key = |dialect: &str| {
+        let loaded = load_with(&format!("[providers.openai]\ndialect = \"{dialect}\"\n"), &environment).unwrap();
+        loaded.endpoints[0].api_key.clone()
+    };
+    assert_eq!(key("gemini"), None);
+    assert_eq!(key("openai-responses"), Some(Secret::new("sk-o")));
 }
 
 #[test]
@@ -84,8 +97,11 @@ fn the_default_model_is_the_top_level_one_then_the_first_of_the_first_provider_t
     assert_eq!(default_of(&load_with(two, &key).unwrap()).as_deref(), Some("z/m1"));
     assert_eq!(default_of(&load_with("[providers.z]\ndialect = \"gemini\"", &key).unwrap()).as_deref(), Some("z/?"));
     assert_eq!(default_of(&load_with("", &key).unwrap()).as_deref(), Some("anthropic/claude-sonnet-4-5"));
-    assert_eq!(load_text("").unwrap().default_model(), None);
-    assert_eq!(load_text("model = \"a/b/c\"").unwrap().default_model(), Some(DefaultModel::Model(ModelRef::new("a", "b/c"))));
+    assert_eq!(load_text("").unwrap().default_model(|_| true), None);
+    assert_eq!(
+        load_text("model = \"a/b/c\"").unwrap().default_model(|_| true),
+        Some(DefaultModel::Model(ModelRef::new("a", "b/c")))
+    );
 }
 
 #[test]

@@ -87,7 +87,7 @@ start_ms = 1
 idle_ms = 2
 total_ms = 3
 max_concurrent_calls = 4
-tools = { t = { replayable = true, serial = true, cache_ttl_ms = 5 } }
+tools = { t = { replayable = true, serial = true, cache_ttl_ms = 5, idle_ms = 6, total_ms = 7 } }
 [mcp.servers.r]
 url = "https://example.com/mcp"
 headers = { Authorization = "Bearer x" }
@@ -96,7 +96,9 @@ enabled = false
 roots = [".", "docs", "/tmp"]
 [tools.command]
 enabled = false
-cwd = "sub"
+roots = ["sub"]
+shell = "/bin/bash"
+max_timeout_ms = 30
 timeout_ms = 10
 max_output_bytes = 20
 env = { LANG = "C" }
@@ -126,7 +128,7 @@ listen = "localhost:80"
     assert_eq!(config.mcp.servers["s"].tools["t"].cache_ttl_ms, Some(5));
     assert_eq!(config.mcp.servers["r"].headers["Authorization"].expose(), "Bearer x");
     assert_eq!(config.tools.filesystem.roots, paths(&["/work-dir", "/work-dir/docs", "/tmp"]));
-    assert_eq!(config.tools.command.cwd.as_deref(), Some(Path::new("/work-dir/sub")));
+    assert_eq!(config.tools.command.roots, paths(&["/work-dir/sub"]));
     assert_eq!(config.storage.durability, Durability::Power);
     assert_eq!(config.server.listen, "localhost:80");
 }
@@ -147,6 +149,7 @@ fn nothing_configured_is_a_configuration() {
     assert_eq!((loaded.config.max_steps(), loaded.config.approve), (25, ApproveMode::Ask));
     assert_eq!(loaded.config.server.listen, "127.0.0.1:8700");
     assert_eq!(loaded.config.tools.filesystem.roots, [Path::new(WORK)]);
+    assert_eq!(loaded.config.tools.command.roots, [Path::new(WORK)]);
     assert_eq!((loaded.endpoints, loaded.file, loaded.warnings), (vec![], None, vec![]));
 }
 
@@ -250,6 +253,15 @@ fn the_default_file_of_mcp_servers_lies_beside_the_configuration_or_in_the_worki
     let named = McpFile { path: "/work-dir/m.json".into(), is_required: true };
     assert_eq!(load_text("mcp.files = [\"m.json\"]").unwrap().mcp_files, [named]);
     assert_eq!(load_text("mcp.files = []").unwrap().mcp_files, []);
+}
+
+#[test]
+fn whoever_uses_a_value_can_tell_a_problem_with_its_place() {
+    let loaded = load_text("\n[providers.p]\ndialect = \"gemini\"\nprofile = \"x\"").unwrap();
+    let told = |keys: &[&str]| loaded.problem(keys, "no").to_string();
+    assert_eq!(told(&["providers", "p", "profile"]), "turnwright.toml:4: no");
+    assert_eq!(told(&["providers", "p", "headers", "X"]), "turnwright.toml:2: no");
+    assert_eq!(told(&["server"]), "turnwright.toml: no");
 }
 
 #[test]

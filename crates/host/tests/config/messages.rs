@@ -34,7 +34,7 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
     says(
         "[mcp.servers.time]\ncommand = \"t\"\n[mcp.servers.time.tools.now]\nreadonly = true",
         &[
-            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `cache_ttl_ms`",
+            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `cache_ttl_ms`, `idle_ms`, `total_ms`",
         ],
     );
     says(

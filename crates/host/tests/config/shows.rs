@@ -56,6 +56,7 @@ roots = ["/work-dir"]  # default
 
 [tools.command]
 enabled = true  # default
+roots = ["/work-dir"]  # default
 
 [[approval.rules]]
 tool = "a__*"
