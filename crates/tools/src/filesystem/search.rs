@@ -18,7 +18,7 @@ use crate::error::{failed, grouped, invalid};
 use crate::roots::Place;
 
 pub(super) const DESCRIPTION: &str = "Searches files below a path and finds the lines that contain a pattern (plain text, \
-    or a regular expression with regex), or with target `names` the files and folders whose name matches a glob. Links are not \
+    or a regular expression with regex), or with target `names` everything whose name matches a glob. Links are not \
     followed; `.git` is left out.";
 
 /// The most files and folders that one search looks at.
