@@ -288,28 +288,27 @@ impl Engine {
                     return Err(EngineError::ShuttingDown);
                 }
             }
+            // Nobody moves it on any more: whoever waits must not wait for ever.
+            if !self.is_driven_anywhere(&live).await? {
+                return Err(EngineError::NoOpenTurn { why: format!("`{turn}` had to stop and stays open; the log says why") });
+            }
             tokio::select! {
                 () = settled => {}
                 () = self.inner.shutdown.cancelled() => return Err(EngineError::ShuttingDown),
             }
-            // A driver that had to stop has settled nothing: whoever waits must not wait for ever.
-            let has_stopped = { !live.lock().is_driven };
-            if has_stopped {
-                let is_open = state_of(&live.lock().journal, turn).is_none();
-                if is_open && !self.inner.ensure_driven(&live).await? && !self.is_held_elsewhere(&live).await? {
-                    return Err(EngineError::NoOpenTurn { why: format!("{turn} had to stop and stays open; see the log") });
-                }
-            }
         }
     }
 
-    async fn is_held_elsewhere(&self, live: &Live) -> Result<bool, EngineError> {
+    async fn is_driven_anywhere(&self, live: &Live) -> Result<bool, EngineError> {
         let holder = {
             let state = live.lock();
             if state.is_driven {
                 return Ok(true);
             }
-            state.journal.open_turn().and_then(|turn| turn.claim()).map(|claim| claim.driver.clone())
+            match state.journal.open_turn() {
+                Some(turn) => turn.claim().map(|claim| claim.driver.clone()),
+                None => return Ok(true),
+            }
         };
         match holder {
             Some(holder) if holder != *self.inner.store.driver() => Ok(self.inner.store.is_alive(&holder).await?),

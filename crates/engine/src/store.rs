@@ -25,7 +25,7 @@ pub trait Store: Send + Sync + Debug {
     async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError>;
 
     /// Conversations, the one with the newest entry first.
-    async fn conversations(&self, page: Page) -> Result<Vec<ConversationRecord>, StoreError>;
+    async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError>;
 
     /// Removes a conversation with its entries and side records.
     ///

@@ -1,1 +1,12 @@
-//! Test doubles: scripted provider, scripted tools, a memory store with a crash fuse, a manual clock, a replay HTTP server.
+//! Test doubles for the engine's ports: a scripted provider, scripted tools, a memory store with a crash fuse, a manual
+//! clock. For tests and benchmarks alone; nothing here is part of the product.
+
+mod clock;
+mod provider;
+mod source;
+mod store;
+
+pub use clock::ManualClock;
+pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
+pub use source::{Effect, ScriptedSource, ScriptedTool};
+pub use store::{Fuse, MemoryStore};

@@ -1,0 +1,118 @@
+//! Turns that wait for a person.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use turnwright_core::policy::{Action, RuleText};
+use turnwright_core::{ApproveMode, CallId, Seq, Verdict};
+use turnwright_engine::{Choice, EngineError, NewMessage, OnWaiting, SentState, TurnState};
+use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, World, completed, results, world};
+
+fn choice(verdict: Verdict) -> Choice {
+    Choice { verdict, arguments: None, reason: None }
+}
+
+fn asks() -> Setup {
+    let rule = RuleText {
+        tool: "tools__write".to_owned(),
+        when: BTreeMap::from([("path".to_owned(), "/secret/**".to_owned())]),
+        action: Action::Deny,
+    };
+    Setup { approve: ApproveMode::Ask, rules: vec![rule], ..Setup::default() }
+}
+
+async fn parked() -> (World, CallId) {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let source = ScriptedSource::new("tools", [ScriptedTool::echo("write").schema(schema)]);
+    let provider =
+        ScriptedProvider::new([Answer::whole([call(0, "tools__write", r#"{"path":"/a"}"#)]), Answer::whole([text("Done.")])]);
+    let world = world(provider, source, asks()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    (world, CallId { message: Seq::new(4).unwrap(), index: 0 })
+}
+
+#[tokio::test]
+async fn a_call_that_needs_approval_parks_the_turn_and_runs_once_allowed() {
+    let (world, call) = parked().await;
+    assert_eq!(world.kinds().await[3..], ["assistant", "question", "suspended"]);
+    let waiting = world.engine.waiting(&world.id).await.unwrap();
+    assert_eq!((waiting[0].call, waiting[0].rule.as_deref()), (call, Some("approve mode ask")));
+    assert!(world.source.effects().is_empty());
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!(world.kinds().await[6..], ["decision", "claimed", "started", "result", "assistant", "ended"]);
+    let again = world.engine.decide(&world.id, call, choice(Verdict::Deny)).await.unwrap_err();
+    assert_eq!(again, EngineError::NotWaiting { call, why: "no turn is open".to_owned() });
+}
+
+#[tokio::test]
+async fn a_denied_call_does_not_run_and_the_model_hears_why() {
+    let (world, call) = parked().await;
+    let deny = Choice { reason: Some("not today".to_owned()), ..choice(Verdict::Deny) };
+    world.engine.decide(&world.id, call, deny).await.unwrap();
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    let expected = "call_4_0 Denied This call was denied by the user: not today. It did not run.";
+    assert_eq!(results(&world.journal().await), [expected]);
+    assert!(world.source.effects().is_empty());
+}
+
+#[tokio::test]
+async fn changed_arguments_are_checked_run_and_told_to_the_model() {
+    let (world, call) = parked().await;
+    let changed = |arguments: &str| Choice { arguments: Some(arguments.to_owned()), ..choice(Verdict::Allow) };
+    for (arguments, problem) in [
+        (r#"{"path":7}"#, "the arguments do not fit the tool's schema: 7 is not of type \"string\" (at /path)"),
+        (r#"{"path":"/secret/x"}"#, "the changed arguments are denied by rule 1 (deny tools__write when path = /secret/**)"),
+    ] {
+        let refused = world.engine.decide(&world.id, call, changed(arguments)).await.unwrap_err();
+        assert_eq!(refused, EngineError::Invalid { what: problem.to_owned() });
+    }
+    world.engine.decide(&world.id, call, changed(r#"{"path":"/b"}"#)).await.unwrap();
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!(world.source.effects()[0].arguments["path"], "/b");
+    let told = &world.provider.asked()[1];
+    assert!(told.contains("[The user changed the arguments of this call to: {\"path\":\"/b\"}]"), "{told}");
+}
+
+#[tokio::test]
+async fn a_message_to_a_parked_turn_is_held_or_declines_what_waits() {
+    let (world, call) = parked().await;
+    let held = world.send("hello?").await;
+    assert_eq!(held.state, SentState::Held);
+    assert_eq!(world.engine.waiting(&world.id).await.unwrap().len(), 1);
+    let deny = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("never mind") };
+    let sent = world.engine.send(&world.id, deny).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    let expected =
+        format!("{call} Denied This call was denied by the user: they sent another message instead. It did not run.");
+    assert_eq!(results(&world.journal().await), [expected]);
+    assert!(world.provider.asked()[1].ends_with("user: hello?\nuser: never mind"));
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_parked_turn() {
+    let (world, _) = parked().await;
+    let turn = world.engine.cancel(&world.id, None).await.unwrap();
+    let ended = world.engine.wait(&world.id, turn).await.unwrap();
+    assert_eq!(ended, TurnState::Ended(turnwright_core::TurnStatus::Cancelled));
+    assert!(world.engine.all_waiting().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_definition_that_changed_after_it_was_allowed_asks_again() {
+    let (world, call) = parked().await;
+    world.source.set_tools([ScriptedTool::echo("write").schema(json!({"type": "object", "description": "another"}))]);
+    // The decision is about what is there at that moment, so the change must come after it: nothing else runs in between.
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    world.source.set_tools([ScriptedTool::echo("write").schema(json!({"type": "object", "description": "a third"}))]);
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+    let waiting = world.engine.waiting(&world.id).await.unwrap();
+    assert_eq!(waiting[0].reason.as_str(), "definition_changed");
+    assert!(world.source.effects().is_empty());
+}

@@ -1,0 +1,154 @@
+//! What watchers are told.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use turnwright_core::{MessageId, Seq};
+use turnwright_engine::{EngineError, Event, Watch, WatchFrom};
+use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, World, completed, world};
+
+fn echo() -> ScriptedSource {
+    ScriptedSource::new("tools", [ScriptedTool::echo("echo")])
+}
+
+/// The events until the turn is over, entries left out, deltas of a block joined.
+async fn told(watch: &mut Watch) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    loop {
+        let frame = watch.next().await.unwrap();
+        for event in frame.events.iter() {
+            match event {
+                Event::Entry { .. } => {}
+                Event::StepStarted { message_id } => lines.push(format!("step.started {message_id}")),
+                Event::TextDelta { block, text, .. } => join(&mut lines, &format!("text {block}: "), text),
+                Event::ToolInputDelta { call_id, text, .. } => join(&mut lines, &format!("input {call_id}: "), text),
+                Event::ToolFinished { call_id, outcome, .. } => lines.push(format!("tool.finished {call_id} {outcome}")),
+                Event::TurnFinished { status, .. } => {
+                    lines.push(format!("turn.finished {status}"));
+                    return lines;
+                }
+                other => lines.push(serde_json::to_value(other).unwrap()["type"].as_str().unwrap().to_owned()),
+            }
+        }
+    }
+}
+
+fn join(lines: &mut Vec<String>, start: &str, more: &str) {
+    match lines.last_mut() {
+        Some(last) if last.starts_with(start) => last.push_str(more),
+        _ => lines.push(format!("{start}{more}")),
+    }
+}
+
+const WHOLE: [&str; 19] = [
+    "turn.started",
+    "step.started msg_4",
+    "text 0: Let me look.",
+    "tool.input_started",
+    "input call_4_0: {\"a\":1}",
+    "step.finished",
+    "tool.input_ready",
+    "tool.approval_decided",
+    "tool.started",
+    "tool.finished call_4_0 success",
+    "step.started msg_8",
+    "text 0: Done.",
+    "step.finished",
+    "usage",
+    "turn.finished completed",
+    "",
+    "",
+    "",
+    "",
+];
+
+fn script(gate: Option<&Arc<Semaphore>>) -> Arc<ScriptedProvider> {
+    let first = Answer::whole([text("Let me "), text("look."), call(0, "tools__echo", r#"{"a":1}"#)]);
+    let second = Answer::whole([text("Done.")]);
+    match gate {
+        Some(gate) => ScriptedProvider::new([first.gated(gate), second.gated(gate)]),
+        None => ScriptedProvider::new([first, second]),
+    }
+}
+
+async fn ended() -> World {
+    let world = world(script(None), echo(), Setup::default()).await;
+    assert_eq!(world.turn("go").await, completed());
+    world
+}
+
+#[tokio::test]
+async fn who_watches_live_and_who_comes_later_are_told_the_same() {
+    let world = world(script(None), echo(), Setup::default()).await;
+    let mut live = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+    world.send("go").await;
+    let expected: Vec<&str> = WHOLE.into_iter().filter(|line| !line.is_empty()).collect();
+    assert_eq!(told(&mut live).await, expected);
+    let mut later = world.engine.watch(&world.id, WatchFrom::After(None)).await.unwrap();
+    assert_eq!(told(&mut later).await, expected);
+}
+
+#[tokio::test]
+async fn who_comes_back_is_told_what_was_missed_and_no_more() {
+    let world = ended().await;
+    let mut back = world.engine.watch(&world.id, WatchFrom::After(Seq::new(7))).await.unwrap();
+    assert_eq!(told(&mut back).await, WHOLE[10..15].to_vec());
+    let beyond = world.engine.watch(&world.id, WatchFrom::After(Seq::new(99))).await.unwrap_err();
+    assert_eq!(beyond, EngineError::Invalid { what: "position 99 is after the last entry, 9".to_owned() });
+}
+
+#[tokio::test]
+async fn who_comes_in_the_middle_of_a_message_gets_it_from_its_beginning() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider = ScriptedProvider::new([Answer::of([text("One "), text("two "), text("three")]).gated(&gate)]);
+    let world = world(provider, echo(), Setup::default()).await;
+    let mut first = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+    world.send("go").await;
+    gate.add_permits(2);
+    let is_second = |event: &Event| matches!(event, Event::TextDelta { offset: 4, .. });
+    while !first.next().await.unwrap().events.iter().any(is_second) {}
+    let mut middle = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+    let frame = middle.next().await.unwrap();
+    assert_eq!(
+        *frame.events,
+        [
+            Event::StepStarted { message_id: MessageId(Seq::new(4).unwrap()) },
+            Event::TextDelta { block: 0, offset: 0, text: "One two ".to_owned() },
+        ]
+    );
+    gate.add_permits(2);
+    assert_eq!(told(&mut middle).await[0], "text 0: three");
+}
+
+#[tokio::test]
+async fn a_message_that_takes_another_place_than_announced_is_told_again() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider =
+        ScriptedProvider::new([Answer::whole([call(0, "tools__echo", "{}")]).gated(&gate), Answer::whole([text("Done.")])]);
+    let world = world(provider, echo(), Setup::default()).await;
+    let mut watch = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+    world.send("one").await;
+    gate.add_permits(1);
+    let is_input = |event: &Event| matches!(event, Event::ToolInputStarted { .. });
+    while !watch.next().await.unwrap().events.iter().any(is_input) {}
+    world.send("two").await;
+    gate.add_permits(9);
+    let told = told(&mut watch).await;
+    assert_eq!(told[..4], ["step.reset", "step.started msg_5", "tool.input_started", "input call_5_0: {}"]);
+}
+
+#[tokio::test]
+async fn a_watcher_that_is_too_slow_is_cut_off_and_the_turn_goes_on() {
+    let batches = (0..3_000).map(|n| text(&format!("{n} ")));
+    let provider = ScriptedProvider::new([Answer::of(batches)]);
+    let world = world(provider, echo(), Setup::default()).await;
+    let mut slow = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+    assert_eq!(world.turn("go").await, completed());
+    let mut frames = 0;
+    while slow.next().await.is_some() {
+        frames += 1;
+    }
+    assert_eq!(frames, 1_024);
+}
