@@ -209,6 +209,16 @@ pub enum DecodeError {
     },
 }
 
+impl Decision {
+    /// The arguments to run with, where a person changed them and the call may run.
+    pub fn changed_arguments(&self) -> Option<&str> {
+        match self.verdict {
+            Verdict::Allow | Verdict::RunAgain => self.arguments.as_deref(),
+            Verdict::Deny | Verdict::Happened | Verdict::Skip => None,
+        }
+    }
+}
+
 impl Entry {
     /// The stored form: JSON text, of [`ENTRY_VERSION`].
     ///

@@ -1,6 +1,7 @@
 //! Names of things: conversations, entries, messages, turns, calls, drivers.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
@@ -90,6 +91,28 @@ impl fmt::Display for Seq {
     }
 }
 
+/// A number as [`fmt::Display`] writes it: no sign, no zero in front, so that a name has one spelling.
+fn number<T: FromStr>(digits: &str) -> Option<T> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits.len() == 1 || !digits.starts_with('0'));
+    if is_plain { digits.parse().ok() } else { None }
+}
+
+/// Reads a name from its text without a copy.
+struct FromText<T> {
+    expected: &'static str,
+    of: PhantomData<T>,
+}
+
+impl<T: FromStr<Err = IdError>> serde::de::Visitor<'_> for FromText<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<T, E> {
+        value.parse().map_err(E::custom)
+    }
+}
+
 macro_rules! seq_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $expected:literal) => {
         $(#[$doc])*
@@ -107,7 +130,7 @@ macro_rules! seq_id {
             fn from_str(value: &str) -> Result<Self, IdError> {
                 value
                     .strip_prefix($prefix)
-                    .and_then(|digits| digits.parse().ok())
+                    .and_then(number)
                     .and_then(Seq::new)
                     .map(Self)
                     .ok_or_else(|| IdError::new(value, $expected))
@@ -122,7 +145,7 @@ macro_rules! seq_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                deserializer.deserialize_str(FromText { expected: $expected, of: PhantomData })
             }
         }
     };
@@ -161,8 +184,8 @@ impl FromStr for CallId {
         let parts = value.strip_prefix("call_").and_then(|rest| rest.split_once('_'));
         parts
             .and_then(|(message, index)| {
-                let message = message.parse().ok().and_then(Seq::new)?;
-                Some(Self { message, index: index.parse().ok()? })
+                let message = number(message).and_then(Seq::new)?;
+                Some(Self { message, index: number(index)? })
             })
             .ok_or_else(|| IdError::new(value, "a call id (call_, a number, _, a number)"))
     }
@@ -176,17 +199,7 @@ impl Serialize for CallId {
 
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = CallId;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a call id")
-            }
-            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<CallId, E> {
-                value.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Visitor)
+        deserializer.deserialize_str(FromText { expected: "a call id", of: PhantomData })
     }
 }
 

@@ -44,6 +44,12 @@ impl JournalError {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Journal {
     entries: Vec<StoredEntry>,
+    folded: Folded,
+}
+
+/// What entries add up to.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Folded {
     turn: Option<Turn>,
     offered: Arc<[Arc<ToolDefinition>]>,
     hidden: HashSet<Seq>,
@@ -72,43 +78,28 @@ impl Journal {
         if stored.seq != expected {
             return Err(JournalError::OutOfOrder { expected, found: stored.seq });
         }
-        self.fold(stored.seq, &stored.entry).map_err(|why| JournalError::Misfit {
-            seq: stored.seq,
-            kind: stored.entry.kind(),
-            why,
-        })?;
+        self.folded.apply(stored.seq, &stored.entry, |seq| self.entries.get(index(seq)?).map(|stored| &*stored.entry))?;
         self.entries.push(stored);
         Ok(())
     }
 
-    fn fold(&mut self, seq: Seq, entry: &Entry) -> Result<(), &'static str> {
-        match entry {
-            Entry::User(message) if self.open_turn().is_none() => {
-                self.turn = Some(Turn::open(seq, message.settings.clone()));
-                return Ok(());
-            }
-            Entry::Control(Control::Claimed(claim)) if claim.epoch <= self.epoch => {
-                return Err("the claim's epoch is not above the one that holds");
-            }
-            Entry::Control(Control::Offered { definitions }) => {
-                self.offered = definitions.clone().into();
-                return Ok(());
-            }
-            Entry::Control(Control::Hidden { message }) => {
-                if !self.entries.iter().any(|stored| stored.seq == message.0 && is_message(&stored.entry)) {
-                    return Err("there is no such message");
+    /// Whether `entries` would fit next.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub(crate) fn check(&self, entries: &[Entry]) -> Result<(), JournalError> {
+        let start = self.next_seq();
+        let mut folded = self.folded.clone();
+        let mut at = start;
+        for entry in entries {
+            folded.apply(at, entry, |seq| {
+                let ahead = seq.get().checked_sub(start.get()).and_then(|ahead| usize::try_from(ahead).ok());
+                match ahead {
+                    Some(ahead) => entries.get(ahead).filter(|_| seq < at),
+                    None => self.entry(seq).map(|stored| &*stored.entry),
                 }
-                self.hidden.insert(message.0);
-                return Ok(());
-            }
-            _ => {}
-        }
-        let turn = self.turn.as_mut().ok_or("no turn is open")?;
-        let cut_off = retried_message(entry, turn, &self.entries);
-        turn.apply(seq, entry)?;
-        self.hidden.extend(cut_off);
-        if let Entry::Control(Control::Claimed(claim)) = entry {
-            self.epoch = claim.epoch;
+            })?;
+            at = at.next();
         }
         Ok(())
     }
@@ -120,8 +111,7 @@ impl Journal {
 
     /// The entry at `seq`.
     pub fn entry(&self, seq: Seq) -> Option<&StoredEntry> {
-        let index = usize::try_from(seq.get().saturating_sub(1)).ok()?;
-        self.entries.get(index)
+        self.entries.get(index(seq)?)
     }
 
     /// The place of the last entry; `None` where there is none.
@@ -136,40 +126,39 @@ impl Journal {
 
     /// The epoch that the next claim must carry.
     pub fn next_epoch(&self) -> u64 {
-        self.epoch.saturating_add(1)
+        self.folded.epoch.saturating_add(1)
     }
 
     /// The newest turn, open or over.
     pub fn turn(&self) -> Option<&Turn> {
-        self.turn.as_ref()
+        self.folded.turn.as_ref()
     }
 
     /// The turn that is not over.
     pub fn open_turn(&self) -> Option<&Turn> {
-        self.turn.as_ref().filter(|turn| turn.ended().is_none())
+        self.folded.turn.as_ref().filter(|turn| turn.ended().is_none())
     }
 
     /// What is offered to the model, in the order in which requests list it.
     pub fn offered(&self) -> &Arc<[Arc<ToolDefinition>]> {
-        &self.offered
+        &self.folded.offered
     }
 
     /// The offered tool with this qualified name.
     pub fn definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        self.offered.iter().find(|definition| definition.name == name)
+        self.folded.offered.iter().find(|definition| definition.name == name)
     }
 
     /// Whether a message is hidden, by a person or since its turn was retried.
     pub fn is_hidden(&self, message: MessageId) -> bool {
-        self.hidden.contains(&message.0)
+        self.folded.hidden.contains(&message.0)
     }
 
     /// The entries of a turn, from its user message on.
     pub fn turn_entries(&self, turn: TurnId) -> impl Iterator<Item = &StoredEntry> {
-        let start = usize::try_from(turn.0.get().saturating_sub(1)).unwrap_or(usize::MAX);
         let mut over = false;
         self.entries
-            .get(start..)
+            .get(index(turn.0).unwrap_or(usize::MAX)..)
             .unwrap_or_default()
             .iter()
             .enumerate()
@@ -187,32 +176,74 @@ impl Journal {
 
     /// The result of a call, where it is stored.
     pub fn result(&self, call: CallId) -> Option<&ToolResult> {
-        let after = usize::try_from(call.message.get()).unwrap_or(usize::MAX);
-        self.entries.get(after..)?.iter().find_map(|stored| match &*stored.entry {
+        let after = usize::try_from(call.message.get()).ok()?;
+        // Every call has its result before the next message of a model.
+        let until_next = self.entries.get(after..)?.iter().take_while(|stored| !matches!(*stored.entry, Entry::Assistant(_)));
+        until_next.into_iter().find_map(|stored| match &*stored.entry {
             Entry::Result(result) if result.call == call => Some(result),
             _ => None,
         })
     }
 }
 
-fn is_message(entry: &Entry) -> bool {
-    matches!(entry, Entry::User(_) | Entry::Assistant(_))
+impl Folded {
+    /// Takes the entry at `seq`; `earlier` looks up those before it. Nothing changes where it does not fit.
+    fn apply<'a>(&mut self, seq: Seq, entry: &Entry, earlier: impl Fn(Seq) -> Option<&'a Entry>) -> Result<(), JournalError> {
+        self.fold(seq, entry, earlier).map_err(|why| JournalError::Misfit { seq, kind: entry.kind(), why })
+    }
+
+    fn fold<'a>(&mut self, seq: Seq, entry: &Entry, earlier: impl Fn(Seq) -> Option<&'a Entry>) -> Result<(), &'static str> {
+        match entry {
+            Entry::User(message) if self.turn.as_ref().is_none_or(|turn| turn.ended().is_some()) => {
+                self.turn = Some(Turn::open(seq, message.settings.clone()));
+                return Ok(());
+            }
+            Entry::Control(Control::Claimed(claim)) if claim.epoch <= self.epoch => {
+                return Err("the claim's epoch is not above the one that holds");
+            }
+            Entry::Control(Control::Offered { definitions }) => {
+                self.offered = definitions.as_slice().into();
+                return Ok(());
+            }
+            Entry::Control(Control::Hidden { message }) => return self.hide(message.0, earlier(message.0)),
+            Entry::Control(Control::Retried { .. })
+                if self.turn.as_ref().is_some_and(|turn| self.hidden.contains(&turn.newest_user())) =>
+            {
+                return Err("the message that it answers is hidden");
+            }
+            _ => {}
+        }
+        let turn = self.turn.as_mut().ok_or("no turn is open")?;
+        let not_shown_again = match entry {
+            Entry::Control(Control::Retried { .. }) => turn.hidden_by_retry(),
+            _ => None,
+        };
+        turn.apply(seq, entry)?;
+        self.hidden.extend(not_shown_again);
+        if let Entry::Control(Control::Claimed(claim)) = entry {
+            self.epoch = claim.epoch;
+        }
+        Ok(())
+    }
+
+    fn hide(&mut self, seq: Seq, message: Option<&Entry>) -> Result<(), &'static str> {
+        let is_open = |turn: &Turn| turn.ended().is_none() && turn.id().0 <= seq;
+        match message {
+            Some(Entry::User(_)) if self.turn.as_ref().is_some_and(is_open) => {
+                Err("the message is being answered: cancel its turn first")
+            }
+            Some(Entry::User(_) | Entry::Assistant(_)) => {
+                self.hidden.insert(seq);
+                Ok(())
+            }
+            Some(Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_)) | None => {
+                Err("there is no such message")
+            }
+        }
+    }
 }
 
-/// The cut-off message that a retry hides: what is asked again is not shown again.
-fn retried_message(entry: &Entry, turn: &Turn, entries: &[StoredEntry]) -> Option<Seq> {
-    let Entry::Control(Control::Retried { turn: retried, .. }) = entry else {
-        return None;
-    };
-    let newest = entries
-        .iter()
-        .rev()
-        .take_while(|stored| stored.seq >= retried.0)
-        .find(|stored| matches!(*stored.entry, Entry::Assistant(_)))?;
-    match &*newest.entry {
-        Entry::Assistant(message) if *retried == turn.id() && message.completion != crate::Completion::Complete => {
-            Some(newest.seq)
-        }
-        _ => None,
-    }
+/// Where the entry at `seq` stands in the list.
+fn index(seq: Seq) -> Option<usize> {
+    usize::try_from(seq.get().saturating_sub(1)).ok()
 }

@@ -7,7 +7,7 @@
 
 use crate::{
     CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question, QuestionReason, Seq,
-    Started, Step, StoredEntry, ToolResult, Turn, TurnStatus, Verdict,
+    Started, Step, ToolResult, Turn, TurnStatus, Verdict,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -162,9 +162,11 @@ impl Draft {
             CallNeed::Start => match ruler.start(&call) {
                 StartRuling::Later => return Ok(false),
                 StartRuling::Refuse(result) => Entry::Result(result),
-                StartRuling::DefinitionChanged => {
-                    Entry::Question(Question { call: id, reason: QuestionReason::DefinitionChanged, rule: None })
-                }
+                StartRuling::DefinitionChanged => match self.turn.need_where_definition_changed(id) {
+                    CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
+                    CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
+                    CallNeed::Decide | CallNeed::Start | CallNeed::Wait => return Ok(false),
+                },
                 StartRuling::Start { replayable } => {
                     self.run.push(id);
                     Entry::Started(Started { call: id, replayable })
@@ -190,10 +192,5 @@ fn decision(call: CallId, verdict: Verdict, rule: String, definition_hash: Optio
 /// # Errors
 /// The first that does not.
 pub fn check(journal: &Journal, entries: &[Entry]) -> Result<(), JournalError> {
-    let mut scratch = journal.clone();
-    for entry in entries {
-        let seq = scratch.next_seq();
-        scratch.apply(StoredEntry { seq, at_ms: 0, entry: std::sync::Arc::new(entry.clone()) })?;
-    }
-    Ok(())
+    journal.check(entries)
 }

@@ -5,14 +5,14 @@
 //! anything. Each dialect builds its request from this.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, Entry, Journal, Seq, ToolCall, ToolDefinition, ToolErrorKind,
-    ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, Entry, Journal, MessageId, Seq, StoredEntry, ToolCall,
+    ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
@@ -91,7 +91,59 @@ impl ToolCall {
 }
 
 fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    text.trim_start().starts_with('{') && serde_json::from_str::<AnyJson>(text).is_ok()
+}
+
+/// Any JSON that a [`Value`] can hold, without building one. Unlike [`serde::de::IgnoredAny`] it refuses what readers
+/// refuse: nesting without end, numbers out of range, broken escapes.
+struct AnyJson;
+
+impl<'de> Deserialize<'de> for AnyJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnyJson {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+        while items.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        while members.next_entry::<Self, Self>()?.is_some() {}
+        Ok(self)
+    }
 }
 
 /// The prompt for the next model call of the newest turn.
@@ -101,36 +153,20 @@ pub fn of<'a>(journal: &'a Journal, settings: &'a TurnSettings, allow_calls: boo
 
 /// The messages of a journal as a model is shown them.
 pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
-    let mut results: HashMap<CallId, &ToolResult> = HashMap::new();
-    let mut edits: HashMap<CallId, &str> = HashMap::new();
-    for stored in journal.entries() {
-        match &*stored.entry {
-            Entry::Result(result) => drop(results.insert(result.call, result)),
-            Entry::Decision(decision) => drop(decision.arguments.as_deref().map(|text| edits.insert(decision.call, text))),
-            _ => {}
-        }
-    }
     let mut messages = Vec::new();
     let mut unseen: Vec<(Seq, &UserMessage)> = Vec::new();
-    for stored in journal.entries() {
+    let mut entries = journal.entries();
+    while let [stored, rest @ ..] = entries {
+        entries = rest;
         match &*stored.entry {
-            _ if journal.is_hidden(crate::MessageId(stored.seq)) => {}
+            Entry::User(_) | Entry::Assistant(_) if journal.is_hidden(MessageId(stored.seq)) => {}
             Entry::User(message) => unseen.push((stored.seq, message)),
             Entry::Assistant(message) if is_empty(message) => {}
             Entry::Assistant(message) => {
-                let (seen, later) = unseen.into_iter().partition(|(seq, _)| *seq <= message.saw);
-                let seen: Vec<(Seq, &UserMessage)> = seen;
-                unseen = later;
-                messages.extend(seen.into_iter().map(|(_, user)| PromptMessage::User(user)));
+                let later = unseen.iter().position(|(seq, _)| *seq > message.saw).unwrap_or(unseen.len());
+                messages.extend(unseen.drain(..later).map(|(_, user)| PromptMessage::User(user)));
                 messages.push(PromptMessage::Assistant { seq: stored.seq, message });
-                let answers: Vec<PromptResult<'_>> = message
-                    .calls()
-                    .zip(0_u32..)
-                    .map(|(call, index)| {
-                        let id = CallId { message: stored.seq, index };
-                        answer(id, call, results.get(&id).copied(), edits.get(&id).copied())
-                    })
-                    .collect();
+                let answers = answers(stored.seq, message, rest);
                 if !answers.is_empty() {
                     messages.push(PromptMessage::Results(answers));
                 }
@@ -142,9 +178,44 @@ pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
     messages
 }
 
+/// The answers to the calls of the message at `seq`, in call order. They are among the entries up to the next message of a
+/// model: before that, every call has its result.
+fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry]) -> Vec<PromptResult<'a>> {
+    struct Found<'a> {
+        call: &'a ToolCall,
+        result: Option<&'a ToolResult>,
+        edit: Option<&'a str>,
+    }
+    fn of<'f, 'a>(found: &'f mut [Found<'a>], seq: Seq, id: CallId) -> Option<&'f mut Found<'a>> {
+        usize::try_from(id.index).ok().filter(|_| id.message == seq).and_then(|index| found.get_mut(index))
+    }
+    let mut found: Vec<Found<'_>> = message.calls().map(|call| Found { call, result: None, edit: None }).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    for stored in rest {
+        match &*stored.entry {
+            Entry::Assistant(_) => break,
+            Entry::Result(result) => {
+                if let Some(found) = of(&mut found, seq, result.call) {
+                    found.result = Some(result);
+                }
+            }
+            Entry::Decision(decision) => {
+                if let (Some(found), Some(edit)) = (of(&mut found, seq, decision.call), decision.changed_arguments()) {
+                    found.edit = Some(edit);
+                }
+            }
+            Entry::User(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => {}
+        }
+    }
+    let answers = found.into_iter().zip(0_u32..);
+    answers.map(|(found, index)| answer(CallId { message: seq, index }, found.call, found.result, found.edit)).collect()
+}
+
 fn is_empty(message: &AssistantMessage) -> bool {
     message.blocks.iter().all(|block| match block {
-        AssistantBlock::Text { text, native: None } | AssistantBlock::Refusal { text } => text.is_empty(),
+        AssistantBlock::Text { text, native: None } | AssistantBlock::Refusal { text } => text.trim().is_empty(),
         AssistantBlock::Reasoning { .. } => true,
         AssistantBlock::Text { .. } | AssistantBlock::Call(_) | AssistantBlock::Opaque { .. } => false,
     })
@@ -155,13 +226,16 @@ fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>, ed
         || Cow::Owned(ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.")),
         Cow::Borrowed,
     );
-    let note = if let Some(edit) = edit {
-        Some(format!("[The user changed the arguments of this call to: {edit}]"))
-    } else if call.arguments.trim().is_empty() || is_object(&call.arguments) {
-        None
-    } else {
-        let shown: String = call.arguments.chars().take(MAX_RAW_ARGUMENTS_SHOWN).collect();
-        Some(format!("[The arguments of this call were not a JSON object: {}]", Value::from(shown)))
-    };
+    let mut notes = Vec::new();
+    if !call.arguments.trim().is_empty() && !is_object(&call.arguments) {
+        let mut shown = call.arguments.chars();
+        let raw: String = shown.by_ref().take(MAX_RAW_ARGUMENTS_SHOWN).collect();
+        let rest = if shown.as_str().is_empty() { "" } else { " (and more)" };
+        notes.push(format!("[The arguments of this call were not a JSON object: {}{rest}]", Value::from(raw)));
+    }
+    if let Some(edit) = edit {
+        notes.push(format!("[The user changed the arguments of this call to: {edit}]"));
+    }
+    let note = if notes.is_empty() { None } else { Some(notes.join("\n")) };
     PromptResult { id, call, result, note }
 }

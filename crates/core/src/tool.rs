@@ -44,6 +44,7 @@ pub struct Declared {
 }
 
 impl Declared {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

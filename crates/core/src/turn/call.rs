@@ -1,5 +1,7 @@
 //! One tool call inside a turn.
 
+use std::sync::Arc;
+
 use super::Misfit;
 use crate::{CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
 
@@ -75,15 +77,16 @@ pub struct CallView<'a> {
     pub denial: Option<&'a str>,
 }
 
+/// A call in its state. Its texts are shared: planning copies the turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) id: CallId,
-    pub(super) name: String,
-    pub(super) arguments: String,
+    pub(super) name: Arc<str>,
+    pub(super) arguments: Arc<str>,
     pub(super) edited: bool,
-    pub(super) decided_hash: Option<String>,
+    pub(super) decided_hash: Option<Arc<str>>,
     pub(super) attempt: u32,
-    pub(super) denial: Option<String>,
+    pub(super) denial: Option<Arc<str>>,
     pub(super) state: CallState,
 }
 
@@ -106,8 +109,8 @@ impl Call {
     pub(super) fn new(id: CallId, call: &ToolCall) -> Self {
         Self {
             id,
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
+            name: call.name.as_str().into(),
+            arguments: call.arguments.as_str().into(),
             edited: false,
             decided_hash: None,
             attempt: 0,
@@ -139,7 +142,10 @@ impl Call {
     pub(super) fn answer(&mut self, success: bool) -> Result<(), Misfit> {
         match &self.state {
             CallState::Answered => return Err("the call has its result"),
-            CallState::Started { .. } | CallState::Settled(SyntheticResult::Happened) => {}
+            // A person is asked whether it happened; the real result, where somebody still holds it, settles that.
+            CallState::Started { .. }
+            | CallState::Asked(Question { reason: QuestionReason::UnknownOutcome, .. })
+            | CallState::Settled(SyntheticResult::Happened) => {}
             CallState::Undecided | CallState::Asked(_) | CallState::Allowed | CallState::Denied | CallState::Settled(_)
                 if success =>
             {
@@ -164,6 +170,16 @@ impl Call {
             denial: self.denial.as_deref(),
         }
     }
+}
+
+/// The call `id` among the calls of one message, where each stands at its index.
+pub(super) fn find(calls: &[Call], id: CallId) -> Option<&Call> {
+    calls.get(usize::try_from(id.index).ok()?).filter(|call| call.id == id)
+}
+
+/// The call `id` among the calls of one message, to change it.
+pub(super) fn find_mut(calls: &mut [Call], id: CallId) -> Option<&mut Call> {
+    calls.get_mut(usize::try_from(id.index).ok()?).filter(|call| call.id == id)
 }
 
 impl SyntheticResult {

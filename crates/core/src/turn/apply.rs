@@ -1,0 +1,219 @@
+//! How an entry changes a turn.
+
+use std::sync::Arc;
+
+use super::call::{self, Call, CallState};
+use super::{Last, Misfit, SyntheticResult, Turn};
+use crate::{
+    AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, Question, QuestionReason,
+    Seq, TurnId, TurnSettings, TurnStatus, Verdict,
+};
+
+impl Turn {
+    /// Takes the next stored entry.
+    ///
+    /// # Errors
+    /// Says why the entry cannot stand here. The turn is unchanged then.
+    pub(crate) fn apply(&mut self, seq: Seq, entry: &Entry) -> Result<(), Misfit> {
+        let over = self.ended.is_some();
+        match entry {
+            Entry::Control(Control::Retried { turn, settings }) => {
+                return self.reopen(*turn, settings.as_deref());
+            }
+            Entry::Control(Control::Hidden { .. } | Control::Offered { .. }) => return Ok(()),
+            _ if over => return Err("the turn is over"),
+            Entry::User(_) => {
+                self.newest_user = seq;
+                self.steps_for_user = 0;
+                self.length_strikes = 0;
+            }
+            Entry::Assistant(message) => self.apply_assistant(seq, message)?,
+            Entry::Decision(decision) => self.apply_decision(decision)?,
+            Entry::Question(question) => self.apply_question(question)?,
+            Entry::Started(started) => {
+                let epoch = self.claim.as_ref().ok_or("nobody has claimed the turn")?.epoch;
+                self.call_mut(started.call)?.start(epoch, started.replayable)?;
+                self.suspended = false;
+                // Starting again is no progress: a call that takes its host down each time must end.
+                return Ok(());
+            }
+            Entry::Result(result) => {
+                self.call_mut(result.call)?.answer(result.outcome == Outcome::Success)?;
+                if self.is_given_up() {
+                    // The last results of a turn that is given up take it nowhere.
+                    self.suspended = false;
+                    return Ok(());
+                }
+            }
+            Entry::Control(Control::Claimed(claim)) => {
+                if self.claim.as_ref().is_some_and(|held| held.epoch >= claim.epoch) {
+                    return Err("the claim's epoch is not above the one that holds");
+                }
+                self.claim = Some(claim.clone());
+                self.released = false;
+                self.suspended = false;
+                return Ok(());
+            }
+            Entry::Control(Control::Resumed { count }) => {
+                self.resumptions = *count;
+                return Ok(());
+            }
+            Entry::Control(Control::CancelRequested { turn }) => {
+                if *turn != self.id {
+                    return Err("the cancel is for another turn");
+                }
+                self.cancel = Some(seq);
+            }
+            Entry::Control(Control::Suspended) => {
+                self.suspended = true;
+                self.released = true;
+                self.resumptions = 0;
+                return Ok(());
+            }
+            Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
+            Entry::Control(Control::Ended { turn, status }) => {
+                if *turn != self.id {
+                    return Err("the end is of another turn");
+                }
+                if self.calls.iter().any(|call| !call.is_answered()) {
+                    return Err("a call has no result yet");
+                }
+                self.ended = Some(status.clone());
+                self.released = true;
+            }
+        }
+        self.resumptions = 0;
+        self.suspended = false;
+        Ok(())
+    }
+
+    fn apply_assistant(&mut self, seq: Seq, message: &AssistantMessage) -> Result<(), Misfit> {
+        if self.calls.iter().any(|call| !call.is_answered()) {
+            return Err("a call of the message before has no result yet");
+        }
+        if message.saw >= seq {
+            return Err("the message claims to have seen what comes after it");
+        }
+        let in_chain = !self.calls.is_empty();
+        let forced = in_chain && self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
+        self.calls =
+            message.calls().zip(0_u32..).map(|(call, index)| Call::new(CallId { message: seq, index }, call)).collect();
+        let cut_off = match &message.completion {
+            Completion::Complete => None,
+            Completion::CutOff(cause) => Some(cause.clone()),
+        };
+        let at_limit = message.finish.reason == FinishReason::Length && !self.calls.is_empty();
+        self.length_strikes = if at_limit { self.length_strikes.saturating_add(1) } else { 0 };
+        self.last = Some(Last { seq, saw: message.saw, finish: message.finish.reason, cut_off, forced });
+        // The model was asked again after the cancel, for the sake of a user message that came later still.
+        if self.cancel.is_some_and(|cancel| cancel < message.saw && cancel < self.newest_user) {
+            self.cancel = None;
+        }
+        // A message that had not seen the newest user message leaves that message's steps whole.
+        if message.saw >= self.newest_user {
+            self.steps_for_user = self.steps_for_user.saturating_add(1);
+        }
+        self.steps = self.steps.saturating_add(1);
+        Ok(())
+    }
+
+    fn apply_decision(&mut self, decision: &Decision) -> Result<(), Misfit> {
+        let call = self.call_mut(decision.call)?;
+        let is_outcome_unknown = match &call.state {
+            CallState::Undecided => false,
+            CallState::Asked(question) => match question.reason {
+                QuestionReason::Approval | QuestionReason::DefinitionChanged => false,
+                QuestionReason::UnknownOutcome => true,
+            },
+            CallState::Allowed
+            | CallState::Denied
+            | CallState::Started { .. }
+            | CallState::Settled(_)
+            | CallState::Answered => return Err("the call does not wait for a decision"),
+        };
+        let next = match (decision.verdict, is_outcome_unknown) {
+            (Verdict::Allow, false) | (Verdict::RunAgain, true) => CallState::Allowed,
+            (Verdict::Deny, false) => CallState::Denied,
+            (Verdict::Happened, true) => CallState::Settled(SyntheticResult::Happened),
+            (Verdict::Skip, true) => CallState::Settled(SyntheticResult::Skipped),
+            (Verdict::Allow | Verdict::Deny, true) => {
+                return Err("the call's outcome is unknown: decide happened, run_again or skip");
+            }
+            (Verdict::Happened | Verdict::RunAgain | Verdict::Skip, false) => {
+                return Err("the call's outcome is not unknown: decide allow or deny");
+            }
+        };
+        call.state = next;
+        call.decided_hash = decision.definition_hash.as_deref().map(Arc::from);
+        call.attempt = call.attempt.saturating_add(1);
+        call.denial = match (&decision.by, decision.verdict) {
+            (DecidedBy::Policy { rule }, Verdict::Deny) => Some(format!("denied by {rule}").into()),
+            (DecidedBy::Person, Verdict::Deny) => Some(match &decision.reason {
+                Some(why) => format!("denied by the user: {why}").into(),
+                None => "denied by the user".into(),
+            }),
+            (
+                DecidedBy::Policy { .. } | DecidedBy::Person,
+                Verdict::Allow | Verdict::Happened | Verdict::RunAgain | Verdict::Skip,
+            ) => None,
+        };
+        if let Some(arguments) = decision.changed_arguments() {
+            call.arguments = arguments.into();
+            call.edited = true;
+        }
+        Ok(())
+    }
+
+    fn apply_question(&mut self, question: &Question) -> Result<(), Misfit> {
+        let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+        let call = self.call_mut(question.call)?;
+        let fits = match (question.reason, &call.state) {
+            (QuestionReason::Approval, CallState::Undecided) | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
+            (QuestionReason::UnknownOutcome, CallState::Started { epoch: started, .. }) => *started < epoch,
+            _ => false,
+        };
+        if !fits {
+            return Err("the question does not fit the call's state");
+        }
+        call.state = CallState::Asked(question.clone());
+        Ok(())
+    }
+
+    /// The message that is not shown again if the turn is taken up again after its end: the answer that was cut off, or
+    /// that nothing came after. Else the model would be shown its own words last, which not every API accepts; only after
+    /// a pause that is how it is asked to go on.
+    pub(crate) fn hidden_by_retry(&self) -> Option<Seq> {
+        let last = self.last.as_ref()?;
+        let is_broken = last.cut_off.is_some() || last.finish == FinishReason::Error;
+        let is_shown_last = self.calls.is_empty() && last.finish != FinishReason::Pause && last.saw >= self.newest_user;
+        (is_broken || is_shown_last).then_some(last.seq)
+    }
+
+    fn reopen(&mut self, turn: TurnId, settings: Option<&TurnSettings>) -> Result<(), Misfit> {
+        match &self.ended {
+            _ if turn != self.id => return Err("only the last turn can be retried"),
+            None => return Err("the turn is still open"),
+            Some(TurnStatus::Completed) => return Err("the turn is completed"),
+            Some(_) => {}
+        }
+        if let Some(settings) = settings {
+            self.settings = Arc::new(settings.clone());
+        }
+        if self.hidden_by_retry().is_some() {
+            self.calls.clear();
+        }
+        self.ended = None;
+        self.last = None;
+        self.failure = None;
+        self.cancel = None;
+        self.steps_for_user = 0;
+        self.length_strikes = 0;
+        self.resumptions = 0;
+        self.suspended = false;
+        Ok(())
+    }
+
+    fn call_mut(&mut self, id: CallId) -> Result<&mut Call, Misfit> {
+        call::find_mut(&mut self.calls, id).ok_or("there is no such call in the newest message")
+    }
+}

@@ -1,0 +1,149 @@
+//! What a turn needs next.
+
+use super::call::{self, Call, CallState};
+use super::{CallNeed, MAX_RESUMPTIONS, PendingCall, Step, SyntheticResult, Turn};
+use crate::{ApproveMode, CallId, CutOffCause, FinishReason, QuestionReason, StopReason, TurnStatus};
+
+/// How often a model that reaches its output limit in the middle of calls is asked again.
+const MAX_LENGTH_STRIKES: u32 = 1;
+
+impl Turn {
+    /// What comes next: the first line of DESIGN section 4's table that applies. Pure; ask twice, same answer.
+    pub fn step(&self) -> Step {
+        if self.ended.is_some() {
+            return Step::Done;
+        }
+        let pending: Vec<PendingCall> = self.calls.iter().filter_map(|call| self.need(call)).collect();
+        if !pending.is_empty() {
+            return Step::Calls(pending);
+        }
+        if self.calls.iter().any(|call| !call.is_answered()) {
+            return Step::Park;
+        }
+        self.after_calls()
+    }
+
+    /// What comes next once every call has its result.
+    fn after_calls(&self) -> Step {
+        // A user message that came after the cancel is answered all the same (law 10).
+        if self.cancel.is_some_and(|cancel| self.newest_user < cancel) {
+            return Step::End(TurnStatus::Cancelled);
+        }
+        if let Some(failure) = self.failure() {
+            return Step::End(TurnStatus::Failed { reason: failure.message.clone() });
+        }
+        if self.is_given_up() {
+            let reason = format!("the turn was resumed {MAX_RESUMPTIONS} times without getting further");
+            return Step::End(TurnStatus::Failed { reason });
+        }
+        let Some(last) = &self.last else {
+            return self.ask();
+        };
+        if last.saw < self.newest_user {
+            return self.ask();
+        }
+        let out_of_steps = self.steps_for_user >= self.settings.max_steps;
+        let called = !self.calls.is_empty();
+        match last.finish {
+            FinishReason::ContentFilter | FinishReason::Refusal => {
+                Step::End(TurnStatus::Stopped { reason: StopReason::Refused })
+            }
+            FinishReason::Error => {
+                Step::End(TurnStatus::Failed { reason: "the provider ended the answer with an error".to_owned() })
+            }
+            FinishReason::Length if called && self.length_strikes > MAX_LENGTH_STRIKES => Step::End(TurnStatus::Failed {
+                reason: "the model reached its output limit twice in the middle of its tool calls".to_owned(),
+            }),
+            FinishReason::Length if !called => Step::End(TurnStatus::Completed),
+            FinishReason::Pause if !out_of_steps => self.ask(),
+            FinishReason::Pause => Step::End(TurnStatus::StepLimit),
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length if called => {
+                if out_of_steps {
+                    Step::End(TurnStatus::StepLimit)
+                } else {
+                    self.ask()
+                }
+            }
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length => {
+                Step::End(if last.forced { TurnStatus::StepLimit } else { TurnStatus::Completed })
+            }
+        }
+    }
+
+    fn ask(&self) -> Step {
+        Step::CallModel { allow_calls: self.steps_for_user.saturating_add(1) < self.settings.max_steps }
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.resumptions >= MAX_RESUMPTIONS
+    }
+
+    /// What a call needs from the driver; `None` where it is answered or waits for a person.
+    pub(super) fn need(&self, call: &Call) -> Option<PendingCall> {
+        let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+        let give_up = self.reason_not_to_run();
+        let need = match &call.state {
+            CallState::Answered => return None,
+            CallState::Settled(result) => CallNeed::Answer(*result),
+            CallState::Denied => CallNeed::Answer(SyntheticResult::Denied),
+            CallState::Started { epoch: started, .. } if *started == epoch => CallNeed::Wait,
+            CallState::Started { replayable, .. } => match give_up {
+                None if *replayable => CallNeed::Start,
+                None if self.can_ask() => CallNeed::Ask(QuestionReason::UnknownOutcome),
+                Some(_) | None => CallNeed::Answer(SyntheticResult::Interrupted),
+            },
+            CallState::Asked(question) => match (give_up, question.reason) {
+                (None, _) => return None,
+                (Some(_), QuestionReason::UnknownOutcome) => CallNeed::Answer(SyntheticResult::Interrupted),
+                (Some(result), QuestionReason::Approval | QuestionReason::DefinitionChanged) => CallNeed::Answer(result),
+            },
+            CallState::Undecided => give_up.map_or(CallNeed::Decide, CallNeed::Answer),
+            CallState::Allowed => give_up.map_or(CallNeed::Start, CallNeed::Answer),
+        };
+        Some(PendingCall { call: call.id, need })
+    }
+
+    /// What an allowed call needs whose tool is not the one any more that it was allowed with. One that was started before
+    /// is another matter: it may have happened, and the new tool is no repetition of the old.
+    pub(crate) fn need_where_definition_changed(&self, id: CallId) -> CallNeed {
+        match call::find(&self.calls, id).map(|call| &call.state) {
+            Some(CallState::Started { .. }) if self.can_ask() => CallNeed::Ask(QuestionReason::UnknownOutcome),
+            Some(CallState::Started { .. }) => CallNeed::Answer(SyntheticResult::Interrupted),
+            Some(
+                CallState::Undecided
+                | CallState::Asked(_)
+                | CallState::Allowed
+                | CallState::Denied
+                | CallState::Settled(_)
+                | CallState::Answered,
+            )
+            | None => CallNeed::Ask(QuestionReason::DefinitionChanged),
+        }
+    }
+
+    /// Why no call of this message may start any more.
+    fn reason_not_to_run(&self) -> Option<SyntheticResult> {
+        let last = self.last.as_ref()?;
+        if self.cancel.is_some() {
+            return Some(SyntheticResult::Cancelled);
+        }
+        if self.is_given_up() {
+            return Some(SyntheticResult::GivenUp);
+        }
+        match (&last.cut_off, last.finish) {
+            (Some(CutOffCause::Cancelled), _) => Some(SyntheticResult::Cancelled),
+            (Some(CutOffCause::Provider(_)), _) | (None, FinishReason::Error) => Some(SyntheticResult::CutOff),
+            (None, FinishReason::Length) => Some(SyntheticResult::LengthLimit),
+            (None, FinishReason::ContentFilter | FinishReason::Refusal) => Some(SyntheticResult::Refused),
+            (None, FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause) => {
+                let last_step = last.saw >= self.newest_user && self.steps_for_user >= self.settings.max_steps;
+                last_step.then_some(SyntheticResult::StepLimit)
+            }
+        }
+    }
+
+    /// Whether a person can be asked about an unknown outcome: only where the approve mode asks people.
+    fn can_ask(&self) -> bool {
+        self.settings.approve == ApproveMode::Ask
+    }
+}

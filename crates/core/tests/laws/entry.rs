@@ -1,0 +1,118 @@
+//! The stored form of entries.
+
+use turnwright_core::{
+    AssistantBlock, Claim, ContentBlock, Control, CutOffCause, DecidedBy, DecodeError, DriverId, ENTRY_VERSION, Entry,
+    FinishReason, NativeBlock, Outcome, ProviderFailure, ProviderFailureKind, QuestionReason, StopReason, ToolErrorKind,
+    ToolResult, TurnId, TurnStatus, Usage, Verdict,
+};
+
+use crate::told::{
+    call_id, cancel, claimed, decision, ended, failed, hidden, message, question, resumed, retried, seq, settings, started,
+    success, text, tool_call, user_message, with_max_steps,
+};
+
+/// One of each.
+fn entries() -> Vec<Entry> {
+    let native = Some(NativeBlock(r#"{ "b":1,"a" : [2] }"#.to_owned()));
+    let mut cut_off = message(
+        seq(2),
+        FinishReason::Error,
+        vec![
+            AssistantBlock::Reasoning { text: "hm".to_owned(), native: native.clone() },
+            AssistantBlock::Text { text: "line\n\u{0}\"quoted\" \u{1f600}".to_owned(), native },
+            AssistantBlock::Refusal { text: "no".to_owned() },
+            AssistantBlock::Opaque { native: NativeBlock("[]".to_owned()) },
+            tool_call("tool", "{\"trunc"),
+        ],
+    );
+    let mut failure = ProviderFailure::new(ProviderFailureKind::RateLimit, "slow down");
+    failure.retry_after_ms = Some(1_500);
+    cut_off.completion = turnwright_core::Completion::CutOff(CutOffCause::Provider(failure.clone()));
+    cut_off.usage = Usage { input_tokens: Some(7), cost_usd: Some(0.25), ..Usage::default() };
+    let mut edited = decision(call_id(3, 0), Verdict::Allow);
+    edited.by = DecidedBy::Policy { rule: "rule 1 (allow *)".to_owned() };
+    edited.arguments = Some("{}".to_owned());
+    let mut result = ToolResult::of(call_id(3, 0), Outcome::Error(ToolErrorKind::Timeout), "late");
+    result.structured_content = Some(serde_json::json!({"b": 1, "a": [null, 1.5]}));
+    result.content.push(ContentBlock::Image { data: "AA==".to_owned(), mime_type: "image/png".to_owned() });
+    vec![
+        user_message("hello", settings()),
+        Entry::Assistant(message(seq(2), FinishReason::Stop, vec![text("hi")])),
+        Entry::Assistant(cut_off),
+        Entry::Decision(edited),
+        Entry::Decision(decision(call_id(3, 0), Verdict::RunAgain)),
+        question(call_id(3, 0), QuestionReason::UnknownOutcome),
+        started(call_id(3, 0), true),
+        success(call_id(3, 0)),
+        failed(call_id(3, 0)),
+        Entry::Result(result),
+        claimed(1),
+        resumed(2),
+        Entry::Control(Control::Offered { definitions: Vec::new() }),
+        cancel(1),
+        Entry::Control(Control::Suspended),
+        Entry::Control(Control::Failed(failure)),
+        retried(1),
+        Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
+        hidden(1),
+        ended(1, TurnStatus::StepLimit),
+        ended(1, TurnStatus::Stopped { reason: StopReason::Refused }),
+        ended(1, TurnStatus::Failed { reason: "why".to_owned() }),
+    ]
+}
+
+#[test]
+fn every_entry_is_read_as_it_was_written() {
+    for entry in entries() {
+        let text = entry.encode().expect("it can be written");
+        assert_eq!(Entry::decode(ENTRY_VERSION, &text), Ok(entry), "{text}");
+    }
+}
+
+#[test]
+fn the_stored_form_names_its_kind_outside() {
+    let claim = Entry::Control(Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: 2 }));
+    assert_eq!(claim.encode().as_deref(), Ok(r#"{"control":{"claimed":{"driver":"d","epoch":2}}}"#));
+    assert_eq!(started(call_id(3, 1), true).encode().as_deref(), Ok(r#"{"started":{"call":"call_3_1","replayable":true}}"#));
+    assert_eq!(Entry::Control(Control::Suspended).encode().as_deref(), Ok(r#"{"control":"suspended"}"#));
+}
+
+#[test]
+fn a_newer_version_is_not_read() {
+    let text = started(call_id(3, 1), true).encode().expect("it can be written");
+    let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
+    assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
+    assert_eq!(error.to_string(), "entry is of version 2, this build reads up to 1");
+}
+
+#[test]
+fn an_unknown_kind_and_damaged_text_are_unreadable() {
+    let texts = [
+        r#"{"thought":{}}"#,
+        r#"{"control":{"compacted":{}}}"#,
+        r#"{"control":"#,
+        "",
+        r#"{"started":{"call":"call_0_0","replayable":true}}"#,
+        r#"{"started":{"call":"call_1_0","replayable":true}} x"#,
+    ];
+    for text in texts {
+        assert!(matches!(Entry::decode(ENTRY_VERSION, text), Err(DecodeError::Unreadable { .. })), "{text}");
+    }
+}
+
+#[test]
+fn a_member_that_this_version_does_not_know_is_passed_over() {
+    let text = r#"{"started":{"call":"call_3_1","replayable":true,"slot":4}}"#;
+    assert_eq!(Entry::decode(ENTRY_VERSION, text), Ok(started(call_id(3, 1), true)));
+}
+
+#[test]
+fn only_decisions_to_run_change_arguments() {
+    let with = |verdict| {
+        let mut decision = decision(call_id(3, 0), verdict);
+        decision.arguments = Some("{}".to_owned());
+        decision.changed_arguments().is_some()
+    };
+    assert_eq!([Verdict::Allow, Verdict::RunAgain].map(with), [true; 2]);
+    assert_eq!([Verdict::Deny, Verdict::Happened, Verdict::Skip].map(with), [false; 3]);
+}

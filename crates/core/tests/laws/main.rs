@@ -1,0 +1,14 @@
+//! What the conversation model promises, a sentence each.
+#![expect(clippy::expect_used, clippy::panic, reason = "a helper that cannot go on stops its test")]
+
+mod assembler;
+mod cancel;
+mod entry;
+mod id;
+mod journal;
+mod planning;
+mod prompt;
+mod properties;
+mod steps;
+mod table;
+mod told;

@@ -1,0 +1,257 @@
+//! What holds for every journal that can be told at all.
+
+use proptest::prelude::*;
+use turnwright_core::prompt::{self, PromptMessage};
+use turnwright_core::{
+    ApproveMode, CallId, CallView, Completion, Control, CutOffCause, Entry, FinishReason, Journal, Outcome, ProviderFailure,
+    ProviderFailureKind, QuestionReason, Ruler, Ruling, StartRuling, Step, ToolErrorKind, ToolResult, TurnSettings, TurnStatus,
+    Verdict, check, plan,
+};
+
+use crate::told::{
+    Told, cancel, claimed, decision, ended, hidden, message, question, resumed, retried, seq, settings, started, text,
+    tool_call, user_message,
+};
+
+/// An idea for the next entry; numbers are taken modulo what there is. Most ideas do not fit and are passed over.
+#[derive(Debug, Clone)]
+enum Idea {
+    User,
+    Assistant {
+        unseen: u64,
+        reason: FinishReason,
+        calls: usize,
+        cut_off: Option<bool>,
+    },
+    Decision {
+        call: usize,
+        verdict: Verdict,
+        edited: bool,
+    },
+    Question {
+        call: usize,
+        reason: QuestionReason,
+    },
+    Started {
+        call: usize,
+        replayable: bool,
+    },
+    Result {
+        call: usize,
+        outcome: Outcome,
+    },
+    Claimed,
+    Resumed,
+    Cancel,
+    Suspended,
+    Failed,
+    Ended(TurnStatus),
+    Retried,
+    Hidden(u64),
+    /// Whatever the machine plans here.
+    Planned {
+        slots: usize,
+    },
+}
+
+fn idea() -> impl Strategy<Value = Idea> {
+    use FinishReason as F;
+    let reason = prop::sample::select(vec![
+        F::Stop,
+        F::ToolCalls,
+        F::ToolCalls,
+        F::Length,
+        F::ContentFilter,
+        F::Refusal,
+        F::Pause,
+        F::Error,
+    ]);
+    let verdict =
+        prop::sample::select(vec![Verdict::Allow, Verdict::Deny, Verdict::Happened, Verdict::RunAgain, Verdict::Skip]);
+    let why =
+        prop::sample::select(vec![QuestionReason::Approval, QuestionReason::UnknownOutcome, QuestionReason::DefinitionChanged]);
+    let outcome = prop::sample::select(vec![Outcome::Success, Outcome::Denied, Outcome::Error(ToolErrorKind::ExecutionFailed)]);
+    let status = prop::sample::select(vec![
+        TurnStatus::Completed,
+        TurnStatus::Cancelled,
+        TurnStatus::StepLimit,
+        TurnStatus::Failed { reason: String::new() },
+    ]);
+    let call = 0..4_usize;
+    prop_oneof![
+        1 => Just(Idea::User),
+        4 => (0..3_u64, reason, 0..4_usize, prop::option::weighted(0.2, any::<bool>()))
+            .prop_map(|(unseen, reason, calls, cut_off)| Idea::Assistant { unseen, reason, calls, cut_off }),
+        4 => (call.clone(), verdict, any::<bool>()).prop_map(|(call, verdict, edited)| Idea::Decision { call, verdict, edited }),
+        2 => (call.clone(), why).prop_map(|(call, reason)| Idea::Question { call, reason }),
+        4 => (call.clone(), any::<bool>()).prop_map(|(call, replayable)| Idea::Started { call, replayable }),
+        4 => (call, outcome).prop_map(|(call, outcome)| Idea::Result { call, outcome }),
+        2 => Just(Idea::Claimed),
+        1 => Just(Idea::Resumed),
+        1 => Just(Idea::Cancel),
+        1 => Just(Idea::Suspended),
+        1 => Just(Idea::Failed),
+        1 => status.prop_map(Idea::Ended),
+        1 => Just(Idea::Retried),
+        1 => (1..40_u64).prop_map(Idea::Hidden),
+        4 => (0..3_usize).prop_map(|slots| Idea::Planned { slots }),
+    ]
+}
+
+/// Rules that differ from call to call.
+struct Rules {
+    slots: usize,
+}
+
+impl Ruler for Rules {
+    fn rule(&mut self, call: &CallView<'_>) -> Ruling {
+        match (call.id.message.get() + u64::from(call.id.index)) % 4 {
+            0 => Ruling::Ask { rule: "ask".to_owned() },
+            1 => Ruling::Deny { rule: "deny".to_owned() },
+            2 => Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::NotFound, "no")),
+            _ => Ruling::Allow { rule: "allow".to_owned(), definition_hash: "hash".to_owned() },
+        }
+    }
+
+    fn start(&mut self, call: &CallView<'_>) -> StartRuling {
+        if self.slots == 0 {
+            return StartRuling::Later;
+        }
+        self.slots -= 1;
+        match call.id.index {
+            3 => StartRuling::DefinitionChanged,
+            2 => StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, "gone")),
+            index => StartRuling::Start { replayable: index == 0 },
+        }
+    }
+}
+
+fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
+    let Some(turn) = told.journal.turn() else { return vec![user_message("hello", settings.clone())] };
+    let calls: Vec<CallId> = turn.calls().map(|call| call.id).collect();
+    let nth = |index: &usize| calls.get(index % calls.len().max(1)).copied().unwrap_or(CallId { message: seq(1), index: 0 });
+    let last = told.journal.last_seq().map_or(1, turnwright_core::Seq::get);
+    let turn = turn.id().0.get();
+    let entry = match idea {
+        Idea::User => user_message("also", settings.clone()),
+        Idea::Assistant { unseen, reason, calls, cut_off } => {
+            let mut blocks = vec![text("hi")];
+            blocks.extend((0..*calls).map(|call| tool_call("tool", if call == 1 { "{\"a" } else { "{}" })));
+            let mut message = message(seq(last.saturating_sub(*unseen).max(1)), *reason, blocks);
+            message.completion = match cut_off {
+                None => Completion::Complete,
+                Some(true) => Completion::CutOff(CutOffCause::Cancelled),
+                Some(false) => Completion::CutOff(CutOffCause::Provider(ProviderFailure::cut_off())),
+            };
+            Entry::Assistant(message)
+        }
+        Idea::Decision { call, verdict, edited } => {
+            let mut decision = decision(nth(call), *verdict);
+            decision.arguments = edited.then(|| "{}".to_owned());
+            Entry::Decision(decision)
+        }
+        Idea::Question { call, reason } => question(nth(call), *reason),
+        Idea::Started { call, replayable } => started(nth(call), *replayable),
+        Idea::Result { call, outcome } => Entry::Result(ToolResult::of(nth(call), *outcome, "result")),
+        Idea::Claimed => claimed(told.journal.next_epoch()),
+        Idea::Resumed => resumed(told.turn().next_resumption()),
+        Idea::Cancel => cancel(turn),
+        Idea::Suspended => Entry::Control(Control::Suspended),
+        Idea::Failed => Entry::Control(Control::Failed(ProviderFailure::new(ProviderFailureKind::Server, "down"))),
+        Idea::Ended(status) => ended(turn, status.clone()),
+        Idea::Retried => retried(turn),
+        Idea::Hidden(message) => hidden(message % last + 1),
+        Idea::Planned { slots } => {
+            let planned = plan(&told.journal, Vec::new(), &mut Rules { slots: *slots });
+            return planned.map(|plan| plan.entries).unwrap_or_default();
+        }
+    };
+    vec![entry]
+}
+
+fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
+    let mut due: Vec<CallId> = Vec::new();
+    for message in &prompt::messages(journal) {
+        match message {
+            PromptMessage::User(_) => prop_assert!(due.is_empty()),
+            PromptMessage::Assistant { seq, message } => {
+                prop_assert!(due.is_empty());
+                due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();
+            }
+            PromptMessage::Results(results) => {
+                let given: Vec<CallId> = results.iter().map(|result| result.id).collect();
+                prop_assert_eq!(&given, &due);
+                due.clear();
+            }
+        }
+    }
+    prop_assert!(due.is_empty());
+    Ok(())
+}
+
+/// What the machine says next can be done: the entries for it fit.
+fn step_fits(told: &Told, slots: usize) -> Result<(), TestCaseError> {
+    let Some(turn) = told.journal.turn() else { return Ok(()) };
+    prop_assert_eq!(turn.step(), turn.step());
+    prop_assert_eq!(turn.is_parked(), turn.step() == Step::Park);
+    match plan(&told.journal, Vec::new(), &mut Rules { slots }) {
+        Ok(planned) => prop_assert_eq!(check(&told.journal, &planned.entries), Ok(())),
+        // Only a turn that nobody drives may have calls that cannot start.
+        Err(error) => prop_assert!(turn.claim().is_none(), "{}", error),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_told_the_machine_knows_what_is_next_and_the_prompt_is_well_formed(
+        ideas in prop::collection::vec(idea(), 1..60),
+        mode in prop::sample::select(vec![ApproveMode::Ask, ApproveMode::All]),
+        max_steps in 1..4_u32,
+        slots in 0..3_usize,
+    ) {
+        let settings = TurnSettings { approve: mode, max_steps, ..settings() };
+        let mut told = Told::default();
+        for idea in &ideas {
+            for entry in entries(&told, idea, &settings) {
+                let fits = check(&told.journal, std::slice::from_ref(&entry));
+                let before = told.journal.clone();
+                let offered = told.offer(entry);
+                prop_assert_eq!(&fits, &offered);
+                if offered.is_err() {
+                    prop_assert_eq!(&told.journal, &before);
+                }
+            }
+            step_fits(&told, slots)?;
+            well_formed(&told.journal)?;
+        }
+        let replayed = Journal::replay(told.journal.entries().iter().cloned());
+        prop_assert_eq!(replayed, Ok(told.journal));
+    }
+
+    #[test]
+    fn names_of_calls_are_read_as_they_are_written(message in 1..u64::MAX, index in any::<u32>()) {
+        let id = CallId { message: seq(message), index };
+        prop_assert_eq!(id.to_string().parse(), Ok(id));
+    }
+
+    #[test]
+    fn what_is_shown_as_an_object_is_one(arguments in "[\\[\\]{}\":,a0-9eE.\\\\u -]{0,24}") {
+        let AssistantCall(call) = assistant_call(&arguments);
+        let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(call.arguments_object());
+        prop_assert!(object.is_ok());
+        let is_one = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&arguments).is_ok();
+        prop_assert_eq!(call.arguments_object() == arguments, is_one);
+    }
+}
+
+struct AssistantCall(turnwright_core::ToolCall);
+
+fn assistant_call(arguments: &str) -> AssistantCall {
+    match tool_call("tool", arguments) {
+        turnwright_core::AssistantBlock::Call(call) => AssistantCall(call),
+        block => panic!("{block:?} is no call"),
+    }
+}

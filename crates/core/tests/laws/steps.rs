@@ -1,0 +1,106 @@
+//! The limit of steps, and user messages in the middle of a turn.
+
+use turnwright_core::{CallNeed, FinishReason, Step, SyntheticResult, TurnStatus, Verdict};
+
+use crate::told::{Told, call_id, ended, failed, retried, settings, text, tool_call, with_max_steps};
+
+fn ask(allow_calls: bool) -> Step {
+    Step::CallModel { allow_calls }
+}
+
+#[test]
+fn the_last_step_may_not_call() {
+    let told = Told::new(with_max_steps(2));
+    assert_eq!(told.step(), ask(true));
+    assert_eq!(told.asks_for(1).runs(call_id(3, 0)).step(), ask(false));
+    assert_eq!(Told::new(with_max_steps(1)).step(), ask(false), "the only step is the last");
+}
+
+#[test]
+fn an_answer_that_the_last_step_forced_ends_at_the_step_limit() {
+    let told = Told::new(with_max_steps(2)).asks_for(1).runs(call_id(3, 0)).answers("as far as I got");
+    assert_eq!((told.step(), told.turn().steps()), (Step::End(TurnStatus::StepLimit), 2));
+}
+
+#[test]
+fn a_plain_answer_in_the_last_step_completes_the_turn() {
+    assert_eq!(Told::new(with_max_steps(1)).answers("hi").step(), Step::End(TurnStatus::Completed));
+}
+
+#[test]
+fn an_answer_before_the_last_step_completes_the_turn() {
+    let told = Told::new(with_max_steps(3)).asks_for(1).runs(call_id(3, 0)).answers("done");
+    assert_eq!(told.step(), Step::End(TurnStatus::Completed));
+}
+
+#[test]
+fn calls_made_in_the_last_step_get_failed_results_and_end_the_turn() {
+    let told = Told::new(with_max_steps(1)).asks_for(2);
+    let Step::Calls(pending) = told.step() else { panic!("{:?}", told.step()) };
+    let needs: Vec<CallNeed> = pending.into_iter().map(|pending| pending.need).collect();
+    assert_eq!(needs, [CallNeed::Answer(SyntheticResult::StepLimit); 2]);
+    let told = told.tell(failed(call_id(3, 0))).tell(failed(call_id(3, 1)));
+    assert_eq!(told.step(), Step::End(TurnStatus::StepLimit));
+}
+
+#[test]
+fn pauses_of_the_provider_count_as_steps() {
+    let told = Told::new(with_max_steps(2)).says(FinishReason::Pause, vec![text("a")]);
+    assert_eq!(told.step(), ask(false));
+    let told = told.says(FinishReason::Pause, vec![text("b")]);
+    assert_eq!(told.step(), Step::End(TurnStatus::StepLimit));
+}
+
+#[test]
+fn a_message_at_its_length_limit_with_calls_in_the_last_step_ends_at_the_step_limit() {
+    let told = Told::new(with_max_steps(1)).says(FinishReason::Length, vec![tool_call("tool", "{\"a")]);
+    assert_eq!(told.tell(failed(call_id(3, 0))).step(), Step::End(TurnStatus::StepLimit));
+}
+
+#[test]
+fn a_user_message_in_the_middle_gets_all_steps_of_its_own() {
+    let told = Told::new(with_max_steps(2)).asks_for(1).user("also").runs(call_id(3, 0));
+    assert_eq!(told.step(), ask(true));
+    let told = told.asks_for(1).runs(call_id(8, 0));
+    assert_eq!((told.step(), told.turn().steps()), (ask(false), 2));
+}
+
+#[test]
+fn a_user_message_that_the_newest_answer_has_not_seen_asks_the_model_again() {
+    let told = Told::new(settings()).user("also").says_having_seen(2, FinishReason::Stop, vec![text("to the first")]);
+    assert_eq!(told.step(), ask(true));
+    assert_eq!(told.answers("to both").step(), Step::End(TurnStatus::Completed));
+}
+
+#[test]
+fn an_answer_that_has_not_seen_the_newest_user_message_takes_no_step_from_it() {
+    let told = Told::new(with_max_steps(1)).user("also").says_having_seen(2, FinishReason::Stop, vec![text("first")]);
+    assert_eq!(told.step(), ask(false), "the one step is still to come");
+    assert_eq!(told.answers("both").step(), Step::End(TurnStatus::Completed));
+}
+
+#[test]
+fn calls_of_an_answer_that_has_not_seen_the_newest_user_message_run() {
+    let told = Told::new(with_max_steps(1)).user("also");
+    let told = told.says_having_seen(2, FinishReason::ToolCalls, vec![tool_call("tool", "{}")]);
+    assert_eq!(told.runs(call_id(4, 0)).step(), ask(false));
+}
+
+#[test]
+fn a_refusal_that_has_not_seen_the_newest_user_message_does_not_stop_the_turn() {
+    let told = Told::new(settings()).user("rather").says_having_seen(2, FinishReason::Refusal, vec![text("no")]);
+    assert_eq!(told.step(), ask(true));
+}
+
+#[test]
+fn a_user_message_waits_until_the_calls_are_answered() {
+    let told = Told::new(settings()).asks_for(1).decides(call_id(3, 0), Verdict::Deny).user("also");
+    assert!(matches!(told.step(), Step::Calls(_)));
+}
+
+#[test]
+fn a_retry_after_the_step_limit_has_all_steps_again() {
+    let told = Told::new(with_max_steps(2)).asks_for(1).runs(call_id(3, 0)).answers("so far");
+    let told = told.tell(ended(1, TurnStatus::StepLimit)).tell(retried(1));
+    assert_eq!(told.step(), ask(true));
+}

@@ -1,0 +1,207 @@
+//! Carries out plans, one thing at a time, as the engine does with many.
+
+use turnwright_core::prompt;
+use turnwright_core::{
+    CallId, Claim, Completion, Control, CutOffCause, DriverId, Entry, Journal, Next, Outcome, ToolErrorKind, ToolResult, Turn,
+    TurnStatus, plan,
+};
+
+use crate::laws::{Depth, well_formed};
+use crate::script::{Rules, answer, is_replayable};
+use crate::world::{Conflict, Crash, World};
+
+/// How a driver left its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    Ended,
+    Parked,
+    Crashed,
+    /// Another driver claimed it.
+    Superseded,
+}
+
+impl From<Crash> for Left {
+    fn from(_: Crash) -> Self {
+        Self::Crashed
+    }
+}
+
+/// Drives the world until nothing is open any more: a new driver after each crash, a decision wherever a turn parks, one
+/// retry for each failure.
+pub(crate) fn live(world: &mut World) {
+    for _ in 0..200 {
+        let idle = world.idle_claim.take();
+        let Some(turn) = world.shadow.turn() else { return };
+        match turn.ended() {
+            None if idle.is_some() => {
+                let _ = drive(world, idle);
+            }
+            None if turn.is_parked() => {
+                world.decide_first();
+                let _ = drive(world, None);
+            }
+            None => {
+                let _ = drive(world, None);
+            }
+            Some(TurnStatus::Failed { .. }) => {
+                let turn = turn.id();
+                world.put(vec![Entry::Control(Control::Retried { turn, settings: None })]);
+            }
+            Some(_) => return,
+        }
+    }
+    panic!("the turn goes on for ever\n{}", world.story());
+}
+
+/// The entries with which a driver takes a turn.
+pub(crate) fn claim_entries(driver: String, journal: &Journal, turn: &Turn) -> (Claim, Vec<Entry>) {
+    let claim = Claim { driver: DriverId(driver), epoch: journal.next_epoch() };
+    let mut entries = vec![Entry::Control(Control::Claimed(claim.clone()))];
+    if turn.holder().is_some() && !turn.is_parked() {
+        entries.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));
+    }
+    (claim, entries)
+}
+
+/// One driver, from its claim to where it lets go. It goes on under `held`, or claims.
+pub(crate) fn drive(world: &mut World, held: Option<Claim>) -> Result<Left, Left> {
+    let journal = world.journal();
+    let Some(turn) = journal.open_turn() else { return Ok(Left::Ended) };
+    let claim = match held {
+        Some(claim) if turn.is_held_by(&claim) => claim,
+        Some(_) => return Ok(Left::Superseded),
+        None => {
+            let name = world.driver();
+            return Driver { world, journal, claim: None, running: Vec::new() }.claim(&name);
+        }
+    };
+    Driver { world, journal, claim: Some(claim), running: Vec::new() }.run()
+}
+
+struct Driver<'w> {
+    world: &'w mut World,
+    journal: Journal,
+    claim: Option<Claim>,
+    running: Vec<CallId>,
+}
+
+impl Driver<'_> {
+    fn claim(mut self, name: &str) -> Result<Left, Left> {
+        loop {
+            let Some(turn) = self.journal.open_turn() else { return Ok(Left::Ended) };
+            let (claim, first) = claim_entries(name.to_owned(), &self.journal, turn);
+            match self.append(&first)? {
+                Ok(next) => {
+                    self.claim = Some(claim);
+                    return self.go_on(next);
+                }
+                Err(Conflict) => self.read()?,
+            }
+        }
+    }
+
+    fn run(mut self) -> Result<Left, Left> {
+        let next = self.store(&[])?;
+        self.go_on(next)
+    }
+
+    fn go_on(mut self, mut next: Next) -> Result<Left, Left> {
+        loop {
+            let first = match next {
+                Next::Ended(_) => return Ok(Left::Ended),
+                Next::Parked => return Ok(Left::Parked),
+                Next::CallModel { allow_calls } => self.ask_model(allow_calls)?,
+                Next::Wait => {
+                    let call = self.running.pop().unwrap_or_else(|| panic!("stuck\n{}", self.world.story()));
+                    self.run_call(call)?
+                }
+            };
+            next = self.store(&first)?;
+        }
+    }
+
+    /// Stores what just happened, with all that follows from it.
+    fn store(&mut self, first: &[Entry]) -> Result<Next, Left> {
+        loop {
+            match self.append(first)? {
+                Ok(next) => return Ok(next),
+                Err(Conflict) => self.read()?,
+            }
+        }
+    }
+
+    fn append(&mut self, first: &[Entry]) -> Result<Result<Next, Conflict>, Left> {
+        let mut rules = Rules { mode: self.world.script.mode, running: self.running.len() };
+        let planned = plan(&self.journal, first.to_vec(), &mut rules)
+            .unwrap_or_else(|error| panic!("{error}: {first:?}\n{}", self.world.story()));
+        if !planned.entries.is_empty() {
+            self.world.point()?;
+            match self.world.append(self.journal.next_seq(), planned.entries) {
+                Err(Conflict) => return Ok(Err(Conflict)),
+                Ok(stored) => {
+                    for entry in stored {
+                        self.journal.apply(entry).expect("what was planned fits");
+                    }
+                }
+            }
+            if self.world.depth == Depth::EveryPrefix {
+                assert_eq!(self.journal, self.world.journal(), "the live state is another\n{}", self.world.story());
+            }
+            self.world.point()?;
+        }
+        self.running.extend(planned.run);
+        Ok(Ok(planned.next))
+    }
+
+    /// Takes what others appended.
+    fn read(&mut self) -> Result<(), Left> {
+        let known = self.journal.entries().len();
+        for entry in &self.world.log[known..] {
+            self.journal.apply(entry.clone()).expect("what is stored fits");
+        }
+        let held = |claim: &Claim| self.journal.turn().is_some_and(|turn| turn.is_held_by(claim));
+        match &self.claim {
+            Some(claim) if !held(claim) => Err(Left::Superseded),
+            _ => Ok(()),
+        }
+    }
+
+    fn ask_model(&mut self, allow_calls: bool) -> Result<Vec<Entry>, Left> {
+        let saw = self.journal.last_seq().expect("there is a user message");
+        let turn = self.journal.turn().expect("a turn is open");
+        let prompt = prompt::of(&self.journal, turn.settings(), allow_calls);
+        if let Err(broken) = well_formed(&prompt.messages) {
+            panic!("{broken}\n{}", self.world.story());
+        }
+        assert!(
+            !matches!(prompt.messages.last(), Some(prompt::PromptMessage::Assistant { .. })),
+            "the model is shown its own words last\n{}",
+            self.world.story()
+        );
+        let is_retried =
+            self.journal.entries().iter().any(|stored| matches!(*stored.entry, Entry::Control(Control::Retried { .. })));
+        let mut message = answer(&prompt, saw, is_retried);
+        self.world.point()?;
+        self.read()?;
+        if self.journal.turn().is_some_and(|turn| turn.cancels(saw)) {
+            message.completion = Completion::CutOff(CutOffCause::Cancelled);
+        }
+        Ok(vec![Entry::Assistant(message)])
+    }
+
+    fn run_call(&mut self, id: CallId) -> Result<Vec<Entry>, Left> {
+        self.world.point()?;
+        if self.journal.turn().is_some_and(Turn::is_cancelling) {
+            return Ok(vec![Entry::Result(ToolResult::failed(id, ToolErrorKind::Interrupted, "stopped"))]);
+        }
+        let call = self.journal.turn().and_then(|turn| turn.call(id)).expect("the call is of the newest message");
+        let is_started = self.world.log.iter().any(|stored| match &*stored.entry {
+            Entry::Started(started) => started.call == id && started.replayable == is_replayable(call.name),
+            _ => false,
+        });
+        assert!(is_started, "{id} runs and was not stored as started\n{}", self.world.story());
+        self.world.effects.entry(id).or_default().push(call.arguments.to_owned());
+        self.world.point()?;
+        Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, format!("output of {id}")))])
+    }
+}

@@ -1,0 +1,169 @@
+//! What must be true of every world.
+
+use turnwright_core::prompt::{self, PromptMessage};
+use turnwright_core::{CallId, Completion, Control, DecidedBy, Entry, Journal, MessageId, Seq, TurnStatus, Verdict};
+
+use crate::script::{EDITED, is_replayable};
+use crate::world::World;
+
+/// How much of a world's story is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Its end.
+    End,
+    /// The state after each entry.
+    EveryPrefix,
+}
+
+type Law = Result<(), String>;
+
+macro_rules! must {
+    ($holds:expr, $($broken:tt)+) => {
+        if !$holds {
+            return Err(format!($($broken)+));
+        }
+    };
+}
+
+pub(crate) fn check_world(world: &World) -> Law {
+    let journal = &world.shadow;
+    must!(journal.open_turn().is_none(), "a turn is still open");
+    every_call_has_one_result(world)?;
+    effects_are_allowed_and_not_repeated(world)?;
+    every_user_message_is_answered(world)?;
+    every_user_message_is_shown_once(journal)?;
+    well_formed(&prompt::messages(journal))?;
+    if world.depth == Depth::EveryPrefix {
+        every_prefix_stands(world)?;
+    }
+    Ok(())
+}
+
+fn every_call_has_one_result(world: &World) -> Law {
+    let mut open: Vec<CallId> = Vec::new();
+    for stored in &world.log {
+        match &*stored.entry {
+            Entry::Assistant(message) => {
+                must!(open.is_empty(), "the model is asked while {open:?} have no result");
+                open = message.calls().zip(0..).map(|(_, index)| CallId { message: stored.seq, index }).collect();
+            }
+            Entry::Result(result) => {
+                let before = open.len();
+                open.retain(|call| *call != result.call);
+                must!(open.len() + 1 == before, "{} has two results, or none was due", result.call);
+            }
+            _ => {}
+        }
+    }
+    must!(open.is_empty(), "{open:?} have no result");
+    Ok(())
+}
+
+fn effects_are_allowed_and_not_repeated(world: &World) -> Law {
+    for (id, runs) in &world.effects {
+        let Some(Entry::Assistant(message)) = world.log.get(index(id.message)).map(|stored| &*stored.entry) else {
+            return Err(format!("{id} ran and no message asked for it"));
+        };
+        must!(message.completion == Completion::Complete, "{id} ran and its message is cut off");
+        let name = &message.calls().nth(id.index as usize).ok_or("there is no such call")?.name;
+        let decided = |wanted: Verdict| {
+            let decisions = world.log.iter().filter(|stored| match &*stored.entry {
+                Entry::Decision(decision) => decision.call == *id && decision.verdict == wanted,
+                _ => false,
+            });
+            decisions.count()
+        };
+        must!(decided(Verdict::Allow) == 1, "{id} ran without a decision");
+        must!(decided(Verdict::Deny) == 0, "{id} ran though it was denied");
+        if !is_replayable(name) {
+            must!(runs.len() <= 1 + decided(Verdict::RunAgain), "{id} ({name}) ran {} times", runs.len());
+        }
+        let by_person = world.log.iter().any(|stored| match &*stored.entry {
+            Entry::Decision(decision) => decision.call == *id && decision.by == DecidedBy::Person,
+            _ => false,
+        });
+        if name == "edit" && by_person && decided(Verdict::RunAgain) == 0 {
+            must!(runs.iter().all(|arguments| arguments == EDITED), "{id} ran with {runs:?}, the person wanted {EDITED}");
+        }
+    }
+    Ok(())
+}
+
+/// Every user message is seen by a whole answer, unless a person stopped the turn after it.
+fn every_user_message_is_answered(world: &World) -> Law {
+    for (at, user) in world.log.iter().enumerate() {
+        if !matches!(*user.entry, Entry::User(_)) {
+            continue;
+        }
+        let rest = &world.log[at..];
+        let is_answered = rest.iter().any(|stored| match &*stored.entry {
+            Entry::Assistant(message) => message.saw >= user.seq && message.completion == Completion::Complete,
+            _ => false,
+        });
+        let end = rest.iter().find_map(|stored| match &*stored.entry {
+            Entry::Control(Control::Ended { status, .. }) => Some((stored.seq, status)),
+            _ => None,
+        });
+        let is_stopped = rest.iter().any(|stored| matches!(*stored.entry, Entry::Control(Control::CancelRequested { .. })))
+            && rest
+                .iter()
+                .any(|stored| matches!(*stored.entry, Entry::Control(Control::Ended { status: TurnStatus::Cancelled, .. })));
+        must!(is_answered || is_stopped, "the message {} is not answered; its turn ended {end:?}", user.seq);
+    }
+    Ok(())
+}
+
+fn every_user_message_is_shown_once(journal: &Journal) -> Law {
+    let messages = prompt::messages(journal);
+    let shown = messages.iter().filter(|message| matches!(message, PromptMessage::User(_))).count();
+    let stored = journal
+        .entries()
+        .iter()
+        .filter(|stored| matches!(*stored.entry, Entry::User(_)) && !journal.is_hidden(MessageId(stored.seq)));
+    let stored = stored.count();
+    must!(shown == stored, "{stored} user messages are stored and {shown} are shown");
+    Ok(())
+}
+
+/// What every API demands: results directly after the message that asked for them, one each, in call order.
+pub(crate) fn well_formed(messages: &[PromptMessage<'_>]) -> Law {
+    let mut due: Vec<CallId> = Vec::new();
+    for message in messages {
+        match message {
+            PromptMessage::User(_) => must!(due.is_empty(), "a user message stands before the results of {due:?}"),
+            PromptMessage::Assistant { seq, message } => {
+                must!(due.is_empty(), "a message stands before the results of {due:?}");
+                due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();
+            }
+            PromptMessage::Results(results) => {
+                let given: Vec<CallId> = results.iter().map(|result| result.id).collect();
+                must!(given == due, "the results are of {given:?}, due are {due:?}");
+                must!(!given.is_empty(), "there are results of nothing");
+                must!(results.iter().all(|result| result.result.call == result.id), "a result stands at another call");
+                due.clear();
+            }
+        }
+    }
+    must!(due.is_empty(), "the results of {due:?} are missing");
+    must!(matches!(messages.first(), Some(PromptMessage::User(_))), "the first message is not a user's");
+    Ok(())
+}
+
+/// The state is a function of the entries: folded one by one, or from the start after each.
+fn every_prefix_stands(world: &World) -> Law {
+    let mut live = Journal::default();
+    for (at, stored) in world.log.iter().enumerate() {
+        live.apply(stored.clone()).map_err(|error| error.to_string())?;
+        let replayed = Journal::replay(world.log[..=at].iter().cloned()).map_err(|error| error.to_string())?;
+        must!(replayed == live, "the first {} entries replay to another state", at + 1);
+        well_formed(&prompt::messages(&live)).map_err(|broken| format!("after entry {}: {broken}", stored.seq))?;
+        if let Some(turn) = live.turn() {
+            must!(turn.step() == turn.step(), "asked twice, another answer");
+        }
+    }
+    Ok(())
+}
+
+fn index(seq: Seq) -> usize {
+    usize::try_from(seq.get() - 1).expect("small")
+}

@@ -1,0 +1,211 @@
+//! Small worlds, all of them: one scenario, driven to its end with every crash, every pair of crashes, and everything that
+//! others may append, at every point (DESIGN section 10).
+//!
+//! `world` holds the store, the effects and what goes wrong; `driver` carries out plans as the engine does; `script` is the
+//! model, the policy and the person; `laws` says what must be true of each world.
+#![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a helper that cannot go on stops its test")]
+#![expect(clippy::print_stdout, reason = "a test tells how many worlds it tried")]
+
+mod driver;
+mod laws;
+mod script;
+mod world;
+
+use std::collections::BTreeMap;
+
+use turnwright_core::{ApproveMode, Control, Entry, Outcome, ToolErrorKind, TurnStatus, Verdict};
+
+use driver::live;
+use laws::{Depth, check_world};
+use script::Script;
+use world::{Mishap, What, World};
+
+fn world(script: Script, mishaps: &[(usize, What)], depth: Depth) -> World {
+    let mishaps = mishaps.iter().map(|(at, what)| Mishap { at: *at, what: *what }).collect();
+    let mut world = World::new(script, mishaps, depth);
+    live(&mut world);
+    world
+}
+
+fn try_world(script: Script, mishaps: &[(usize, What)], depth: Depth) -> usize {
+    let world = world(script, mishaps, depth);
+    if let Err(broken) = check_world(&world) {
+        panic!("{broken}\nwith {mishaps:?} in {script:?}\n{}", world.story());
+    }
+    world.now
+}
+
+fn points(script: Script) -> usize {
+    world(script, &[], Depth::End).now
+}
+
+fn scripts() -> Vec<Script> {
+    let ask = |unknown| Script { mode: ApproveMode::Ask, unknown };
+    vec![
+        ask(Verdict::Happened),
+        ask(Verdict::RunAgain),
+        ask(Verdict::Skip),
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip },
+    ]
+}
+
+const INTRUSIONS: [What; 5] = [What::User, What::Cancel, What::Decide, What::ClaimOnly, What::Usurp];
+
+/// Tries `a` and `b` at every two points and tells how many worlds that were. The first may make the story longer, so the
+/// second goes on until no point is left.
+fn every_pair(script: Script, a: What, b: What) -> usize {
+    let mut tried = 0;
+    for first in 0..points(script) {
+        let mut second = if a == b { first + 1 } else { 0 };
+        loop {
+            let end = try_world(script, &[(first, a), (second, b)], Depth::End);
+            tried += 1;
+            second += 1;
+            if second >= end {
+                break;
+            }
+        }
+    }
+    tried
+}
+
+/// Tries `what` with `other` at every two points, in every scenario.
+fn every_pair_in_every_script(name: &str, what: What, other: What, least: usize) {
+    let tried = scripts().into_iter().map(|script| every_pair(script, what, other)).sum();
+    enough(name, tried, least);
+}
+
+fn enough(name: &str, tried: usize, least: usize) {
+    println!("{name}: {tried} worlds");
+    assert!(tried >= least, "{name}: only {tried} worlds, at least {least} expected");
+}
+
+#[test]
+fn without_mishaps_the_scenario_goes_through_everything() {
+    let world = world(scripts()[0], &[], Depth::EveryPrefix);
+    assert_eq!(check_world(&world), Ok(()), "{}", world.story());
+    let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
+    for stored in &world.log {
+        if let Entry::Result(result) = &*stored.entry {
+            let outcome = match result.outcome {
+                Outcome::Success => "success",
+                Outcome::Denied => "denied",
+                Outcome::Error(kind) => kind.as_str(),
+            };
+            *outcomes.entry(outcome.to_owned()).or_default() += 1;
+        }
+    }
+    let expected = [("cancelled", 3), ("denied", 1), ("invalid_arguments", 1), ("not_found", 1), ("success", 5)];
+    assert_eq!(outcomes, expected.map(|(outcome, count)| (outcome.to_owned(), count)).into());
+    let ends: Vec<&TurnStatus> = world
+        .log
+        .iter()
+        .filter_map(|stored| match &*stored.entry {
+            Entry::Control(Control::Ended { status, .. }) => Some(status),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(ends.as_slice(), [TurnStatus::Failed { .. }, TurnStatus::Completed]), "{ends:?}");
+    println!("the scenario has {} points and {} entries", world.now, world.log.len());
+}
+
+#[test]
+fn every_crash_and_every_intrusion_alone() {
+    let mut tried = 0;
+    for script in scripts() {
+        for what in INTRUSIONS.into_iter().chain([What::Crash]) {
+            for at in 0..points(script) {
+                try_world(script, &[(at, what)], Depth::EveryPrefix);
+                tried += 1;
+            }
+        }
+    }
+    enough("single mishaps", tried, 1_000);
+}
+
+#[test]
+fn every_pair_of_crashes() {
+    every_pair_in_every_script("pairs of crashes", What::Crash, What::Crash, 4_000);
+}
+
+#[test]
+fn every_three_crashes() {
+    let script = scripts()[1];
+    let mut tried = 0;
+    for first in 0..points(script) {
+        let mut second = first + 1;
+        loop {
+            let mut third = second + 1;
+            let end = loop {
+                let end = try_world(script, &[(first, What::Crash), (second, What::Crash), (third, What::Crash)], Depth::End);
+                tried += 1;
+                third += 1;
+                if third >= end {
+                    break end;
+                }
+            };
+            second += 1;
+            if second >= end {
+                break;
+            }
+        }
+    }
+    enough("three crashes", tried, 20_000);
+}
+
+#[test]
+fn every_cancel_with_every_crash() {
+    every_pair_in_every_script("cancel and crash", What::Cancel, What::Crash, 4_000);
+}
+
+#[test]
+fn every_user_message_with_every_crash() {
+    every_pair_in_every_script("user message and crash", What::User, What::Crash, 4_000);
+}
+
+#[test]
+fn every_user_message_with_every_cancel() {
+    every_pair_in_every_script("user message and cancel", What::User, What::Cancel, 4_000);
+}
+
+#[test]
+fn every_second_driver_with_every_crash() {
+    every_pair_in_every_script("second driver that claims, and crash", What::ClaimOnly, What::Crash, 4_000);
+    every_pair_in_every_script("second driver that drives, and crash", What::Usurp, What::Crash, 4_000);
+}
+
+#[test]
+fn every_second_driver_with_every_intrusion() {
+    for what in [What::User, What::Cancel, What::Decide, What::Usurp] {
+        enough("second driver and another intrusion", every_pair(scripts()[1], What::ClaimOnly, what), 2_000);
+    }
+}
+
+#[test]
+fn every_early_decision_with_every_crash() {
+    every_pair_in_every_script("decision and crash", What::Decide, What::Crash, 4_000);
+}
+
+#[test]
+fn every_early_decision_with_every_cancel_and_user_message() {
+    every_pair_in_every_script("decision and cancel", What::Decide, What::Cancel, 4_000);
+    every_pair_in_every_script("decision and user message", What::Decide, What::User, 4_000);
+}
+
+#[test]
+fn an_unknown_outcome_is_never_run_again_by_itself() {
+    // The crash falls right between the effect of an unsafe call and its result.
+    let script = Script { mode: ApproveMode::All, unknown: Verdict::Skip };
+    let interrupted = (0..points(script))
+        .map(|at| world(script, &[(at, What::Crash)], Depth::End))
+        .filter(|world| {
+            world.log.iter().any(|stored| match &*stored.entry {
+                Entry::Result(result) => {
+                    result.outcome == Outcome::Error(ToolErrorKind::Interrupted) && world.runs(result.call) == 1
+                }
+                _ => false,
+            })
+        })
+        .count();
+    assert!(interrupted >= 4, "one world for each unsafe call, {interrupted} found");
+}

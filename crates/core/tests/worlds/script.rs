@@ -1,0 +1,128 @@
+//! The model, the policy and the person of the scenario. Each answers from what it is shown, so a repetition of a question
+//! has the same answer.
+
+use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::{
+    ApproveMode, Assembler, AssistantMessage, CallView, CutOffCause, DecidedBy, Decision, Finish, FinishReason, ModelRef,
+    Origin, ProviderFailure, Question, QuestionReason, Ruler, Ruling, Seq, StartRuling, StreamDelta, ToolErrorKind, ToolResult,
+    TurnSettings, Usage, Verdict,
+};
+
+/// What differs between scenarios.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Script {
+    pub(crate) mode: ApproveMode,
+    /// What the person says about an unknown outcome.
+    pub(crate) unknown: Verdict,
+}
+
+impl Script {
+    pub(crate) fn settings(self) -> TurnSettings {
+        TurnSettings { approve: self.mode, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
+    }
+
+    /// What the person decides when asked.
+    pub(crate) fn decision(self, call: &CallView<'_>, question: &Question) -> Decision {
+        let mut decision = Decision {
+            call: call.id,
+            verdict: Verdict::Allow,
+            by: DecidedBy::Person,
+            definition_hash: Some("hash".to_owned()),
+            arguments: None,
+            reason: None,
+        };
+        match question.reason {
+            QuestionReason::UnknownOutcome => decision.verdict = self.unknown,
+            QuestionReason::Approval | QuestionReason::DefinitionChanged => match call.name {
+                "send" => {
+                    decision.verdict = Verdict::Deny;
+                    decision.reason = Some("not today".to_owned());
+                }
+                "edit" => decision.arguments = Some(EDITED.to_owned()),
+                _ => {}
+            },
+        }
+        decision
+    }
+}
+
+/// What the person makes of the arguments of `edit`.
+pub(crate) const EDITED: &str = r#"{"edited":true}"#;
+
+/// Whether the tool may be run again by itself.
+pub(crate) fn is_replayable(name: &str) -> bool {
+    name == "read"
+}
+
+/// The scripted model: its answer depends on how many of its messages it is shown, and on whether the turn was retried.
+pub(crate) fn answer(prompt: &Prompt<'_>, saw: Seq, is_retried: bool) -> AssistantMessage {
+    let said = prompt.messages.iter().filter(|message| matches!(message, PromptMessage::Assistant { .. })).count();
+    let origin = Origin { dialect: "scripted".into(), provider: "scripted".into(), model: "model".into() };
+    let mut assembler = Assembler::default();
+    assembler.push(StreamDelta::Text(format!("message {said}")));
+    let call = |assembler: &mut Assembler, key: u32, name: &str, arguments: &str| {
+        assembler.push(StreamDelta::CallStarted { key, name: name.to_owned(), provider_id: Some("repeated".to_owned()) });
+        assembler.push(StreamDelta::CallArguments { key, text: arguments.to_owned() });
+    };
+    let finish = |assembler: &mut Assembler, reason| {
+        assembler.push(StreamDelta::Usage(Usage { input_tokens: Some(10), ..Usage::default() }));
+        assembler.push(StreamDelta::Finished(Finish { reason, raw: None }));
+    };
+    match said {
+        _ if !prompt.allow_calls => finish(&mut assembler, FinishReason::Stop),
+        0 => {
+            call(&mut assembler, 0, "read", r#"{"a":0}"#);
+            call(&mut assembler, 1, "write", r#"{"a":1}"#);
+            call(&mut assembler, 2, "send", r#"{"a":2}"#);
+            call(&mut assembler, 3, "edit", r#"{"a":3}"#);
+            finish(&mut assembler, FinishReason::ToolCalls);
+        }
+        1 if !is_retried => {
+            call(&mut assembler, 0, "post", r#"{"a":1}"#);
+            call(&mut assembler, 1, "post", r#"{"a":"#);
+            return assembler.cut_off(origin, saw, CutOffCause::Provider(ProviderFailure::cut_off()));
+        }
+        1 => {
+            call(&mut assembler, 0, "post", r#"{"a":"#);
+            finish(&mut assembler, FinishReason::Length);
+        }
+        2 => {
+            call(&mut assembler, 0, "post", r#"{"a":0}"#);
+            call(&mut assembler, 1, "nowhere", "{}");
+            call(&mut assembler, 2, "read", "not json");
+            call(&mut assembler, 3, "read", r#"{"a":3}"#);
+            finish(&mut assembler, FinishReason::ToolCalls);
+        }
+        _ => finish(&mut assembler, FinishReason::Stop),
+    }
+    assembler.complete(origin, saw)
+}
+
+/// The policy, with two slots for running calls.
+pub(crate) struct Rules {
+    pub(crate) mode: ApproveMode,
+    pub(crate) running: usize,
+}
+
+impl Ruler for Rules {
+    fn rule(&mut self, call: &CallView<'_>) -> Ruling {
+        if serde_json::from_str::<serde_json::Value>(call.arguments).is_err() {
+            return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, "not JSON"));
+        }
+        match (call.name, self.mode) {
+            ("read" | "post", _) | ("write" | "send" | "edit", ApproveMode::All) => {
+                Ruling::Allow { rule: "allow".to_owned(), definition_hash: "hash".to_owned() }
+            }
+            ("write" | "send" | "edit", _) => Ruling::Ask { rule: "ask".to_owned() },
+            _ => Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::NotFound, "no such tool")),
+        }
+    }
+
+    fn start(&mut self, call: &CallView<'_>) -> StartRuling {
+        if self.running >= 2 {
+            return StartRuling::Later;
+        }
+        self.running += 1;
+        StartRuling::Start { replayable: is_replayable(call.name) }
+    }
+}
