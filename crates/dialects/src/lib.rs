@@ -1,1 +1,23 @@
 //! Pure translation between the conversation model and each provider's wire format.
+//!
+//! [`Dialect`] is the seam: a request out of a [`Prompt`](turnwright_core::prompt::Prompt), and an answer's
+//! [`StreamDelta`](turnwright_core::StreamDelta)s out of the bytes that come back, which [`ReplyDecoder`] cuts into events.
+//! How endpoints of one format differ is data, in [`Profile`]. Nothing here does input or output or knows what time it is.
+
+mod dialect;
+mod failure;
+mod media;
+pub mod openai_chat;
+mod profile;
+mod recover;
+mod reply;
+mod sse;
+mod think;
+
+pub use dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, by_name};
+pub use profile::{
+    EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds,
+    UnknownProfile,
+};
+pub use reply::{MAX_WHOLE_BYTES, ReplyDecoder};
+pub use sse::{MAX_EVENT_BYTES, SseError, SseEvent, SseFramer};

@@ -1,0 +1,145 @@
+//! The seam at which wire formats join.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolDefinition};
+
+use crate::openai_chat::OpenAiChat;
+use crate::profile::Profile;
+use crate::sse::SseEvent;
+
+/// A wire format: requests out, answers in. Nothing here does input or output.
+pub trait Dialect: Send + Sync + Debug {
+    /// Its name in the configuration and in a message's origin, such as `openai-chat`.
+    fn name(&self) -> &'static str;
+
+    /// The request that asks `target` for a streamed answer. The same prompt gives the same bytes.
+    ///
+    /// # Errors
+    /// Where the prompt cannot be written in this format.
+    fn request(&self, target: &Origin, prompt: &Prompt<'_>, profile: &Profile) -> Result<HttpRequest, ProviderFailure>;
+
+    /// A decoder for one answer to such a request.
+    fn decoder(&self, profile: &Profile, offered: &Offered) -> Box<dyn StreamDecoder>;
+
+    /// What a response with an error status says.
+    fn failure(&self, response: &ErrorResponse<'_>) -> ProviderFailure;
+
+    /// The header that carries a key.
+    fn authorization(&self, key: &str) -> (&'static str, String);
+
+    /// The variable in which people keep this format's key, such as `OPENAI_API_KEY`.
+    fn key_variable(&self) -> &'static str;
+
+    /// The path of the list of models, below the base address.
+    fn models_path(&self) -> &'static str;
+
+    /// The models that the answer to a request for [`Dialect::models_path`] names, in its order.
+    ///
+    /// # Errors
+    /// [`turnwright_core::ProviderFailureKind::Malformed`] where it is no list of models.
+    fn models(&self, body: &[u8]) -> Result<Vec<String>, ProviderFailure>;
+}
+
+/// The dialect with this name, where there is one.
+pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
+    [&OpenAiChat as &'static dyn Dialect].into_iter().find(|dialect| dialect.name() == name)
+}
+
+/// The tools whose calls may be recovered from text; none where the model may not call.
+#[derive(Debug, Clone, Default)]
+pub struct Offered(Option<Arc<[Arc<ToolDefinition>]>>);
+
+impl Offered {
+    /// The tools that `prompt` offers.
+    pub fn of(prompt: &Prompt<'_>) -> Self {
+        Self((prompt.allow_calls && !prompt.tools.is_empty()).then(|| Arc::from(prompt.tools)))
+    }
+
+    /// Whether a tool with exactly this name is offered.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.iter().flat_map(|tools| tools.iter()).any(|tool| tool.name == name)
+    }
+
+    /// Whether nothing is offered.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// A request, below an endpoint's base address. Its method is `POST`, its body JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// The path, from the `/` that follows the base address.
+    pub path: String,
+    /// Headers besides the key's and the content type's.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// A parameter that a server may refuse and that can be done without: its name, and where it is in the body.
+    pub optional: Option<(&'static str, Range<usize>)>,
+}
+
+impl HttpRequest {
+    /// Takes the optional parameter out; says whether there was one.
+    pub fn drop_optional(&mut self) -> bool {
+        let Some((_, range)) = self.optional.take() else { return false };
+        self.body.drain(range);
+        true
+    }
+}
+
+/// A response with an error status.
+#[derive(Clone, Copy)]
+pub struct ErrorResponse<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// Its headers, by name in lower case.
+    pub header: &'a dyn Fn(&str) -> Option<&'a str>,
+    /// Its body, possibly cut.
+    pub body: &'a [u8],
+}
+
+impl Debug for ErrorResponse<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ErrorResponse")
+            .field("status", &self.status)
+            .field("body", &String::from_utf8_lossy(self.body))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Decodes one answer. Give it every event with [`StreamDecoder::event`] and then call [`StreamDecoder::end`] once; or one
+/// whole body with [`StreamDecoder::whole`]. After an error, and where the connection broke, call
+/// [`StreamDecoder::cut_off`] once for what it held back.
+pub trait StreamDecoder: Send + Debug {
+    /// Takes the next event.
+    ///
+    /// # Errors
+    /// What the provider says went wrong, an event that is not JSON, or an answer over our limits.
+    fn event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure>;
+
+    /// Takes a whole reply, in one JSON body.
+    ///
+    /// # Errors
+    /// As [`StreamDecoder::event`], and where it is no reply.
+    fn whole(&mut self, body: &[u8], out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure>;
+
+    /// Takes the end of the stream.
+    ///
+    /// # Errors
+    /// Where the answer's terminal marker did not come.
+    fn end(&mut self, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure>;
+
+    /// Gives what is known of an answer that will not be finished.
+    fn cut_off(&mut self, out: &mut Vec<StreamDelta>);
+
+    /// Whether the terminal marker came: nothing more is to be read.
+    fn is_done(&self) -> bool;
+
+    /// Whether the provider said that it failed: little more comes, and [`StreamDecoder::end`] says how it failed.
+    fn is_failing(&self) -> bool;
+}

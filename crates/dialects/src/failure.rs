@@ -1,0 +1,323 @@
+//! Error bodies of every shape, and what kind of failure they are (`provider-wire-formats.md` section 1.4).
+
+use serde_json::Value;
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+
+use crate::dialect::ErrorResponse;
+
+/// The longest message that is kept, in bytes.
+const MAX_MESSAGE_BYTES: usize = 4096;
+
+/// Where providers put their name for a request.
+const REQUEST_ID_HEADERS: [&str; 5] =
+    ["x-request-id", "request-id", "mistral-correlation-id", "x-generation-id", "apim-request-id"];
+
+/// What a response with an error status says.
+pub(crate) fn of_response(response: &ErrorResponse<'_>) -> ProviderFailure {
+    let said = Said::of_body(response.body);
+    let mut failure = said.failure(Some(response.status));
+    failure.request_id = REQUEST_ID_HEADERS
+        .iter()
+        .find_map(|name| (response.header)(name))
+        .map(|id| cut(id, 200).to_owned())
+        .or(failure.request_id);
+    failure
+}
+
+/// What a body with a success status, or an event of a stream, says went wrong; `None` where it says no such thing.
+pub(crate) fn in_band(value: &Value) -> Option<ProviderFailure> {
+    let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+    let is_error = match value.get("error") {
+        None | Some(Value::Null | Value::Bool(false)) => value.get("object").and_then(Value::as_str) == Some("error"),
+        Some(Value::Object(error)) => !error.is_empty(),
+        Some(_) => true,
+    };
+    let is_refused = value.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
+    (is_error || is_refused).then(|| Said::of_value(value).failure(None))
+}
+
+/// What an event that is named `error` says.
+pub(crate) fn of_event(data: &str) -> ProviderFailure {
+    Said::of_body(data.as_bytes()).failure(None)
+}
+
+/// The failure of a body that is not what the protocol says.
+pub(crate) fn malformed(what: &str, body: &[u8]) -> ProviderFailure {
+    let text = String::from_utf8_lossy(body.get(..512).unwrap_or(body));
+    ProviderFailure::new(ProviderFailureKind::Malformed, format!("{what}: {}", text.trim()))
+}
+
+/// The parts of an error body.
+#[derive(Debug, Default)]
+struct Said {
+    message: Option<String>,
+    code: Option<String>,
+    kind: Option<String>,
+    status: Option<u16>,
+    request_id: Option<String>,
+}
+
+impl Said {
+    fn of_body(body: &[u8]) -> Self {
+        if let Ok(value) = serde_json::from_slice::<Value>(body) {
+            return Self::of_value(value.as_array().and_then(|list| list.first()).unwrap_or(&value));
+        }
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim();
+        let message = if text.starts_with('<') { page_title(text) } else { cut(text, MAX_MESSAGE_BYTES).to_owned() };
+        Self { message: (!message.is_empty()).then_some(message), ..Self::default() }
+    }
+
+    fn of_value(value: &Value) -> Self {
+        let error = value.get("error").filter(|error| !error.is_null());
+        let inner = error.filter(|error| error.is_object()).unwrap_or(value);
+        let base = value.get("base_resp");
+        let message = message_of(inner)
+            .or_else(|| error.and_then(text_of))
+            .or_else(|| message_of(value))
+            .or_else(|| base.and_then(|base| base.get("status_msg")).and_then(text_of))
+            .or_else(|| value.as_str().map(str::to_owned));
+        let code = inner.get("code").or_else(|| value.get("code")).and_then(text_of);
+        let code = code.or_else(|| base.and_then(|base| base.get("status_code")).and_then(text_of));
+        let status = inner.get("status").and_then(Value::as_u64).or_else(|| inner.get("code").and_then(Value::as_u64));
+        Self {
+            message: message.map(|message| cut(&message, MAX_MESSAGE_BYTES).to_owned()),
+            code,
+            kind: inner.get("type").and_then(text_of),
+            status: status.and_then(|status| u16::try_from(status).ok()).filter(|status| (400..600).contains(status)),
+            request_id: value.get("request_id").and_then(text_of),
+        }
+    }
+
+    fn failure(self, status: Option<u16>) -> ProviderFailure {
+        let status = status.filter(|status| !(200..300).contains(status)).or(self.status);
+        let kind = self.classify(status);
+        let message = self.message.unwrap_or_else(|| match status {
+            Some(status) => format!("status {status} without a message"),
+            None => "an error without a message".to_owned(),
+        });
+        let code = self.code.or(self.kind);
+        ProviderFailure { kind, status, message, code, request_id: self.request_id, retry_after_ms: None }
+    }
+
+    fn classify(&self, status: Option<u16>) -> ProviderFailureKind {
+        use ProviderFailureKind as K;
+        let words = [self.code.as_deref(), self.kind.as_deref()];
+        let is_any = |known: &[&str]| words.iter().flatten().any(|word| known.contains(word));
+        let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase().replace('`', "");
+        let may_be_overflow = matches!(status, None | Some(400 | 413 | 422 | 500));
+        if is_any(&["context_length_exceeded", "exceed_context_size_error"])
+            || (may_be_overflow && !is_any(&["string_above_max_length"]) && is_overflow(&message))
+        {
+            return K::ContextLength;
+        }
+        if is_any(&["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "1008"]) {
+            return K::Quota;
+        }
+        if is_any(&["invalid_api_key", "authentication_error", "1004"]) {
+            return K::Auth;
+        }
+        if is_any(&["content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"]) {
+            return K::ContentFilter;
+        }
+        if is_any(&["model_not_found", "DeploymentNotFound"]) {
+            return K::NotFound;
+        }
+        // The model wrote a call that the server could not parse: it may do better the next time.
+        if is_any(&["tool_use_failed"]) {
+            return K::Server;
+        }
+        if is_any(&["rate_limit_exceeded", "rate_limit_error", "1002"]) || message.contains("service tier capacity exceeded") {
+            return K::RateLimit;
+        }
+        match status {
+            Some(401) => K::Auth,
+            Some(402) => K::Quota,
+            Some(403) => K::Permission,
+            Some(404) => K::NotFound,
+            Some(408 | 504) => K::Timeout,
+            Some(413) => K::TooLarge,
+            Some(429) => K::RateLimit,
+            Some(503 | 529) => K::Overloaded,
+            Some(500..) => K::Server,
+            Some(_) => K::InvalidRequest,
+            None if is_any(&["overloaded_error", "server_overloaded", "service_unavailable"]) => K::Overloaded,
+            None if is_any(&["invalid_request_error", "BadRequestError"]) => K::InvalidRequest,
+            None if is_any(&["permission_error"]) => K::Permission,
+            None if is_any(&["timeout_error", "timeout"]) => K::Timeout,
+            None => K::Server,
+        }
+    }
+}
+
+/// Whether a message, in lower case and without backticks, says that the prompt does not fit.
+fn is_overflow(message: &str) -> bool {
+    const SIGNS: [&str; 15] = [
+        "context_length_exceeded",
+        "this model's maximum context length is",
+        "model's maximum context limit",
+        "exceed context limit",
+        "is longer than the model's context length",
+        "input tokens exceed the configured limit",
+        "exceeds the available context size",
+        "context size has been exceeded",
+        "exceeds the maximum number of tokens allowed",
+        "prompt is too long",
+        "input is too long",
+        "input length and max_tokens exceed context limit",
+        "exceed_context_size_error",
+        "string too long. expected a string with maximum length",
+        "maximum context length",
+    ];
+    SIGNS.iter().any(|sign| message.contains(sign)) || is_current_over_limit(message)
+}
+
+/// `current length is 9000 while limit is 8192`.
+fn is_current_over_limit(message: &str) -> bool {
+    let Some((_, rest)) = message.split_once("current length is ") else { return false };
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.strip_prefix(" while limit is ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn message_of(value: &Value) -> Option<String> {
+    ["message", "detail"].iter().find_map(|key| value.get(*key)).and_then(|found| match found {
+        Value::String(text) => (!text.is_empty()).then(|| text.clone()),
+        Value::Array(list) => Some(list.iter().map(validation_of).collect::<Vec<_>>().join("; ")),
+        Value::Object(_) => message_of(found),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    })
+}
+
+/// One entry of a validation error's list: `{loc, msg, type}`.
+fn validation_of(entry: &Value) -> String {
+    let place = entry.get("loc").and_then(Value::as_array).map(|parts| {
+        parts.iter().map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned)).collect::<Vec<_>>().join(".")
+    });
+    match (place, entry.get("msg").and_then(Value::as_str)) {
+        (Some(place), Some(message)) => format!("{place}: {message}"),
+        (None, Some(message)) => message.to_owned(),
+        _ => entry.as_str().map_or_else(|| entry.to_string(), str::to_owned),
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => (!text.is_empty()).then(|| text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What an HTML page is about: its title, else its beginning.
+fn page_title(page: &str) -> String {
+    let lower = page.to_ascii_lowercase();
+    let title = lower
+        .find("<title>")
+        .map(|at| at + "<title>".len())
+        .zip(lower.find("</title>"))
+        .and_then(|(from, to)| page.get(from..to));
+    format!("an HTML page: {}", cut(title.unwrap_or(page).trim(), 200))
+}
+
+/// The first `limit` bytes at most, whole characters.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    if text.len() <= limit { text } else { text.get(..text.floor_char_boundary(limit)).unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(status: u16, body: &str) -> ProviderFailureKind {
+        of_response(&ErrorResponse { status, header: &|_| None, body: body.as_bytes() }).kind
+    }
+
+    #[test]
+    fn every_row_of_the_status_table_has_its_kind() {
+        use ProviderFailureKind as K;
+        let error = |message: &str, code: &str| format!(r#"{{"error":{{"message":"{message}","code":"{code}"}}}}"#);
+        let table = [
+            (401, error("no", "invalid_api_key"), K::Auth),
+            (403, error("no", ""), K::Permission),
+            (429, error("no", "insufficient_quota"), K::Quota),
+            (402, error("no credits", ""), K::Quota),
+            (429, error("slow down", "rate_limit_exceeded"), K::RateLimit),
+            (429, String::new(), K::RateLimit),
+            (503, error("busy", ""), K::Overloaded),
+            (529, String::new(), K::Overloaded),
+            (500, String::new(), K::Server),
+            (502, "<html><title>Bad gateway</title></html>".to_owned(), K::Server),
+            (408, String::new(), K::Timeout),
+            (504, String::new(), K::Timeout),
+            (404, error("no", "model_not_found"), K::NotFound),
+            (413, String::new(), K::TooLarge),
+            (400, error("no", "context_length_exceeded"), K::ContextLength),
+            (400, error("This model's maximum context length is 9 tokens", ""), K::ContextLength),
+            (500, error("Context size has been exceeded.", ""), K::ContextLength),
+            (400, error("current length is 9000 while limit is 8192", ""), K::ContextLength),
+            (400, error("input length and `max_tokens` exceed context limit", ""), K::ContextLength),
+            (400, error("string too long. expected a string with maximum length 3", ""), K::ContextLength),
+            (
+                400,
+                error("string too long. expected a string with maximum length 3", "string_above_max_length"),
+                K::InvalidRequest,
+            ),
+            (400, error("no", "content_filter"), K::ContentFilter),
+            (400, error("no", "unsupported_parameter"), K::InvalidRequest),
+            (422, r#"{"detail":[{"loc":["body","x"],"msg":"missing","type":"t"}]}"#.to_owned(), K::InvalidRequest),
+        ];
+        for (status, body, expected) in table {
+            assert_eq!(kind(status, &body), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn the_message_is_found_in_every_shape_of_body() {
+        let table = [
+            (r#"{"error":{"message":"m"}}"#, "m"),
+            (r#"{"error":"m"}"#, "m"),
+            (r#"[{"error":{"message":"m"}}]"#, "m"),
+            (r#"{"object":"error","message":"m"}"#, "m"),
+            (r#"{"code":"c","error":"m"}"#, "m"),
+            (r#"{"detail":"m"}"#, "m"),
+            (r#"{"detail":[{"loc":["body",0,"x"],"msg":"missing"}]}"#, "body.0.x: missing"),
+            (r#"{"message":{"detail":[{"msg":"a"},{"msg":"b"}]}}"#, "a; b"),
+            ("plain words\n", "plain words"),
+            ("<html><head><TITLE>Oh no</TITLE></head></html>", "an HTML page: Oh no"),
+            ("", "status 500 without a message"),
+        ];
+        for (body, expected) in table {
+            let failure = of_response(&ErrorResponse { status: 500, header: &|_| None, body: body.as_bytes() });
+            assert_eq!(failure.message, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_failure_carries_the_providers_code_and_its_name_for_the_request() {
+        let header = |name: &str| (name == "x-request-id").then_some("req_1");
+        let body = br#"{"error":{"message":"m","type":"invalid_request_error","code":400}}"#;
+        let failure = of_response(&ErrorResponse { status: 400, header: &header, body });
+        let expected = ProviderFailure {
+            kind: ProviderFailureKind::InvalidRequest,
+            status: Some(400),
+            message: "m".to_owned(),
+            code: Some("400".to_owned()),
+            request_id: Some("req_1".to_owned()),
+            retry_after_ms: None,
+        };
+        assert_eq!(failure, expected);
+    }
+
+    #[test]
+    fn an_error_in_a_success_is_seen_by_its_shape() {
+        for (body, kind) in [
+            (r#"{"error":{"message":"m","code":429}}"#, Some(ProviderFailureKind::RateLimit)),
+            (r#"{"base_resp":{"status_code":1008,"status_msg":"m"}}"#, Some(ProviderFailureKind::Quota)),
+            (r#"{"object":"error","message":"m"}"#, Some(ProviderFailureKind::Server)),
+            (r#"{"choices":[],"error":null,"base_resp":{"status_code":0}}"#, None),
+        ] {
+            let value = serde_json::from_str(body).unwrap();
+            assert_eq!(in_band(&value).map(|failure| failure.kind), kind, "{body}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Chat Completions: the format of OpenAI's `/chat/completions`, which nearly every other server speaks too
+//! (`provider-wire-formats.md` sections 2 and 7).
+
+mod calls;
+mod ids;
+mod message;
+mod reasoning;
+mod request;
+mod stream;
+mod wire;
+
+use serde::Deserialize;
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{Origin, ProviderFailure};
+
+use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder};
+use crate::failure;
+use crate::profile::Profile;
+
+pub use stream::MAX_ANSWER_BYTES;
+
+/// The Chat Completions format.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenAiChat;
+
+impl Dialect for OpenAiChat {
+    fn name(&self) -> &'static str {
+        "openai-chat"
+    }
+
+    fn request(&self, target: &Origin, prompt: &Prompt<'_>, profile: &Profile) -> Result<HttpRequest, ProviderFailure> {
+        request::request(target, prompt, profile)
+    }
+
+    fn decoder(&self, profile: &Profile, offered: &Offered) -> Box<dyn StreamDecoder> {
+        Box::new(stream::ChatDecoder::new(profile, offered))
+    }
+
+    fn failure(&self, response: &ErrorResponse<'_>) -> ProviderFailure {
+        failure::of_response(response)
+    }
+
+    fn authorization(&self, key: &str) -> (&'static str, String) {
+        ("authorization", format!("Bearer {key}"))
+    }
+
+    fn key_variable(&self) -> &'static str {
+        "OPENAI_API_KEY"
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/models"
+    }
+
+    fn models(&self, body: &[u8]) -> Result<Vec<String>, ProviderFailure> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum List {
+            Bare(Vec<Model>),
+            Wrapped { data: Option<Vec<Model>>, models: Option<Vec<Model>> },
+        }
+        #[derive(Deserialize)]
+        struct Model {
+            id: Option<String>,
+            name: Option<String>,
+        }
+        let list = match serde_json::from_slice(body) {
+            Ok(List::Bare(list)) => Some(list),
+            Ok(List::Wrapped { data, models }) => data.or(models),
+            Err(_) => None,
+        };
+        let list = list.ok_or_else(|| failure::malformed("the provider's answer is no list of models", body))?;
+        Ok(list.into_iter().filter_map(|model| model.id.or(model.name)).collect())
+    }
+}

@@ -1,0 +1,309 @@
+//! The messages of a request.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Origin, Seq, ToolCall, text_of};
+
+use super::ids::Ids;
+use super::reasoning;
+use crate::media;
+use crate::profile::{EmptyContent, Profile, ReasoningReplay, SystemRole};
+
+/// One message, ready to be written.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Message<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasoning_details: Vec<&'a RawValue>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Null,
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Debug, Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct File<'a> {
+    filename: &'a str,
+    file_data: DataUrl<'a>,
+}
+
+/// A `data:` address, written without being put together.
+#[derive(Debug)]
+struct DataUrl<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+impl fmt::Display for DataUrl<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "data:{};base64,{}", self.mime_type, self.data)
+    }
+}
+
+impl Serialize for DataUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Call<'a> {
+    id: Cow<'a, str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: Cow<'a, str>,
+    arguments: &'a str,
+}
+
+/// Writes a prompt's messages for one target.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    target: &'a Origin,
+    profile: &'a Profile,
+    ids: Ids<'a>,
+    /// The ids of the newest assistant message's calls, in call order.
+    newest_ids: Vec<Cow<'a, str>>,
+    messages: Vec<Message<'a>>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(target: &'a Origin, profile: &'a Profile) -> Self {
+        let ids = Ids::new(profile.tool_call_ids);
+        Self { target, profile, ids, newest_ids: Vec::new(), messages: Vec::new() }
+    }
+
+    pub(super) fn write(mut self, prompt: &'a Prompt<'_>) -> Vec<Message<'a>> {
+        self.messages.reserve(prompt.messages.len() * 3 / 2 + 1);
+        if let Some(text) = prompt.settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
+            let role = match self.profile.system_role {
+                SystemRole::System => "system",
+                SystemRole::Developer => "developer",
+            };
+            self.push(role, Content::Text(Cow::Borrowed(text)));
+        }
+        for message in &prompt.messages {
+            match message {
+                PromptMessage::User(user) => {
+                    let content = self.content(&user.content);
+                    self.push("user", content);
+                }
+                PromptMessage::Assistant { seq, message } => self.assistant(*seq, message),
+                PromptMessage::Results(results) => self.results(results),
+            }
+        }
+        self.messages
+    }
+
+    fn push(&mut self, role: &'static str, content: Content<'a>) {
+        self.messages.push(Message { role, content: Some(content), ..Message::default() });
+    }
+
+    fn content(&self, blocks: &'a [ContentBlock]) -> Content<'a> {
+        if let [ContentBlock::Text { text }] = blocks {
+            return Content::Text(Cow::Borrowed(text));
+        }
+        if !blocks.iter().any(|block| self.part(block).is_some()) {
+            return Content::Text(Cow::Owned(text_of(blocks)));
+        }
+        Content::Parts(
+            blocks.iter().map(|block| self.part(block).unwrap_or_else(|| Part::Text { text: block.as_text() })).collect(),
+        )
+    }
+
+    /// The block as a part that is not text, where the endpoint takes one.
+    fn part(&self, block: &'a ContentBlock) -> Option<Part<'a>> {
+        match block {
+            ContentBlock::Image { data, mime_type } if self.profile.images => Some(image(data, mime_type)),
+            ContentBlock::Resource { resource } => {
+                let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
+                match mime_type {
+                    "application/pdf" if self.profile.documents => {
+                        let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
+                        let file_data = DataUrl { mime_type, data };
+                        Some(Part::File { file: File { filename: filename.unwrap_or("document.pdf"), file_data } })
+                    }
+                    _ if mime_type.starts_with("image/") && self.profile.images => Some(image(data, mime_type)),
+                    _ => None,
+                }
+            }
+            ContentBlock::Text { .. }
+            | ContentBlock::Image { .. }
+            | ContentBlock::Audio { .. }
+            | ContentBlock::ResourceLink { .. } => None,
+        }
+    }
+
+    fn assistant(&mut self, seq: Seq, message: &'a AssistantMessage) {
+        let is_origin = message.origin == *self.target;
+        let mut written = Message { role: "assistant", ..Message::default() };
+        let mut text = Cow::Borrowed("");
+        let mut refusal = Cow::Borrowed("");
+        for block in &message.blocks {
+            match block {
+                AssistantBlock::Refusal { text: more } if is_origin && self.profile.refusal_field => {
+                    append(&mut refusal, more);
+                }
+                AssistantBlock::Text { text: more, .. } | AssistantBlock::Refusal { text: more } => append(&mut text, more),
+                AssistantBlock::Call(call) => {
+                    let index = u32::try_from(written.tool_calls.len()).unwrap_or(u32::MAX);
+                    written.tool_calls.push(self.call(CallId { message: seq, index }, call, is_origin));
+                }
+                AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => {}
+            }
+        }
+        self.newest_ids.clear();
+        self.newest_ids.extend(written.tool_calls.iter().map(|call| call.id.clone()));
+        let has_calls = !written.tool_calls.is_empty();
+        if text.is_empty() && refusal.is_empty() && !has_calls {
+            // Nothing of it means anything here: it came from elsewhere, or was reasoning alone.
+            return;
+        }
+        self.replay_reasoning(message, is_origin, has_calls, &mut written);
+        written.content = if text.is_empty() {
+            match self.profile.empty_content {
+                EmptyContent::Null => Some(Content::Null),
+                EmptyContent::Omitted => None,
+                EmptyContent::Text => Some(Content::Text(text)),
+            }
+        } else {
+            Some(Content::Text(text))
+        };
+        written.refusal = (!refusal.is_empty()).then_some(refusal);
+        self.messages.push(written);
+    }
+
+    fn call(&mut self, own: CallId, call: &'a ToolCall, is_origin: bool) -> Call<'a> {
+        let id = self.ids.id(own, call.provider_id.as_deref().filter(|_| is_origin));
+        let native = call.native.as_ref().filter(|_| is_origin);
+        Call {
+            id,
+            kind: "function",
+            function: Function { name: wire_name(&call.name), arguments: call.arguments_object() },
+            extra_content: native.and_then(|native| reasoning::extra_content(&native.0)),
+        }
+    }
+
+    fn replay_reasoning(&self, message: &'a AssistantMessage, is_origin: bool, has_calls: bool, written: &mut Message<'a>) {
+        let is_wanted = match self.profile.reasoning_replay {
+            ReasoningReplay::Never => return,
+            ReasoningReplay::WithCalls => has_calls,
+            ReasoningReplay::Always | ReasoningReplay::Required => true,
+        };
+        if is_wanted && is_origin {
+            for block in &message.blocks {
+                let (text, native) = match block {
+                    AssistantBlock::Reasoning { text, native: Some(native) } => (text.as_str(), native),
+                    AssistantBlock::Opaque { native } => ("", native),
+                    AssistantBlock::Reasoning { native: None, .. }
+                    | AssistantBlock::Text { .. }
+                    | AssistantBlock::Refusal { .. }
+                    | AssistantBlock::Call(_) => continue,
+                };
+                let Some(native) = reasoning::read(&native.0) else { continue };
+                match &*native.field {
+                    "reasoning_details" => written.reasoning_details.extend(native.items()),
+                    "reasoning_content" => append(written.reasoning_content.get_or_insert_default(), text),
+                    "reasoning" => append(written.reasoning.get_or_insert_default(), text),
+                    "reasoning_text" => append(written.reasoning_text.get_or_insert_default(), text),
+                    _ => {}
+                }
+            }
+        }
+        if self.profile.reasoning_replay == ReasoningReplay::Required {
+            written.reasoning_content.get_or_insert_default();
+        }
+    }
+
+    fn results(&mut self, results: &'a [PromptResult<'_>]) {
+        let ids = std::mem::take(&mut self.newest_ids);
+        let mut pictures = Vec::new();
+        for (result, position) in results.iter().zip(0..) {
+            let id = ids.get(position).cloned().unwrap_or_else(|| Cow::Owned(result.id.to_string()));
+            let mut text = result.text();
+            if result.result.outcome.is_error() {
+                text.insert_str(0, "ERROR: ");
+            }
+            let before = pictures.len();
+            pictures.extend(result.result.content.iter().filter_map(|block| self.part(block)));
+            if pictures.len() > before {
+                let label = format!("Images in the result of the tool call {id}:");
+                pictures.insert(before, Part::Text { text: Cow::Owned(label) });
+            }
+            self.messages.push(Message {
+                role: "tool",
+                tool_call_id: Some(id),
+                content: Some(Content::Text(Cow::Owned(text))),
+                ..Message::default()
+            });
+        }
+        // Tool messages hold text alone, and nothing may stand between them.
+        if !pictures.is_empty() {
+            self.push("user", Content::Parts(pictures));
+        }
+    }
+}
+
+fn image<'a>(data: &'a str, declared: &'a str) -> Part<'a> {
+    let mime_type = media::image_type(data, declared);
+    Part::ImageUrl { image_url: ImageUrl { url: DataUrl { mime_type, data } } }
+}
+
+fn append<'a>(text: &mut Cow<'a, str>, more: &'a str) {
+    if text.is_empty() {
+        *text = Cow::Borrowed(more);
+    } else if !more.is_empty() {
+        text.to_mut().push_str(more);
+    }
+}
+
+/// A name that servers take in a history: the model's own, where it is one at all.
+fn wire_name(name: &str) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=64).contains(&name.len()) && name.chars().all(fits) {
+        return Cow::Borrowed(name);
+    }
+    let mended: String = name.chars().take(64).map(|c| if fits(c) { c } else { '_' }).collect();
+    Cow::Owned(if mended.is_empty() { "unnamed".to_owned() } else { mended })
+}

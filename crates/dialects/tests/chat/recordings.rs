@@ -1,0 +1,173 @@
+//! Real provider traffic: every recorded answer decodes to what a correct client makes of it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use turnwright_core::{AssistantBlock, AssistantMessage, ProviderFailure};
+use turnwright_dialects::openai_chat::OpenAiChat;
+use turnwright_dialects::{Dialect, ErrorResponse, Offered, Profile};
+
+use crate::support::{Decoded, decode_with};
+
+struct Case {
+    name: String,
+    status: u16,
+    body: Vec<u8>,
+    headers: Value,
+    expected: Value,
+}
+
+/// The recordings, or nothing where they are not there.
+fn cases() -> Vec<Case> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/recordings");
+    let folder = option_env!("TURNWRIGHT_RECORDINGS").map_or_else(default, PathBuf::from);
+    let mut cases = Vec::new();
+    for api in ["openai-chat", "openai-compat"] {
+        let Ok(entries) = std::fs::read_dir(folder.join(api)) else {
+            println!("skipped: no recordings at {} (TURNWRIGHT_RECORDINGS names them)", folder.join(api).display());
+            continue;
+        };
+        cases.extend(entries.map(|entry| case(&entry.unwrap().path())));
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+fn case(folder: &Path) -> Case {
+    let json = |file: &str| -> Value {
+        std::fs::read(folder.join(file)).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
+    };
+    let body = ["response.sse", "response.json", "response.txt"].iter().find_map(|file| std::fs::read(folder.join(file)).ok());
+    Case {
+        name: folder.file_name().unwrap().to_string_lossy().into_owned(),
+        status: json("meta.json")["status"].as_u64().unwrap().try_into().unwrap(),
+        body: body.unwrap_or_default(),
+        headers: json("response_headers.json"),
+        expected: json("expected.json"),
+    }
+}
+
+impl Case {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(Value::as_str)
+    }
+
+    fn decode(&self, chunks: &[&[u8]]) -> Decoded {
+        decode_with(&Profile::COMPATIBLE, &Offered::default(), self.header("content-type"), chunks)
+    }
+}
+
+/// The parts of `expected.json` that we decode, from what we decoded.
+fn seen(message: &AssistantMessage, failure: Option<&ProviderFailure>, expected: &Value) -> Value {
+    let join = |pick: fn(&AssistantBlock) -> Option<&str>| -> Option<String> {
+        let texts: Vec<&str> = message.blocks.iter().filter_map(pick).collect();
+        (!texts.is_empty()).then(|| texts.concat())
+    };
+    let calls: Vec<Value> = message
+        .calls()
+        .map(|call| {
+            let text = if call.arguments.is_empty() { "{}" } else { &call.arguments };
+            let arguments: Option<Value> = serde_json::from_str(text).ok();
+            let mut seen = serde_json::json!({"id": call.provider_id, "name": call.name, "arguments": arguments});
+            if arguments.is_none() {
+                seen["arguments_raw"] = Value::from(call.arguments.clone());
+            }
+            seen
+        })
+        .collect();
+    let usage = &message.usage;
+    let usage = (message.usage != turnwright_core::Usage::default()).then(|| {
+        serde_json::json!({
+            "input": usage.input_tokens, "output": usage.output_tokens,
+            "cached": usage.cached_input_tokens, "reasoning": usage.reasoning_tokens,
+        })
+    });
+    // A stream that named no reason and was done all the same has none.
+    let finish = if expected["finish_reason"].is_null() { None } else { Some(message.finish.reason.as_contract()) };
+    serde_json::json!({
+        "kind": if failure.is_some() { "error" } else { "message" },
+        "text": message.text(),
+        "refusal": join(|block| if let AssistantBlock::Refusal { text } = block { Some(text) } else { None }),
+        "thinking": join(|block| if let AssistantBlock::Reasoning { text, .. } = block { Some(text) } else { None }),
+        "tool_calls": calls,
+        "finish_reason_raw": message.finish.raw,
+        "finish_reason": finish,
+        "usage": usage,
+        "error": failure.map(|failure| serde_json::json!({
+            "status": failure.status, "code": failure.code, "message": failure.message,
+        })),
+    })
+}
+
+/// The same parts of `expected.json`. Our failures have one code: the provider's code, else its type.
+fn wanted(expected: &Value) -> Value {
+    let mut wanted = serde_json::Map::new();
+    for key in ["kind", "text", "refusal", "thinking", "tool_calls", "finish_reason_raw", "finish_reason", "usage"] {
+        wanted.insert(key.to_owned(), expected[key].clone());
+    }
+    let error = &expected["error"];
+    let code = match (&error["code"], &error["type"]) {
+        (Value::Null, kind) => kind.clone(),
+        (Value::Number(number), _) => Value::from(number.to_string()),
+        (code, _) => code.clone(),
+    };
+    let error =
+        error.is_object().then(|| serde_json::json!({"status": error["status"], "code": code, "message": error["message"]}));
+    wanted.insert("error".to_owned(), serde_json::json!(error));
+    Value::Object(wanted)
+}
+
+#[test]
+fn every_recorded_answer_decodes_to_what_is_expected() {
+    for case in cases() {
+        if (200..300).contains(&case.status) {
+            let decoded = case.decode(&[&case.body]);
+            let seen = seen(&decoded.message, decoded.failure.as_ref(), &case.expected);
+            assert_eq!(seen, wanted(&case.expected), "{}", case.name);
+        } else {
+            let header = |name: &str| case.header(name);
+            let response = ErrorResponse { status: case.status, header: &header, body: &case.body };
+            let failure = OpenAiChat.failure(&response);
+            let error = serde_json::json!({"status": failure.status, "code": failure.code, "message": failure.message});
+            assert_eq!(error, wanted(&case.expected)["error"], "{}", case.name);
+        }
+    }
+}
+
+#[test]
+fn every_recorded_answer_is_the_same_in_small_pieces() {
+    for case in cases().iter().filter(|case| case.status == 200) {
+        let whole = case.decode(&[&case.body]);
+        for size in [1, 7, 4096] {
+            let chunks: Vec<&[u8]> = case.body.chunks(size).collect();
+            assert_eq!(case.decode(&chunks), whole, "{} in pieces of {size}", case.name);
+        }
+    }
+}
+
+#[test]
+fn a_recorded_answer_that_is_cut_is_never_a_silent_success() {
+    for case in cases().iter().filter(|case| case.status == 200) {
+        let whole = case.decode(&[&case.body]);
+        for cut in places(case.body.len()) {
+            let decoded = case.decode(&[&case.body[..cut]]);
+            // What follows a finish reason may be lost: usage, or an error that came too late.
+            let is_all_there =
+                decoded.message.blocks == whole.message.blocks && decoded.message.finish.raw == whole.message.finish.raw;
+            assert!(decoded.failure.is_some() || is_all_there, "{} cut at {cut}: {decoded:?}", case.name);
+        }
+    }
+}
+
+/// Every byte of the first 4 KiB, and 100 places beyond that are always the same.
+fn places(length: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..length.min(4096)).collect();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    for _ in 0..100 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        places.push(usize::try_from(state % u64::try_from(length.max(1)).unwrap()).unwrap());
+    }
+    places
+}

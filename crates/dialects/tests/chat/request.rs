@@ -1,0 +1,389 @@
+//! Requests (`provider-wire-formats.md` sections 2.1, 7 and 8).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::{
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
+    NativeBlock, Origin, Outcome, ReasoningEffort, Seq, ToolCall, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+    Usage, UserMessage,
+};
+use turnwright_dialects::openai_chat::OpenAiChat;
+use turnwright_dialects::{Dialect, EmptyContent, HttpRequest, Profile, ReasoningReplay, ToolCallIds};
+
+use crate::support::{origin, tool};
+
+fn settings() -> TurnSettings {
+    TurnSettings::new(ModelRef::new("p", "m"))
+}
+
+fn user(content: Vec<ContentBlock>) -> UserMessage {
+    UserMessage { content, settings: settings() }
+}
+
+fn says(blocks: Vec<AssistantBlock>) -> AssistantMessage {
+    AssistantMessage {
+        origin: origin(),
+        saw: Seq::FIRST,
+        blocks,
+        finish: Finish { reason: FinishReason::Stop, raw: None },
+        completion: Completion::Complete,
+        usage: Usage::default(),
+    }
+}
+
+fn text(text: &str) -> AssistantBlock {
+    AssistantBlock::Text { text: text.to_owned(), native: None }
+}
+
+fn call(id: Option<&str>, arguments: &str) -> ToolCall {
+    ToolCall {
+        name: "s__f".to_owned(),
+        arguments: arguments.to_owned(),
+        provider_id: id.map(str::to_owned),
+        native: None,
+        recovered: false,
+    }
+}
+
+fn native(text: &str) -> NativeBlock {
+    NativeBlock(text.to_owned())
+}
+
+fn seq(number: u64) -> Seq {
+    Seq::new(number).unwrap()
+}
+
+fn result(message: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
+    let id = CallId { message: seq(message), index };
+    let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
+    PromptResult { id, call, result: Cow::Owned(result), note: None }
+}
+
+struct Ask<'a> {
+    settings: TurnSettings,
+    messages: Vec<PromptMessage<'a>>,
+    tools: Vec<Arc<ToolDefinition>>,
+    allow_calls: bool,
+}
+
+impl<'a> Ask<'a> {
+    fn new(messages: Vec<PromptMessage<'a>>) -> Self {
+        Self { settings: settings(), messages, tools: Vec::new(), allow_calls: true }
+    }
+
+    fn request(&self, profile: &Profile) -> HttpRequest {
+        let prompt = Prompt {
+            settings: &self.settings,
+            messages: self.messages.clone(),
+            tools: &self.tools,
+            allow_calls: self.allow_calls,
+        };
+        OpenAiChat.request(&origin(), &prompt, profile).unwrap()
+    }
+
+    fn body(&self, profile: &Profile) -> Value {
+        serde_json::from_slice(&self.request(profile).body).unwrap()
+    }
+
+    fn messages(&self, profile: &Profile) -> Value {
+        self.body(profile)["messages"].clone()
+    }
+}
+
+fn assistant(number: u64, message: &AssistantMessage) -> PromptMessage<'_> {
+    PromptMessage::Assistant { seq: seq(number), message }
+}
+
+const COMPATIBLE: &Profile = &Profile::COMPATIBLE;
+
+#[test]
+fn a_plain_question_is_these_bytes() {
+    let hello = user(vec![ContentBlock::text("Hello \"you\"")]);
+    let mut ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let body = |ask: &Ask<'_>, profile| String::from_utf8(ask.request(profile).body).unwrap();
+    let plain = r#"{"model":"m","messages":[{"role":"user","content":"Hello \"you\""}],"stream":true,"stream_options":{"include_usage":true}}"#;
+    assert_eq!(body(&ask, COMPATIBLE), plain);
+    assert_eq!(ask.request(COMPATIBLE).path, "/chat/completions");
+    ask.settings.system_prompt = Some("Be kind.".to_owned());
+    ask.settings.temperature = Some(0.5);
+    ask.settings.max_output_tokens = Some(9);
+    ask.settings.reasoning_effort = Some(ReasoningEffort::Low);
+    let compatible = r#"{"model":"m","messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"Hello \"you\""}],"max_tokens":9,"temperature":0.5,"reasoning_effort":"low","stream":true,"stream_options":{"include_usage":true}}"#;
+    assert_eq!(body(&ask, COMPATIBLE), compatible);
+    let openai = compatible.replace("\"system\"", "\"developer\"").replace("\"max_tokens\"", "\"max_completion_tokens\"");
+    assert_eq!(body(&ask, &Profile::OPENAI), openai);
+}
+
+#[test]
+fn the_optional_parameter_can_be_taken_out() {
+    let hello = user(vec![ContentBlock::text("Hi")]);
+    let mut request = Ask::new(vec![PromptMessage::User(&hello)]).request(COMPATIBLE);
+    assert_eq!(request.optional.clone().map(|(name, _)| name), Some("stream_options"));
+    assert!(request.drop_optional());
+    let expected = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
+    assert_eq!(String::from_utf8(request.body.clone()).unwrap(), expected);
+    assert!(!request.drop_optional());
+}
+
+#[test]
+fn tools_are_object_schemas_and_stay_when_calls_are_not_allowed() {
+    let hello = user(vec![ContentBlock::text("Hi")]);
+    let mut ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    ask.tools = vec![
+        tool(
+            "s__a",
+            json!({"$schema": "x", "type": "object", "properties": {"p": {"type": ["string", "null"]}}, "required": ["p"]}),
+        ),
+        tool("s__b", json!({})),
+    ];
+    let body = ask.body(COMPATIBLE);
+    let expected = json!([
+        {"type": "function", "function": {"name": "s__a", "description": "Does s__a", "parameters":
+            {"$schema": "x", "type": "object", "properties": {"p": {"type": ["string", "null"]}}, "required": ["p"]}}},
+        {"type": "function", "function": {"name": "s__b", "description": "Does s__b", "parameters":
+            {"type": "object", "properties": {}}}},
+    ]);
+    assert_eq!((&body["tools"], body.get("tool_choice")), (&expected, None));
+    ask.allow_calls = false;
+    let body = ask.body(COMPATIBLE);
+    assert_eq!((&body["tools"], &body["tool_choice"]), (&expected, &json!("none")));
+    ask.tools.clear();
+    let body = ask.body(COMPATIBLE);
+    assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
+    ask.tools = vec![tool("s__a", json!({"$schema": "x", "$id": "y", "type": "object"}))];
+    let mistral = ask.body(&Profile::preset("mistral").unwrap());
+    assert_eq!(mistral["tools"][0]["function"]["parameters"], json!({"type": "object", "properties": {}}));
+    assert_eq!(mistral.get("stream_options"), None);
+}
+
+#[test]
+fn calls_and_their_results_follow_one_another_and_failures_say_so() {
+    let (a, b, c) = (call(Some("x"), "{\"a\":1}"), call(None, "not json"), call(Some("x"), ""));
+    let blocks = [
+        text("One."),
+        AssistantBlock::Call(a.clone()),
+        text(" Two."),
+        AssistantBlock::Call(b.clone()),
+        AssistantBlock::Call(c.clone()),
+    ];
+    let message = says(blocks.to_vec());
+    let failed = Outcome::Error(ToolErrorKind::NotFound);
+    let results = vec![
+        result(5, 0, &a, Outcome::Success, vec![ContentBlock::text("ok")]),
+        result(5, 1, &b, failed, vec![ContentBlock::text("no")]),
+        result(5, 2, &c, Outcome::Success, Vec::new()),
+    ];
+    let ask = Ask::new(vec![assistant(5, &message), PromptMessage::Results(results)]);
+    let function = |arguments: &str| json!({"name": "s__f", "arguments": arguments});
+    let expected = json!([
+        {"role": "assistant", "content": "One. Two.", "tool_calls": [
+            {"id": "x", "type": "function", "function": function("{\"a\":1}")},
+            {"id": "call_5_1", "type": "function", "function": function("{}")},
+            {"id": "call_5_2", "type": "function", "function": function("{}")},
+        ]},
+        {"role": "tool", "tool_call_id": "x", "content": "ok"},
+        {"role": "tool", "tool_call_id": "call_5_1", "content": "ERROR: no"},
+        {"role": "tool", "tool_call_id": "call_5_2", "content": "(no output)"},
+    ]);
+    assert_eq!(ask.messages(COMPATIBLE), expected);
+}
+
+#[test]
+fn content_is_null_only_beside_calls() {
+    let message = says(vec![AssistantBlock::Call(call(Some("x"), "{}"))]);
+    let content = |empty_content| {
+        let ask = Ask::new(vec![assistant(1, &message)]);
+        ask.messages(&Profile { empty_content, ..Profile::COMPATIBLE })[0].get("content").cloned()
+    };
+    assert_eq!(content(EmptyContent::Null), Some(Value::Null));
+    assert_eq!(content(EmptyContent::Omitted), None);
+    assert_eq!(content(EmptyContent::Text), Some(json!("")));
+}
+
+fn ids(ids: &[Option<&str>], profile: &Profile, is_foreign: bool) -> Vec<String> {
+    let mut message = says(ids.iter().map(|id| AssistantBlock::Call(call(*id, "{}"))).collect());
+    if is_foreign {
+        message.origin = Origin { model: "other".to_owned(), ..origin() };
+    }
+    let body = Ask::new(vec![assistant(5, &message)]).messages(profile);
+    body[0]["tool_calls"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_providers_own_id_goes_back_to_it_alone_and_once() {
+    assert_eq!(ids(&[Some("x"), Some("y"), Some("x")], COMPATIBLE, false), ["x", "y", "call_5_2"]);
+    assert_eq!(ids(&[Some("x"), None], COMPATIBLE, true), ["call_5_0", "call_5_1"]);
+    assert_eq!(ids(&[Some("call_5_1"), None], COMPATIBLE, false), ["call_5_0", "call_5_1"]);
+    let long = "x".repeat(200);
+    assert_eq!(ids(&[Some(&long), Some("")], COMPATIBLE, false), ["call_5_0", "call_5_1"]);
+    let any = Profile { tool_call_ids: ToolCallIds::Any, ..Profile::COMPATIBLE };
+    assert_eq!(ids(&[Some(&long)], &any, false), [long]);
+}
+
+#[test]
+fn ids_of_nine_characters_are_always_the_same() {
+    let mistral = Profile::preset("mistral").unwrap();
+    let mapped = ids(&[Some("D681PevKs"), Some("call_abc"), None], &mistral, false);
+    assert_eq!(mapped[0], "D681PevKs");
+    assert!(mapped.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{mapped:?}");
+    assert_ne!(mapped[1], mapped[2]);
+    assert_eq!(mapped, ids(&[Some("D681PevKs"), Some("call_abc"), None], &mistral, false));
+}
+
+#[test]
+fn the_bytes_before_a_new_message_stay_the_same() {
+    let hello = user(vec![ContentBlock::text("Hi")]);
+    let (a, b) = (call(Some("x"), "{}"), call(Some("x"), "{}"));
+    let (first, second) = (says(vec![AssistantBlock::Call(a.clone())]), says(vec![AssistantBlock::Call(b)]));
+    let mut messages = vec![
+        PromptMessage::User(&hello),
+        assistant(2, &first),
+        PromptMessage::Results(vec![result(2, 0, &a, Outcome::Success, Vec::new())]),
+    ];
+    let short = Ask::new(messages.clone()).request(COMPATIBLE).body;
+    messages.push(assistant(5, &second));
+    let long = Ask::new(messages).request(COMPATIBLE).body;
+    let end_of_messages = short.windows(2).rposition(|pair| pair == b"}]").unwrap() + 1;
+    assert_eq!(short[..end_of_messages], long[..end_of_messages]);
+}
+
+const PNG: &str = "iVBORw0KGgoAAA";
+
+fn png() -> ContentBlock {
+    ContentBlock::Image { data: PNG.to_owned(), mime_type: "image/jpeg".to_owned() }
+}
+
+#[test]
+fn images_are_parts_with_the_type_that_their_bytes_say() {
+    let hello = user(vec![ContentBlock::text("What is it?"), png()]);
+    let ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let url = format!("data:image/png;base64,{PNG}");
+    let expected = json!([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]);
+    assert_eq!(ask.messages(COMPATIBLE)[0]["content"], expected);
+    let blind = ask.messages(&Profile { images: false, ..Profile::COMPATIBLE });
+    assert_eq!(blind[0]["content"], json!("What is it?\n[image, image/jpeg]"));
+}
+
+#[test]
+fn images_from_tools_follow_all_tool_messages() {
+    let (a, b) = (call(Some("x"), "{}"), call(Some("y"), "{}"));
+    let message = says(vec![AssistantBlock::Call(a.clone()), AssistantBlock::Call(b.clone())]);
+    let results = vec![
+        result(5, 0, &a, Outcome::Success, vec![png(), png()]),
+        result(5, 1, &b, Outcome::Success, vec![ContentBlock::text("ok")]),
+    ];
+    let ask = Ask::new(vec![assistant(5, &message), PromptMessage::Results(results)]);
+    let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}});
+    let expected = [
+        json!({"role": "tool", "tool_call_id": "x", "content": "[image, image/jpeg]\n[image, image/jpeg]"}),
+        json!({"role": "tool", "tool_call_id": "y", "content": "ok"}),
+        json!({"role": "user", "content": [{"type": "text", "text": "Images in the result of the tool call x:"}, image, image]}),
+    ];
+    assert_eq!(ask.messages(COMPATIBLE).as_array().unwrap()[1..], expected);
+}
+
+#[test]
+fn documents_are_parts_where_they_are_taken() {
+    let blob = EmbeddedResource {
+        uri: "file:///tmp/a.pdf".to_owned(),
+        mime_type: Some("application/pdf".to_owned()),
+        text: None,
+        blob: Some("JVBERi0=".to_owned()),
+    };
+    let hello = user(vec![ContentBlock::Resource { resource: blob }]);
+    let ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let file = json!([{"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}]);
+    assert_eq!(ask.messages(&Profile::OPENAI)[0]["content"], file);
+    assert_eq!(ask.messages(COMPATIBLE)[0]["content"], json!("[binary resource file:///tmp/a.pdf]"));
+}
+
+#[test]
+fn reasoning_goes_back_in_its_field_to_its_origin_where_the_profile_says_so() {
+    let reasoning = |native_form: &str| AssistantBlock::Reasoning { text: "why".to_owned(), native: Some(native(native_form)) };
+    let details = r#"{"field":"reasoning_details","value":[{"type":"reasoning.text","text":"why","index":0}]}"#;
+    let opaque = AssistantBlock::Opaque { native: native(r#"{"field":"reasoning_details","value":[{"data":"x"}]}"#) };
+    let plain = says(vec![reasoning(r#"{"field":"reasoning"}"#), text("so")]);
+    let called = says(vec![reasoning(r#"{"field":"reasoning_content"}"#), AssistantBlock::Call(call(Some("x"), "{}"))]);
+    let detailed = says(vec![reasoning(details), opaque, text("so")]);
+    let mut foreign = plain.clone();
+    foreign.origin.model = "other".to_owned();
+    let messages = [&plain, &called, &detailed, &foreign].map(|message| assistant(5, message));
+    let ask = Ask::new(messages.to_vec());
+    let replayed = |reasoning_replay| -> Vec<Value> {
+        let messages = ask.messages(&Profile { reasoning_replay, ..Profile::COMPATIBLE });
+        let of = |message: &Value| {
+            let fields = message.as_object().unwrap().iter().filter(|(key, _)| key.starts_with("reasoning"));
+            Value::Object(fields.map(|(key, value)| (key.clone(), value.clone())).collect())
+        };
+        messages.as_array().unwrap().iter().map(of).collect()
+    };
+    let none = json!({});
+    let content = json!({"reasoning_content": "why"});
+    let items = json!([{"type": "reasoning.text", "text": "why", "index": 0}, {"data": "x"}]);
+    assert_eq!(replayed(ReasoningReplay::Never), [&none; 4].map(Clone::clone));
+    assert_eq!(replayed(ReasoningReplay::WithCalls), [none.clone(), content.clone(), none.clone(), none.clone()]);
+    let always = [json!({"reasoning": "why"}), content.clone(), json!({"reasoning_details": items}), none];
+    assert_eq!(replayed(ReasoningReplay::Always), always);
+    let required = [
+        json!({"reasoning": "why", "reasoning_content": ""}),
+        content,
+        json!({"reasoning_details": items, "reasoning_content": ""}),
+        json!({"reasoning_content": ""}),
+    ];
+    assert_eq!(replayed(ReasoningReplay::Required), required);
+}
+
+#[test]
+fn extra_content_of_a_call_goes_back_to_its_origin() {
+    let signed = ToolCall { native: Some(native(r#"{"extra_content":{"google":{"s":"t"}}}"#)), ..call(Some("x"), "{}") };
+    let message = says(vec![AssistantBlock::Call(signed)]);
+    let mut foreign = message.clone();
+    foreign.origin.provider = "other".to_owned();
+    let messages = Ask::new(vec![assistant(5, &message), assistant(6, &foreign)]).messages(COMPATIBLE);
+    assert_eq!(messages[0]["tool_calls"][0]["extra_content"], json!({"google": {"s": "t"}}));
+    assert_eq!(messages[1]["tool_calls"][0].get("extra_content"), None);
+}
+
+#[test]
+fn a_refusal_goes_back_as_one_to_its_origin_and_as_text_elsewhere() {
+    let message = says(vec![AssistantBlock::Refusal { text: "No.".to_owned() }]);
+    let mut foreign = message.clone();
+    foreign.origin.provider = "other".to_owned();
+    let messages = Ask::new(vec![assistant(5, &message), assistant(6, &foreign)]).messages(&Profile::OPENAI);
+    let expected = json!([
+        {"role": "assistant", "content": null, "refusal": "No."},
+        {"role": "assistant", "content": "No."},
+    ]);
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn a_message_that_means_nothing_here_is_left_out() {
+    let message = says(vec![AssistantBlock::Opaque { native: native("{}") }]);
+    assert_eq!(Ask::new(vec![assistant(5, &message)]).messages(COMPATIBLE), json!([]));
+}
+
+#[test]
+fn a_name_that_no_server_takes_is_mended_in_the_history() {
+    let names = ["", "get weather/now.ü", "s__f"].map(|name| {
+        let message = says(vec![AssistantBlock::Call(ToolCall { name: name.to_owned(), ..call(None, "{}") })]);
+        Ask::new(vec![assistant(5, &message)]).messages(COMPATIBLE)[0]["tool_calls"][0]["function"]["name"].clone()
+    });
+    assert_eq!(names, ["unnamed", "get_weather_now__", "s__f"].map(Value::from));
+}
+
+#[test]
+fn the_models_of_an_endpoint_are_read_from_every_form_of_list() {
+    for body in [
+        r#"{"object":"list","data":[{"id":"a","name":"A"},{"id":"b"}]}"#,
+        r#"[{"id":"a"},{"id":"b"}]"#,
+        r#"{"models":[{"name":"a"},{"name":"b"}]}"#,
+        r#"{"models":[{"name":"x"}],"data":[{"id":"a"},{"id":"b"}]}"#,
+    ] {
+        assert_eq!(OpenAiChat.models(body.as_bytes()), Ok(vec!["a".to_owned(), "b".to_owned()]), "{body}");
+    }
+    assert!(OpenAiChat.models(b"<html>").is_err());
+}
