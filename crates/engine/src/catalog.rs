@@ -50,7 +50,14 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
 #[derive(Debug)]
 pub(crate) struct Catalogs {
     sources: Vec<Arc<dyn ToolSource>>,
-    newest: Mutex<(Vec<Arc<[SourceTool]>>, Arc<Catalog>)>,
+    newest: Mutex<Newest>,
+}
+
+/// A catalog, and the lists that it was made of.
+#[derive(Debug, Default)]
+struct Newest {
+    seen: Vec<Arc<[SourceTool]>>,
+    catalog: Arc<Catalog>,
 }
 
 impl Catalogs {
@@ -65,7 +72,7 @@ impl Catalogs {
     /// The catalog of this moment.
     pub(crate) fn current(&self) -> Arc<Catalog> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let (seen, catalog) = &mut *newest;
+        let Newest { seen, catalog } = &mut *newest;
         let is_same = seen.len() == self.sources.len()
             && self.sources.iter().zip(seen.iter()).all(|(source, seen)| same_tools(&source.tools(), seen));
         if !is_same {

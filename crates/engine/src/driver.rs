@@ -169,11 +169,11 @@ impl Driver {
             let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_)));
             let (at, plan, ready) = self.plan(&first)?;
             if plan.entries.is_empty() {
-                return self.carry_out(&plan, ready);
+                return Ok(self.carry_out(&plan, ready));
             }
             let side = self.side_records(&plan);
             match append(&self.inner, &self.live, at, plan.entries.clone(), side).await {
-                Ok(()) => return self.carry_out(&plan, ready),
+                Ok(()) => return Ok(self.carry_out(&plan, ready)),
                 Err(StoreError::Conflict { .. }) => {
                     self.forget_slots(&ready);
                     self.live.refresh(&*self.inner.store).await.map_err(|error| Halt::Broken(error.to_string()))?;
@@ -265,7 +265,7 @@ impl Driver {
         self.slots.serial.retain(|_, call| !ready.contains_key(call));
     }
 
-    fn carry_out(&mut self, plan: &Plan, mut ready: HashMap<CallId, Ready>) -> Result<Course, Halt> {
+    fn carry_out(&mut self, plan: &Plan, mut ready: HashMap<CallId, Ready>) -> Course {
         for id in &plan.run {
             if let Some(ready) = ready.remove(id) {
                 self.start(*id, ready);
@@ -283,13 +283,13 @@ impl Driver {
             }
         }
         match plan.next {
-            Next::Ended(_) | Next::Parked => Ok(Course::LetGo),
-            Next::Wait => Ok(Course::Going),
+            Next::Ended(_) | Next::Parked => Course::LetGo,
+            Next::Wait => Course::Going,
             Next::CallModel { allow_calls } => {
                 if self.model.is_none() {
                     self.model = Some(ModelCall::start(&self.inner, &self.live, allow_calls));
                 }
-                Ok(Course::Going)
+                Course::Going
             }
         }
     }

@@ -79,7 +79,7 @@ impl InFlight {
                 let Some((at, whole)) = usize::try_from(call).ok().and_then(|call| place.into_iter().nth(call)) else { return };
                 match out.last_mut() {
                     Some(Event::ToolInputDelta { call_id: told, text: before, .. }) if *told == call_id => {
-                        before.push_str(&text)
+                        before.push_str(&text);
                     }
                     _ => {
                         let offset = size(&whole.arguments).saturating_sub(size(&text));

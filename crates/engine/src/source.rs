@@ -179,6 +179,6 @@ pub struct CallLimits {
 
 impl Default for CallLimits {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(120), total: Duration::from_secs(600) }
+        Self { idle: Duration::from_mins(2), total: Duration::from_mins(10) }
     }
 }

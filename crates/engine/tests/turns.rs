@@ -1,4 +1,9 @@
 //! Turns over scripted ports: what is stored, what watchers are told, what survives.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
+)]
 
 #[path = "turns/support.rs"]
 mod support;

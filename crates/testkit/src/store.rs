@@ -133,12 +133,12 @@ impl Tables {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
-        self.with(|tables| match tables.conversations.contains_key(conversation.id.as_str()) {
-            true => Err(StoreError::Exists { conversation: conversation.id }),
-            false => {
-                tables.conversations.insert(conversation.id.as_str().to_owned(), conversation);
-                Ok(())
+        self.with(|tables| {
+            if tables.conversations.contains_key(conversation.id.as_str()) {
+                return Err(StoreError::Exists { conversation: conversation.id });
             }
+            tables.conversations.insert(conversation.id.as_str().to_owned(), conversation);
+            Ok(())
         })
     }
 

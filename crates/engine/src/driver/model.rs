@@ -84,13 +84,13 @@ impl ModelCall {
                 let assembler = state.in_flight.as_ref().map(|in_flight| in_flight.assembler.clone()).unwrap_or_default();
                 Some(Entry::Assistant(assembler.complete(self.origin.clone(), self.saw)))
             }
-            Said::Failed(failure) => Some(match self.partial(state, CutOffCause::Provider(failure.clone())) {
-                Some(message) => message,
-                None => {
+            Said::Failed(failure) => {
+                let partial = self.partial(state, CutOffCause::Provider(failure.clone()));
+                if partial.is_none() {
                     state.in_flight = None;
-                    Entry::Control(Control::Failed(failure))
                 }
-            }),
+                partial.or(Some(Entry::Control(Control::Failed(failure))))
+            }
         }
     }
 

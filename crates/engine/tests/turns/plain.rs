@@ -133,7 +133,7 @@ async fn what_cannot_run_gets_a_result_that_tells_the_model_why() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_gives_no_sign_of_life_is_ended_at_its_idle_limit() {
     let hang = ScriptedTool::new("hang", |_, _| std::future::pending());
-    let limits = CallLimits { idle: Duration::from_secs(3), total: Duration::from_secs(60) };
+    let limits = CallLimits { idle: Duration::from_secs(3), total: Duration::from_mins(1) };
     let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__hang", "{}")]), Answer::whole([text("So be it.")])]);
     let world = world(provider, ScriptedSource::new("tools", [hang]).limits(limits), Setup::default()).await;
     assert_eq!(world.turn("go").await, completed());
