@@ -1,1 +1,31 @@
-//! Types of the HTTP API: the only JSON that is promised to clients.
+//! Types of the HTTP API: the only JSON that is promised to clients (DESIGN section 7).
+//!
+//! Names and shapes are fixed here and nowhere else, whatever the model of a conversation looks like inside. Requests refuse
+//! fields that they do not know, so that a misspelt one is heard of. What is not here: how these values come about, which is
+//! the doors' work, and status codes, which are the server's.
+
+mod call;
+mod chat;
+mod conversation;
+mod list;
+mod message;
+mod model;
+mod patch;
+mod problem;
+mod settings;
+mod tool;
+mod turn;
+
+pub use call::{Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
+pub use chat::{
+    CancelRequest, ChatAnswer, ChatRequest, Content, MessageAccepted, MessageRequest, OnWaiting, RetryRequest, TurnAccepted,
+};
+pub use conversation::{Conversation, ConversationPatch, ConversationRequest, TurnSummary};
+pub use list::List;
+pub use message::{Function, Message, Role, ToolCall, ToolCallType};
+pub use model::{Model, Models, UnavailableProvider};
+pub use patch::Patch;
+pub use problem::{PROBLEM_CONTENT_TYPE, Problem};
+pub use settings::{Approve, ReasoningEffort, Settings, SettingsPatch};
+pub use tool::{ConversationTool, Tool, ToolChoice};
+pub use turn::{TurnError, TurnReport, Usage};

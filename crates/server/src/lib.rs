@@ -1,1 +1,26 @@
 //! The HTTP server: routes, event streams, problem documents.
+//!
+//! [`router`] makes the routes over a [`turnwright_engine::Engine`], [`serve`] listens. [`report`] turns a journal into what
+//! the API promises, [`ui`] folds engine events into the AI SDK UI message stream; both are pure. No turn belongs to a
+//! connection: a response that is dropped drops its watch and nothing else (law 5). Not here: what happens in a turn, and
+//! who may listen where.
+
+mod body;
+mod error;
+mod extract;
+mod feed;
+mod guard;
+pub mod report;
+mod routes;
+mod serve;
+mod settings;
+mod sse;
+mod state;
+mod timestamp;
+pub mod ui;
+
+pub use error::ApiError;
+pub use report::turn_report;
+pub use routes::router;
+pub use serve::{ServeError, serve};
+pub use state::{ServerOptions, ServerState};

@@ -1,0 +1,85 @@
+//! Calls that wait for a person, and the answer.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// A call that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Its name, such as `call_13_0`.
+    pub id: String,
+    /// Its conversation, where the list is over all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments that it would run with, JSON text.
+    pub arguments: String,
+    /// `approval | unknown_outcome | definition_changed | question`.
+    pub reason: String,
+    /// The rule that asks; null where none does.
+    pub rule: Option<String>,
+}
+
+/// An answer to the question whether a call may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionRequest {
+    /// What is decided.
+    pub decision: DecisionVerdict,
+    /// The arguments to run with instead, JSON text or an object.
+    #[serde(default, deserialize_with = "text_or_json", skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// Why, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionVerdict {
+    /// It may run.
+    Allow,
+    /// It may not.
+    Deny,
+    /// Its outcome was unknown: it happened.
+    Happened,
+    /// Its outcome was unknown: run it again.
+    RunAgain,
+    /// Its outcome was unknown: go on without it.
+    Skip,
+}
+
+/// What a decision is answered with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionAnswer {
+    /// The call.
+    pub id: String,
+    /// What was decided.
+    pub decision: DecisionVerdict,
+}
+
+fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Option::<Value>::deserialize(deserializer)? {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text),
+        Some(other) => Some(other.to_string()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DecisionRequest, DecisionVerdict};
+
+    #[test]
+    fn changed_arguments_may_be_text_or_an_object() {
+        let expected =
+            DecisionRequest { decision: DecisionVerdict::Allow, arguments: Some(r#"{"b":1,"a":2}"#.to_owned()), reason: None };
+        for body in
+            [r#"{"decision":"allow","arguments":"{\"b\":1,\"a\":2}"}"#, r#"{"decision":"allow","arguments":{"b":1,"a":2}}"#]
+        {
+            assert_eq!(serde_json::from_str::<DecisionRequest>(body).unwrap(), expected);
+        }
+    }
+}

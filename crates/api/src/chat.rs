@@ -1,0 +1,145 @@
+//! Saying something, stopping, going on.
+
+use std::fmt;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::{Message, Settings, TurnReport};
+
+/// A message for the chat route.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChatRequest {
+    /// What is said.
+    pub content: Content,
+    /// The turn's model, `PROVIDER/MODEL`.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The turn's settings.
+    #[serde(default)]
+    pub settings: Settings,
+    /// What a message does where a turn waits for a person.
+    #[serde(default)]
+    pub on_waiting: OnWaiting,
+    /// Whether the answer is an event stream, the same as `Accept: text/event-stream`.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// A message that is stored and answered later.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessageRequest {
+    /// What is said.
+    pub content: Content,
+    /// The turn's model, `PROVIDER/MODEL`.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The turn's settings.
+    #[serde(default)]
+    pub settings: Settings,
+    /// What a message does where a turn waits for a person.
+    #[serde(default)]
+    pub on_waiting: OnWaiting,
+}
+
+/// What is said: a text, or content blocks of the Model Context Protocol.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// A text.
+    Text(String),
+    /// Blocks, such as `{"type": "text", "text": "…"}`.
+    Blocks(Vec<Value>),
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrBlocks;
+        impl<'de> Visitor<'de> for TextOrBlocks {
+            type Value = Content;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("content as a text or an array of content blocks")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Content, E> {
+                Ok(Content::Text(text.to_owned()))
+            }
+            fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Content, E> {
+                Ok(Content::Text(text))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Content, A::Error> {
+                let mut blocks = Vec::new();
+                while let Some(block) = array.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(Content::Blocks(blocks))
+            }
+        }
+        deserializer.deserialize_any(TextOrBlocks)
+    }
+}
+
+/// What a message does where a turn waits for a person.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnWaiting {
+    /// It is kept until the question is answered.
+    #[default]
+    Hold,
+    /// It declines what waits.
+    Deny,
+}
+
+/// The chat route's answer, in the form of mcp-open-client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatAnswer {
+    /// Whether the turn did not fail and was not stopped.
+    pub success: bool,
+    /// What was said.
+    pub user_message: Option<Message>,
+    /// The turn's last assistant message; null where there is none.
+    pub assistant_message: Option<Message>,
+    /// What became of it, in one sentence.
+    pub message: String,
+    /// All of it.
+    pub turn: TurnReport,
+}
+
+/// A stored message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageAccepted {
+    /// The message.
+    pub message_id: String,
+    /// The turn that it opened or joined.
+    pub turn_id: String,
+    /// `running | suspended`.
+    pub turn_status: String,
+}
+
+/// A stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CancelRequest {
+    /// The turn to stop; the open one where absent.
+    pub turn_id: Option<String>,
+}
+
+/// A wish to take a turn up again.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryRequest {
+    /// Another model, `PROVIDER/MODEL`.
+    pub model: Option<String>,
+    /// Other settings.
+    pub settings: Settings,
+}
+
+/// A turn to which something was said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnAccepted {
+    /// The turn.
+    pub turn_id: String,
+    /// `running | cancelling`.
+    pub turn_status: String,
+}

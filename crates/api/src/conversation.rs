@@ -1,0 +1,91 @@
+//! Conversations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Patch, Settings, SettingsPatch};
+
+/// A conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// Its name: 1 to 128 characters of `[A-Za-z0-9._:-]`.
+    pub id: String,
+    /// Its title; null while it has none.
+    pub title: Option<String>,
+    /// Its model, `PROVIDER/MODEL`; null where the configuration's counts.
+    pub model: Option<String>,
+    /// What the model is told before the conversation; null where the configuration's counts.
+    pub system_prompt: Option<String>,
+    /// What was chosen besides.
+    pub settings: Settings,
+    /// Globs over tool names that narrow what is offered; null where all tools are.
+    pub tools: Option<Vec<String>>,
+    /// When it was created, ISO 8601 in UTC.
+    pub created_at: String,
+    /// When its newest entry was stored, ISO 8601 in UTC.
+    pub updated_at: String,
+    /// The place of its last entry, to go on from with `events?after=`; only where one conversation is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seq: Option<u64>,
+    /// Its newest turn; only where one conversation is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnSummary>,
+}
+
+/// A turn in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnSummary {
+    /// Its name.
+    pub id: String,
+    /// As in [`crate::TurnReport::status`].
+    pub status: String,
+}
+
+/// A conversation to create.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConversationRequest {
+    /// Its name; made where none is given.
+    pub id: Option<String>,
+    /// Its title; made from the first message where none is given.
+    pub title: Option<String>,
+    /// Its model, `PROVIDER/MODEL`.
+    pub model: Option<String>,
+    /// What the model is told before the conversation.
+    pub system_prompt: Option<String>,
+    /// Other settings.
+    pub settings: Settings,
+    /// Globs over tool names that narrow what is offered.
+    pub tools: Option<Vec<String>>,
+}
+
+/// A change of a conversation: absent fields stay, null ones go (RFC 7396).
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "the fields of `ConversationRequest`")]
+pub struct ConversationPatch {
+    pub title: Patch<String>,
+    pub model: Patch<String>,
+    pub system_prompt: Patch<String>,
+    pub settings: Patch<SettingsPatch>,
+    pub tools: Patch<Vec<String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ConversationPatch;
+    use crate::Patch;
+
+    #[test]
+    fn an_absent_field_stays_and_a_null_one_goes() {
+        let patch: ConversationPatch = serde_json::from_str(r#"{"title":null,"model":"a/b"}"#).unwrap();
+        let expected =
+            ConversationPatch { title: Patch::Clear, model: Patch::Set("a/b".to_owned()), ..ConversationPatch::default() };
+        assert_eq!(patch, expected);
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_with_the_known_ones() {
+        let error = serde_json::from_str::<ConversationPatch>(r#"{"titel":"x"}"#).unwrap_err().to_string();
+        assert!(error.starts_with("unknown field `titel`, expected one of `title`, `model`"), "{error}");
+    }
+}

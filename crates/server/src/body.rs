@@ -1,0 +1,112 @@
+//! Reading request bodies: bounded, JSON, with words that help where they are wrong.
+
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use crate::error::ApiError;
+
+/// How long and how much a refused body is read on, so that the client gets to see the refusal.
+const DRAIN_LIMIT_BYTES: u64 = 256 * 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(20);
+/// How long a client may be silent in the middle of a body.
+const IDLE_LIMIT: Duration = Duration::from_mins(1);
+
+/// Reads a whole body of at most `limit_bytes`.
+///
+/// # Errors
+/// 413 where it is larger, 408 where it does not come, 400 where it breaks off.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, limit_bytes: usize) -> Result<Bytes, ApiError> {
+    let limit = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if let Some(length) = length.filter(|length| *length > limit) {
+        if !headers.contains_key(header::EXPECT) {
+            drain(body.into_data_stream()).await;
+        }
+        return Err(too_large(Some(length), limit_bytes));
+    }
+    let mut stream = body.into_data_stream();
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    loop {
+        let next = tokio::time::timeout(IDLE_LIMIT, stream.next()).await;
+        let chunk = match next {
+            Ok(None) => break,
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(error))) => {
+                return Err(ApiError::bad_request("body_cut_off", format!("the request body broke off: {error}")));
+            }
+            Err(_) => {
+                let detail = format!("no more of the request body came for {} s", IDLE_LIMIT.as_secs());
+                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail).ending_connection());
+            }
+        };
+        if first.is_empty() && rest.is_empty() {
+            first = chunk;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.extend_from_slice(&first);
+        }
+        if rest.len().saturating_add(chunk.len()) > limit_bytes {
+            drain(stream).await;
+            return Err(too_large(None, limit_bytes));
+        }
+        rest.extend_from_slice(&chunk);
+    }
+    let whole = if rest.is_empty() { first } else { rest.freeze() };
+    match u64::try_from(whole.len()).ok().filter(|length| *length > limit) {
+        Some(length) => Err(too_large(Some(length), limit_bytes)),
+        None => Ok(whole),
+    }
+}
+
+/// Reads a body as JSON. An empty body is an empty object.
+///
+/// # Errors
+/// 415 where it says that it is something else, 400 where it is no JSON, 422 where a field is unknown or wrong; and those
+/// of [`read`].
+pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<T, ApiError> {
+    if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
+        let content_type = content_type.to_str().unwrap_or("(not text)");
+        let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if media_type != "application/json" && !media_type.ends_with("+json") {
+            let detail = format!("the content type is `{content_type}`; send application/json");
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+        }
+    }
+    let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}".as_slice() } else { body };
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        Category::Data => ApiError::invalid(format!("the request body is wrong: {error}")),
+        Category::Syntax | Category::Eof | Category::Io => {
+            ApiError::bad_request("invalid_json", format!("the request body is not JSON: {error}"))
+        }
+    })
+}
+
+fn too_large(length: Option<u64>, limit_bytes: usize) -> ApiError {
+    let size = length.map_or_else(|| format!("more than {limit_bytes} bytes"), |length| format!("{length} bytes"));
+    let detail = format!("the request body is {size}, the limit is {limit_bytes} bytes");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail).ending_connection()
+}
+
+/// Reads on and throws away: a client that is still sending would see a broken connection instead of the answer.
+async fn drain(mut stream: BodyDataStream) {
+    let all = async {
+        let mut read = 0_u64;
+        while let Some(Ok(chunk)) = stream.next().await {
+            read = read.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+            if read > DRAIN_LIMIT_BYTES {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(DRAIN_TIME, all).await.is_err() {
+        tracing::debug!("a refused request body did not end in time");
+    }
+}

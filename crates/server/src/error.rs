@@ -1,0 +1,124 @@
+//! What a client is told when a request is not carried out: the only place with status codes (DESIGN section 9).
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem};
+use turnwright_core::{IdError, ProviderFailure, ProviderFailureKind};
+use turnwright_engine::{EngineError, StoreError};
+
+/// A refusal, told as a problem document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    ends_connection: bool,
+}
+
+impl ApiError {
+    /// A refusal with this status, stable code and words for people.
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), ends_connection: false }
+    }
+
+    /// The request is not understood (400).
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The request is understood and wrong (422).
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request", detail)
+    }
+
+    /// There is no such thing (404).
+    pub(crate) fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what}"))
+    }
+
+    /// The same, and the connection ends: what the client still sends is not read.
+    pub(crate) fn ending_connection(mut self) -> Self {
+        self.ends_connection = true;
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if self.status.is_server_error() {
+            tracing::warn!(status = self.status.as_u16(), code = self.code, detail = self.detail, "request failed");
+        }
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let problem = Problem::new(self.status.as_u16(), title, self.code, self.detail);
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response = (self.status, [(header::CONTENT_TYPE, PROBLEM_CONTENT_TYPE)], body).into_response();
+        let headers = response.headers_mut();
+        if self.ends_connection {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<IdError> for ApiError {
+    fn from(error: IdError) -> Self {
+        Self::bad_request("invalid_id", error.to_string())
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        let (status, code) = match &error {
+            EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
+            EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+            EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
+            EngineError::NotWaiting { .. } => (StatusCode::CONFLICT, "not_waiting"),
+            EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
+            EngineError::KeyReused { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+            EngineError::Provider(failure) => provider_status(failure),
+            EngineError::Store(store) => store_status(store),
+            EngineError::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_damaged"),
+            EngineError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+/// A failure of a provider before a turn began.
+fn provider_status(failure: &ProviderFailure) -> (StatusCode, &'static str) {
+    use ProviderFailureKind as K;
+    let status = match failure.kind {
+        K::Unavailable | K::NotFound => StatusCode::UNPROCESSABLE_ENTITY,
+        K::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        K::Auth
+        | K::Permission
+        | K::Quota
+        | K::RateLimit
+        | K::Overloaded
+        | K::Server
+        | K::TooLarge
+        | K::ContextLength
+        | K::ContentFilter
+        | K::InvalidRequest
+        | K::Connect
+        | K::CutOff
+        | K::Malformed
+        | K::Limit => StatusCode::BAD_GATEWAY,
+    };
+    (status, failure.kind.as_str())
+}
+
+fn store_status(error: &StoreError) -> (StatusCode, &'static str) {
+    match error {
+        StoreError::Conflict { .. } => (StatusCode::SERVICE_UNAVAILABLE, "conflict"),
+        StoreError::Gone { .. } => (StatusCode::NOT_FOUND, "not_found"),
+        StoreError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+        StoreError::Newer { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_newer"),
+        StoreError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_damaged"),
+        StoreError::Unusable { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unusable"),
+    }
+}

@@ -1,0 +1,108 @@
+//! Who may ask while no login is needed (DESIGN section 7): this machine's own programs and our own page.
+//!
+//! A page of another site can make a browser send requests here. It cannot hide its `Origin`, and it can only get around
+//! that by pointing a name of its own at this machine, which `Host` shows.
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::uri::Authority;
+use http::{HeaderMap, StatusCode, Uri, header};
+
+use crate::error::ApiError;
+
+/// Refuses what does not come from this machine. An `Authorization` header is ignored.
+pub(crate) async fn local_only(request: Request, next: Next) -> Response {
+    match check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let refuse = |code, detail: String| Err(ApiError::new(StatusCode::FORBIDDEN, code, detail));
+    let host = match (uri.authority(), headers.get(header::HOST)) {
+        (Some(authority), _) => authority.as_str(),
+        (None, Some(host)) => host.to_str().unwrap_or("(not text)"),
+        (None, None) => return refuse("host_not_allowed", "the request has no Host header".to_owned()),
+    };
+    let Some(ours) = loopback(host) else {
+        let detail = format!("the Host is `{host}`; this server answers to localhost, 127.0.0.1 and [::1] only");
+        return refuse("host_not_allowed", detail);
+    };
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("(not text)");
+    if is_ours(origin, ours) {
+        Ok(())
+    } else {
+        refuse("origin_not_allowed", format!("the Origin is `{origin}`; only this server's own page may call it"))
+    }
+}
+
+/// An authority that names this machine.
+#[derive(Debug, Clone, Copy)]
+struct Loopback {
+    port: Option<u16>,
+}
+
+/// Reads an authority; `None` where it names anything but this machine.
+fn loopback(authority: &str) -> Option<Loopback> {
+    let authority: Authority = authority.parse().ok()?;
+    if authority.as_str().contains('@') {
+        return None;
+    }
+    let host = authority.host();
+    let is_loopback = host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]";
+    is_loopback.then(|| Loopback { port: authority.port_u16() })
+}
+
+/// Whether an origin is this server by any of its loopback names.
+fn is_ours(origin: &str, ours: Loopback) -> bool {
+    let parts = origin.strip_prefix("http://").map(|rest| (rest, 80)).or_else(|| {
+        let rest = origin.strip_prefix("https://")?;
+        Some((rest, 443))
+    });
+    let Some((rest, default_port)) = parts else { return false };
+    loopback(rest).is_some_and(|theirs| theirs.port.unwrap_or(default_port) == ours.port.unwrap_or(default_port))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, Uri};
+
+    use super::check;
+
+    fn is_let_in(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert("host", HeaderValue::from_str(host).unwrap());
+        if let Some(origin) = origin {
+            headers.insert("origin", HeaderValue::from_str(origin).unwrap());
+        }
+        check(&Uri::from_static("/"), &headers).is_ok()
+    }
+
+    #[test]
+    fn only_this_machine_and_its_own_page_are_let_in() {
+        let table = [
+            ("localhost", None, true),
+            ("LOCALHOST:8700", None, true),
+            ("127.0.0.1:8700", None, true),
+            ("[::1]:8700", None, true),
+            ("example.org", None, false),
+            ("localhost.example.org:8700", None, false),
+            ("127.0.0.1.example.org", None, false),
+            ("user@localhost:8700", None, false),
+            ("10.0.0.1:8700", None, false),
+            ("localhost:8700", Some("http://localhost:8700"), true),
+            ("127.0.0.1:8700", Some("http://localhost:8700"), true),
+            ("localhost", Some("http://localhost"), true),
+            ("localhost:8700", Some("http://localhost:3000"), false),
+            ("localhost:8700", Some("http://evil.example"), false),
+            ("localhost:8700", Some("http://localhost:8700.evil.example"), false),
+            ("localhost:8700", Some("null"), false),
+        ];
+        for (host, origin, expected) in table {
+            assert_eq!(is_let_in(host, origin), expected, "{host} {origin:?}");
+        }
+    }
+}

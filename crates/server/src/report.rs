@@ -1,0 +1,228 @@
+//! From a journal to the messages and turn reports of the API (DESIGN section 7). Pure.
+
+use turnwright_api as api;
+use turnwright_core::{
+    AssistantBlock, AssistantMessage, CallId, Completion, Control, ConversationId, CutOffCause, Entry, Journal, MessageId,
+    ProviderFailure, StopReason, StoredEntry, TurnId, TurnStatus, Usage, text_of,
+};
+
+use crate::timestamp::timestamp;
+
+/// What came of `turn` so far; `None` where the journal holds no such turn.
+pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnId) -> Option<api::TurnReport> {
+    let first = journal.entry(turn.0)?;
+    if !matches!(*first.entry, Entry::User(_)) {
+        return None;
+    }
+    let facts = Facts::of(journal, turn);
+    let newest = journal.turn().filter(|newest| newest.id() == turn);
+    let status = match (facts.ended, newest) {
+        (Some(status), _) => status.as_contract(),
+        (None, Some(newest)) if newest.is_parked() => "suspended",
+        (None, _) => "running",
+    };
+    let waiting = newest.map_or_else(Vec::new, |newest| {
+        let waiting = newest.waiting().map(|(call, question)| api::Call {
+            id: call.id.to_string(),
+            conversation_id: None,
+            name: call.name.to_owned(),
+            arguments: call.arguments.to_owned(),
+            reason: question.reason.as_str().to_owned(),
+            rule: question.rule.clone(),
+        });
+        waiting.collect()
+    });
+    let (finish_reason, finish_reason_raw) = match (facts.failed_after, facts.last) {
+        (true, _) => (Some("error"), None),
+        (false, Some(last)) => (Some(last.finish.reason.as_contract()), last.finish.raw.clone()),
+        (false, None) => (None, None),
+    };
+    Some(api::TurnReport {
+        conversation_id: conversation.to_string(),
+        turn_id: turn.to_string(),
+        status: status.to_owned(),
+        stop: facts.ended.and_then(stop),
+        finish_reason: finish_reason.map(str::to_owned),
+        finish_reason_raw,
+        text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
+        messages: messages_of(journal, journal.turn_entries(turn)),
+        usage: usage(facts.usage),
+        steps: facts.steps,
+        waiting,
+        error: facts.ended.and_then(|status| error(status, facts.failure)),
+    })
+}
+
+/// All messages of a conversation that are not hidden, oldest first; results come in call order after their call.
+pub fn messages(journal: &Journal) -> Vec<api::Message> {
+    messages_of(journal, journal.entries().iter())
+}
+
+/// Tokens as the API tells them.
+pub fn usage(usage: Usage) -> api::Usage {
+    api::Usage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cached_input_tokens: usage.cached_input_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+        reasoning_tokens: usage.reasoning_tokens,
+        cost_usd: usage.cost_usd,
+    }
+}
+
+/// What the entries of a turn add up to.
+#[derive(Debug, Default)]
+struct Facts<'a> {
+    /// The newest assistant message that is not hidden.
+    last: Option<&'a AssistantMessage>,
+    /// Whether a model call failed after it and left no message.
+    failed_after: bool,
+    failure: Option<&'a ProviderFailure>,
+    ended: Option<&'a TurnStatus>,
+    usage: Usage,
+    steps: u32,
+}
+
+impl<'a> Facts<'a> {
+    fn of(journal: &'a Journal, turn: TurnId) -> Self {
+        let mut facts = Self::default();
+        for stored in journal.turn_entries(turn) {
+            match &*stored.entry {
+                Entry::Assistant(message) => {
+                    facts.steps = facts.steps.saturating_add(1);
+                    facts.usage = facts.usage.plus(message.usage);
+                    facts.failure = match &message.completion {
+                        Completion::CutOff(CutOffCause::Provider(failure)) => Some(failure),
+                        Completion::CutOff(CutOffCause::Cancelled) | Completion::Complete => None,
+                    };
+                    if !journal.is_hidden(MessageId(stored.seq)) {
+                        facts.last = Some(message);
+                        facts.failed_after = false;
+                    }
+                }
+                Entry::Control(Control::Failed(failure)) => {
+                    facts.failure = Some(failure);
+                    facts.failed_after = true;
+                }
+                Entry::Control(Control::Retried { .. }) => {
+                    facts.failure = None;
+                    facts.failed_after = false;
+                    facts.ended = None;
+                }
+                Entry::Control(Control::Ended { status, .. }) => facts.ended = Some(status),
+                Entry::User(_)
+                | Entry::Decision(_)
+                | Entry::Question(_)
+                | Entry::Started(_)
+                | Entry::Result(_)
+                | Entry::Control(
+                    Control::Claimed(_)
+                    | Control::Resumed { .. }
+                    | Control::Offered { .. }
+                    | Control::CancelRequested { .. }
+                    | Control::Suspended
+                    | Control::Hidden { .. },
+                ) => {}
+            }
+        }
+        facts
+    }
+}
+
+/// The status of `turn` in one word of the contract.
+pub(crate) fn newest_turn(journal: &Journal) -> Option<api::TurnSummary> {
+    let turn = journal.turn()?;
+    let status = match turn.ended() {
+        Some(status) => status.as_contract(),
+        None if turn.is_parked() => "suspended",
+        None => "running",
+    };
+    Some(api::TurnSummary { id: turn.id().to_string(), status: status.to_owned() })
+}
+
+fn stop(status: &TurnStatus) -> Option<String> {
+    match status {
+        TurnStatus::Stopped { reason: StopReason::Refused } => Some("refused".to_owned()),
+        TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit => None,
+    }
+}
+
+fn error(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<api::TurnError> {
+    let TurnStatus::Failed { reason } = status else { return None };
+    Some(match failure {
+        Some(failure) => api::TurnError {
+            kind: failure.kind.as_str().to_owned(),
+            status: failure.status,
+            message: failure.message.clone(),
+            request_id: failure.request_id.clone(),
+        },
+        None => api::TurnError { kind: "turn_failed".to_owned(), status: None, message: reason.clone(), request_id: None },
+    })
+}
+
+fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a StoredEntry>) -> Vec<api::Message> {
+    let mut messages = Vec::new();
+    for stored in entries {
+        if journal.is_hidden(MessageId(stored.seq)) {
+            continue;
+        }
+        match &*stored.entry {
+            Entry::User(message) => messages.push(api::Message {
+                id: MessageId(stored.seq).to_string(),
+                role: api::Role::User,
+                content: Some(text_of(&message.content)),
+                timestamp: timestamp(stored.at_ms),
+                tool_calls: None,
+                tool_call_id: None,
+                name: None,
+                is_error: None,
+            }),
+            Entry::Assistant(message) => assistant(journal, stored, message, &mut messages),
+            // Results stand after the call that they answer.
+            Entry::Result(_) | Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => {}
+        }
+    }
+    messages
+}
+
+fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage, messages: &mut Vec<api::Message>) {
+    let calls: Vec<_> =
+        message.calls().zip(0_u32..).map(|(call, index)| (CallId { message: stored.seq, index }, call)).collect();
+    let tool_calls = calls.iter().map(|(id, call)| api::ToolCall {
+        id: id.to_string(),
+        kind: api::ToolCallType::Function,
+        function: api::Function { name: call.name.clone(), arguments: call.arguments.clone() },
+    });
+    let has_text = message.blocks.iter().any(|block| matches!(block, AssistantBlock::Text { text, .. } if !text.is_empty()));
+    messages.push(api::Message {
+        id: MessageId(stored.seq).to_string(),
+        role: api::Role::Assistant,
+        content: has_text.then(|| message.text()),
+        timestamp: timestamp(stored.at_ms),
+        tool_calls: if calls.is_empty() { None } else { Some(tool_calls.collect()) },
+        tool_call_id: None,
+        name: None,
+        is_error: None,
+    });
+    for (id, call) in calls {
+        let Some((result_entry, result)) = result_of(journal, id) else { continue };
+        messages.push(api::Message {
+            id: MessageId(result_entry.seq).to_string(),
+            role: api::Role::Tool,
+            content: Some(text_of(&result.content)),
+            timestamp: timestamp(result_entry.at_ms),
+            tool_calls: None,
+            tool_call_id: Some(id.to_string()),
+            name: Some(call.name.clone()),
+            is_error: Some(result.outcome.is_error()),
+        });
+    }
+}
+
+fn result_of(journal: &Journal, call: CallId) -> Option<(&StoredEntry, &turnwright_core::ToolResult)> {
+    let after = usize::try_from(call.message.get()).ok()?;
+    journal.entries().get(after..)?.iter().find_map(|stored| match &*stored.entry {
+        Entry::Result(result) if result.call == call => Some((stored, result)),
+        _ => None,
+    })
+}

@@ -1,0 +1,69 @@
+//! The routes (DESIGN section 7).
+
+mod calls;
+mod chat;
+mod conversations;
+mod history;
+mod installation;
+mod page;
+mod streams;
+mod tools;
+mod ui_chat;
+
+use axum::extract::Request;
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use axum::{Json, Router};
+use http::StatusCode;
+
+use crate::error::ApiError;
+use crate::guard::local_only;
+use crate::state::ServerState;
+
+/// All routes, for programs on this machine.
+pub fn router(state: ServerState) -> Router {
+    let api = Router::new()
+        .route("/conversations", post(conversations::create).get(conversations::list))
+        .route("/conversations/{id}", get(conversations::show).patch(conversations::change).delete(conversations::delete))
+        .route("/conversations/{id}/messages", get(history::list).post(chat::store))
+        .route("/conversations/{id}/messages/{message}", delete(history::hide))
+        .route("/conversations/{id}/chat", post(chat::chat))
+        .route("/conversations/{id}/events", get(streams::events))
+        .route("/conversations/{id}/stream", get(streams::stream))
+        .route("/conversations/{id}/cancel", post(chat::cancel))
+        .route("/conversations/{id}/retry", post(chat::retry))
+        .route("/conversations/{id}/calls", get(calls::list))
+        .route("/conversations/{id}/calls/{call}/decision", post(calls::decide))
+        .route("/conversations/{id}/tools", get(tools::enabled).post(tools::enable).delete(tools::disable))
+        .route("/conversations/{id}/tools/available", get(tools::available))
+        .route("/approvals", get(calls::all))
+        .route("/tools", get(installation::tools))
+        .route("/models", get(installation::models));
+    Router::new()
+        .nest("/api/v1", api)
+        .route("/api/chat", post(ui_chat::chat))
+        .route("/api/chat/{id}/stream", get(ui_chat::resume))
+        .route("/healthz", get(installation::healthy))
+        .route("/readyz", get(installation::ready))
+        .route("/", get(page::page))
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(from_fn(local_only))
+        .with_state(state)
+}
+
+async fn no_route(request: Request) -> ApiError {
+    let path = request.uri().path();
+    ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{path}`; the API is under /api/v1"))
+}
+
+async fn no_method(request: Request) -> ApiError {
+    let (method, path) = (request.method(), request.uri().path());
+    let detail = format!("`{path}` does not answer to {method}; the Allow header lists what it answers to");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+fn json<T: serde::Serialize>(status: StatusCode, value: T) -> Response {
+    (status, Json(value)).into_response()
+}

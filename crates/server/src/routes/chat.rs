@@ -1,0 +1,176 @@
+//! Saying something, stopping, trying again.
+
+use std::fmt::Write;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
+use turnwright_api as api;
+use turnwright_core::{ApproveMode, ConversationId};
+use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent};
+
+use super::json;
+use super::streams::{UiQuery, stream_of};
+use crate::error::ApiError;
+use crate::extract::{InConversation, Search, Whole, id};
+use crate::report::{messages, turn_report};
+use crate::settings;
+use crate::state::ServerState;
+use crate::ui::{Begin, UiVersion};
+
+/// The longest idempotency key, in bytes.
+const MAX_KEY_BYTES: usize = 255;
+
+/// Runs a turn and answers when it is over or waits for a person, or streams it.
+pub(super) async fn chat(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+    Search(query): Search<UiQuery>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let request: api::ChatRequest = whole.json()?;
+    let is_streamed = request.stream || whole.accepts_event_stream();
+    let version = query.version(UiVersion::V7)?;
+    let mut message = NewMessage {
+        content: settings::content(request.content)?,
+        overlay: settings::overlay(request.model, request.settings)?,
+        on_waiting: on_waiting(request.on_waiting),
+        kept_by: KeptBy::Servers,
+        create: true,
+        idempotency: idempotency(&whole, &id, "chat")?,
+    };
+    if is_streamed {
+        deny_what_cannot_be_asked(&mut message, version);
+    }
+    let sent = send(&state, &id, message).await?;
+    if is_streamed {
+        return stream_of(&state, id, sent.turn_id, version, begin_of(&sent)).await;
+    }
+    state.engine().wait(&id, sent.turn_id).await?;
+    let journal = state.engine().journal(&id).await?;
+    let turn =
+        turn_report(&journal, &id, sent.turn_id).ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", sent.turn_id)))?;
+    let said = sent.message_id.to_string();
+    let user_message = messages(&journal).into_iter().find(|message| message.id == said);
+    let assistant_message = turn.messages.iter().rfind(|message| message.role == api::Role::Assistant).cloned();
+    let (success, message) = in_words(&turn);
+    Ok(json(StatusCode::OK, api::ChatAnswer { success, user_message, assistant_message, message, turn }))
+}
+
+/// Stores a message; its turn runs on.
+pub(super) async fn store(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let request: api::MessageRequest = whole.json()?;
+    let message = NewMessage {
+        content: settings::content(request.content)?,
+        overlay: settings::overlay(request.model, request.settings)?,
+        on_waiting: on_waiting(request.on_waiting),
+        kept_by: KeptBy::Servers,
+        create: false,
+        idempotency: idempotency(&whole, &id, "messages")?,
+    };
+    let sent = send(&state, &id, message).await?;
+    let answer = api::MessageAccepted {
+        message_id: sent.message_id.to_string(),
+        turn_id: sent.turn_id.to_string(),
+        turn_status: sent.state.as_str().to_owned(),
+    };
+    Ok(json(StatusCode::ACCEPTED, answer))
+}
+
+/// Stops a turn. Acknowledged once stored.
+pub(super) async fn cancel(
+    State(state): State<ServerState>,
+    InConversation(conversation): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let request: api::CancelRequest = whole.json()?;
+    let turn = request.turn_id.as_deref().map(id).transpose()?;
+    let turn = state.engine().cancel(&conversation, turn).await?;
+    let answer = api::TurnAccepted { turn_id: turn.to_string(), turn_status: "cancelling".to_owned() };
+    Ok(json(StatusCode::ACCEPTED, answer))
+}
+
+/// Takes the last turn up again.
+pub(super) async fn retry(
+    State(state): State<ServerState>,
+    InConversation(conversation): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let request: api::RetryRequest = whole.json()?;
+    let overlay = settings::overlay(request.model, request.settings)?;
+    let turn = state.engine().retry(&conversation, overlay).await?;
+    let answer = api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() };
+    Ok(json(StatusCode::ACCEPTED, answer))
+}
+
+/// Sends a message, and names a reused key as the client wrote it.
+pub(super) async fn send(state: &ServerState, id: &ConversationId, message: NewMessage) -> Result<Sent, ApiError> {
+    state.engine().send(id, message).await.map_err(|error| match error {
+        EngineError::KeyReused { key } => {
+            let key = key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key);
+            EngineError::KeyReused { key }.into()
+        }
+        error => error.into(),
+    })
+}
+
+/// Where the stream of a message that was sent begins.
+pub(super) fn begin_of(sent: &Sent) -> Begin {
+    if sent.message_id.0 == sent.turn_id.0 { Begin::Turn } else { Begin::Join(sent.message_id.0) }
+}
+
+/// A client that knows no approvals cannot be asked: what would have to be asked about is denied.
+pub(super) fn deny_what_cannot_be_asked(message: &mut NewMessage, version: UiVersion) {
+    if version == UiVersion::V5 {
+        let chosen = message.overlay.approve.filter(|mode| *mode != ApproveMode::Ask);
+        message.overlay.approve = Some(chosen.unwrap_or(ApproveMode::ReadOnly));
+    }
+}
+
+pub(super) fn on_waiting(choice: api::OnWaiting) -> OnWaiting {
+    match choice {
+        api::OnWaiting::Hold => OnWaiting::Hold,
+        api::OnWaiting::Deny => OnWaiting::Deny,
+    }
+}
+
+/// The request's idempotency key, unique over all routes, with a hash of what was asked.
+fn idempotency(whole: &Whole, id: &ConversationId, route: &str) -> Result<Option<(String, String)>, ApiError> {
+    let Some(key) = idempotency_key(&whole.headers)? else { return Ok(None) };
+    let mut fingerprint = String::with_capacity(64);
+    for byte in Sha256::digest(&whole.body) {
+        // Writing to memory does not fail.
+        let _ = write!(fingerprint, "{byte:02x}");
+    }
+    Ok(Some((format!("{id}/{route} {key}"), fingerprint)))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) => Ok(Some(key)),
+        _ => {
+            let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
+            Err(ApiError::bad_request("invalid_idempotency_key", detail))
+        }
+    }
+}
+
+/// Whether a turn went well, and what became of it in one sentence.
+fn in_words(turn: &api::TurnReport) -> (bool, String) {
+    let failure = || turn.error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
+    match turn.status.as_str() {
+        "completed" => (true, "Chat completed successfully".to_owned()),
+        "suspended" => (true, "The turn waits for a decision".to_owned()),
+        "step_limit" => (true, "The step limit of this turn is reached".to_owned()),
+        "cancelled" => (false, "The turn was stopped".to_owned()),
+        "stopped" => (false, format!("The turn was stopped: {}", turn.stop.as_deref().unwrap_or("no reason known"))),
+        "failed" => (false, format!("The turn failed: {}", failure())),
+        status => (false, format!("The turn is {status}")),
+    }
+}

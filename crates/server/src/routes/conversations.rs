@@ -1,0 +1,109 @@
+//! Conversations: created, listed, changed, deleted.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+use turnwright_api as api;
+use turnwright_core::{ConversationId, Seq};
+use turnwright_engine::{Conversation, ConversationChange, Engine, NewConversation};
+
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{InConversation, PageQuery, Search, Whole, id};
+use crate::report::newest_turn;
+use crate::settings;
+use crate::state::ServerState;
+
+/// How many conversations a search looks at.
+const MAX_SEARCHED: usize = 10_000;
+
+pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::ConversationRequest = whole.json()?;
+    let mut overlay = settings::overlay(request.model, request.settings)?;
+    overlay.system_prompt = request.system_prompt.or(overlay.system_prompt);
+    overlay.tools = request.tools.or(overlay.tools);
+    let new = NewConversation { id: request.id.as_deref().map(id).transpose()?, title: request.title, overlay };
+    let created = state.engine().create(new).await?;
+    let location = format!("/api/v1/conversations/{}", created.id);
+    let mut response = json(StatusCode::CREATED, settings::conversation(created));
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+pub(super) async fn list(State(state): State<ServerState>, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
+    let limit = page.limit()?;
+    let after = page.cursor.as_deref().map(id::<ConversationId>).transpose()?;
+    let found = match page.q.as_deref().filter(|q| !q.trim().is_empty()) {
+        Some(q) => search(state.engine(), q, after, limit.saturating_add(1)).await?,
+        None => state.engine().conversations(after.as_ref(), limit.saturating_add(1)).await?,
+    };
+    let found = found.into_iter().map(settings::conversation).collect();
+    Ok(json(StatusCode::OK, api::List::page(found, limit, |conversation| conversation.id.clone())))
+}
+
+/// The conversations whose title or id holds the words of `q`, the newest first.
+async fn search(
+    engine: &Engine,
+    q: &str,
+    mut after: Option<ConversationId>,
+    limit: usize,
+) -> Result<Vec<Conversation>, ApiError> {
+    let words: Vec<String> = q.split_whitespace().map(str::to_lowercase).collect();
+    let mut found = Vec::new();
+    let mut seen = 0;
+    while seen < MAX_SEARCHED {
+        let page = engine.conversations(after.as_ref(), PageQuery::MAX).await?;
+        seen = seen.saturating_add(page.len());
+        let is_last = page.len() < PageQuery::MAX;
+        after = page.last().map(|conversation| conversation.id.clone());
+        found.extend(page.into_iter().filter(|conversation| {
+            let title = conversation.title.as_deref().unwrap_or_default().to_lowercase();
+            words.iter().all(|word| title.contains(word) || conversation.id.as_str().to_lowercase().contains(word))
+        }));
+        if is_last || found.len() >= limit {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+pub(super) async fn show(State(state): State<ServerState>, InConversation(id): InConversation) -> Result<Response, ApiError> {
+    let conversation = state.engine().conversation(&id).await?;
+    let journal = state.engine().journal(&id).await?;
+    let answer = api::Conversation {
+        last_seq: journal.last_seq().map(Seq::get),
+        turn: newest_turn(&journal),
+        ..settings::conversation(conversation)
+    };
+    Ok(json(StatusCode::OK, answer))
+}
+
+pub(super) async fn change(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let mut patch: api::ConversationPatch = whole.json()?;
+    let title = match std::mem::take(&mut patch.title) {
+        api::Patch::Keep => None,
+        api::Patch::Clear => Some(None),
+        api::Patch::Set(title) => Some(Some(title)),
+    };
+    let _changing = state.changing_settings().lock().await;
+    let before = state.engine().conversation(&id).await?;
+    let overlay = settings::patched(before.overlay.clone(), patch)?;
+    let overlay = (overlay != before.overlay).then_some(overlay);
+    let after = state.engine().update(&id, ConversationChange { title, overlay }).await?;
+    Ok(json(StatusCode::OK, settings::conversation(after)))
+}
+
+pub(super) async fn delete(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+) -> Result<StatusCode, ApiError> {
+    state.engine().delete(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

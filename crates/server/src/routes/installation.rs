@@ -1,0 +1,83 @@
+//! What there is over all conversations: tools, models, and whether the server is well.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use futures_util::future::join_all;
+use http::StatusCode;
+use serde_json::json as value;
+use turnwright_api as api;
+use turnwright_core::ToolDefinition;
+use turnwright_engine::SourceState;
+
+use super::json;
+use crate::error::ApiError;
+use crate::state::ServerState;
+
+/// How long a provider may take to list its models.
+const MODELS_TIME: Duration = Duration::from_secs(10);
+
+pub(super) async fn tools(State(state): State<ServerState>) -> Response {
+    let tools = state.engine().tools().await.iter().map(|definition| tool(&state, definition)).collect();
+    json(StatusCode::OK, api::List::whole(tools))
+}
+
+/// All providers are asked at once.
+pub(super) async fn models(State(state): State<ServerState>) -> Response {
+    let providers = state.engine().providers();
+    let default = &state.engine().defaults().model;
+    let names = providers.names();
+    let asked = names.iter().map(|name| async move {
+        let provider = providers.get(name).map_err(|failure| failure.to_string())?;
+        match tokio::time::timeout(MODELS_TIME, provider.models()).await {
+            Ok(models) => models.map_err(|failure| failure.to_string()),
+            Err(_) => Err(format!("the provider did not list its models within {} s", MODELS_TIME.as_secs())),
+        }
+    });
+    let mut answer = api::Models { data: Vec::new(), next_cursor: None, has_more: false, unavailable: Vec::new() };
+    for (provider, models) in names.iter().zip(join_all(asked).await) {
+        match models {
+            Ok(models) => answer.data.extend(models.into_iter().map(|model| api::Model {
+                id: format!("{provider}/{}", model.id),
+                provider: provider.clone(),
+                is_default: default.provider() == provider && default.model() == model.id,
+                model: model.id,
+                description: model.description,
+            })),
+            Err(message) => {
+                answer.unavailable.push(api::UnavailableProvider { provider: provider.clone(), message });
+            }
+        }
+    }
+    json(StatusCode::OK, answer)
+}
+
+/// The process answers.
+pub(super) async fn healthy() -> Response {
+    json(StatusCode::OK, value!({"status": "ok"}))
+}
+
+/// The store answers too.
+pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, ApiError> {
+    state.engine().conversations(None, 1).await.map_err(|error| {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
+    })?;
+    Ok(json(StatusCode::OK, value!({"status": "ready"})))
+}
+
+/// A tool as the API tells it.
+pub(super) fn tool(state: &ServerState, definition: &ToolDefinition) -> api::Tool {
+    let source = state.engine().sources().iter().find(|source| source.name() == definition.source);
+    let server_state = source.map_or(SourceState::Stopped, |source| source.state());
+    api::Tool {
+        id: definition.name.clone(),
+        server_id: definition.source.clone(),
+        tool_name: definition.tool.clone(),
+        title: definition.title.clone(),
+        description: definition.description.clone(),
+        input_schema: definition.input_schema.clone(),
+        read_only: definition.declared.read_only,
+        server_state: server_state.as_str().to_owned(),
+    }
+}

@@ -1,0 +1,122 @@
+//! The tools of a conversation, in the form of mcp-open-client.
+//!
+//! A conversation offers all tools until somebody names one: from then on it offers those that are named.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use globset::{Glob, GlobMatcher};
+use http::StatusCode;
+use turnwright_api as api;
+use turnwright_core::{ConversationId, ToolDefinition};
+use turnwright_engine::{ConversationChange, SettingsOverlay};
+
+use super::installation::tool;
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{InConversation, Search, Whole};
+use crate::state::ServerState;
+
+/// What the conversation offers.
+pub(super) async fn enabled(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+) -> Result<Response, ApiError> {
+    let tools = conversation_tools(&state, &id).await?.into_iter().filter(|tool| tool.enabled).collect();
+    Ok(json(StatusCode::OK, api::List::whole(tools)))
+}
+
+/// What the servers that run have.
+pub(super) async fn available(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+) -> Result<Response, ApiError> {
+    let mut tools = conversation_tools(&state, &id).await?;
+    tools.retain(|tool| tool.tool.server_state == "ready");
+    Ok(json(StatusCode::OK, api::List::whole(tools)))
+}
+
+/// Offers a tool. The first one that is named makes the list; before, all tools are offered.
+pub(super) async fn enable(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let choice: api::ToolChoice = whole.json()?;
+    let definition = find(&state, &choice).await?;
+    let name = definition.name.clone();
+    change(&state, &id, |tools| {
+        let mut tools = tools.unwrap_or_default();
+        if !matchers(&tools).iter().any(|glob| glob.is_match(&name)) {
+            tools.push(name);
+        }
+        tools
+    })
+    .await?;
+    Ok(json(StatusCode::CREATED, api::ConversationTool { tool: tool(&state, &definition), enabled: true }))
+}
+
+/// Offers a tool no more. Named in the body, or in the query as `server_id` and `tool_name`.
+pub(super) async fn disable(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+    Search(query): Search<Named>,
+    whole: Whole,
+) -> Result<StatusCode, ApiError> {
+    let choice = match (query.server_id, query.tool_name) {
+        (Some(server_id), Some(tool_name)) => api::ToolChoice { server_id, tool_name },
+        _ => whole.json()?,
+    };
+    let name = find(&state, &choice).await?.name.clone();
+    let all = state.engine().tools().await;
+    change(&state, &id, |tools| {
+        // What a glob lets in can only go by naming the others.
+        let globs = tools.as_deref().map(matchers);
+        let is_in = |tool: &str| globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)));
+        all.iter().map(|tool| tool.name.clone()).filter(|tool| *tool != name && is_in(tool)).collect()
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+pub(super) struct Named {
+    server_id: Option<String>,
+    tool_name: Option<String>,
+}
+
+async fn conversation_tools(state: &ServerState, id: &ConversationId) -> Result<Vec<api::ConversationTool>, ApiError> {
+    let conversation = state.engine().conversation(id).await?;
+    let globs = conversation.overlay.over(state.engine().defaults()).tools.map(|globs| matchers(&globs));
+    let tools = state.engine().tools().await;
+    let is_in = |name: &str| globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(name)));
+    let told = tools.iter().map(|found| api::ConversationTool { tool: tool(state, found), enabled: is_in(&found.name) });
+    Ok(told.collect())
+}
+
+async fn find(state: &ServerState, choice: &api::ToolChoice) -> Result<Arc<ToolDefinition>, ApiError> {
+    let tools = state.engine().tools().await;
+    let found = tools.into_iter().find(|tool| tool.source == choice.server_id && tool.tool == choice.tool_name);
+    found.ok_or_else(|| {
+        let detail =
+            format!("there is no tool `{}` of `{}`; GET /api/v1/tools lists what there is", choice.tool_name, choice.server_id);
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
+    })
+}
+
+async fn change(
+    state: &ServerState,
+    id: &ConversationId,
+    change: impl FnOnce(Option<Vec<String>>) -> Vec<String>,
+) -> Result<(), ApiError> {
+    let _changing = state.changing_settings().lock().await;
+    let before = state.engine().conversation(id).await?.overlay;
+    let overlay = SettingsOverlay { tools: Some(change(before.tools.clone())), ..before };
+    state.engine().update(id, ConversationChange { title: None, overlay: Some(overlay) }).await?;
+    Ok(())
+}
+
+fn matchers(globs: &[String]) -> Vec<GlobMatcher> {
+    globs.iter().filter_map(|glob| Some(Glob::new(glob).ok()?.compile_matcher())).collect()
+}

@@ -1,0 +1,186 @@
+//! What stock `useChat` sends (`interop-protocols.md` section 4.1).
+//!
+//! The journal is the history. From the body only what a person can say is taken: the last message where it is theirs, the
+//! wish to try again, and answers to questions. What it claims of tools and models is ignored.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use turnwright_api as api;
+use turnwright_core::{CallId, ContentBlock, ConversationId, EmbeddedResource, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage};
+
+use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
+use super::streams::{UiQuery, resume as resume_turn, stream_of};
+use crate::error::ApiError;
+use crate::extract::{InConversation, Search, Whole, id};
+use crate::settings;
+use crate::state::ServerState;
+use crate::ui::{Begin, UiVersion};
+
+/// The request; what else a page adds is ignored.
+#[derive(Debug, Deserialize)]
+struct UiRequest<'a> {
+    id: String,
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+    #[serde(default)]
+    trigger: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    on_waiting: api::OnWaiting,
+}
+
+#[derive(Debug, Deserialize)]
+struct UiMessage {
+    role: String,
+    #[serde(default)]
+    parts: Vec<UiPart>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UiPart {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    url: Option<String>,
+    media_type: Option<String>,
+    filename: Option<String>,
+    state: Option<String>,
+    approval: Option<UiApproval>,
+}
+
+#[derive(Debug, Deserialize)]
+struct UiApproval {
+    id: String,
+    approved: Option<bool>,
+    reason: Option<String>,
+}
+
+/// Takes what a person says or answers, and streams what comes of it.
+pub(super) async fn chat(
+    State(state): State<ServerState>,
+    Search(query): Search<UiQuery>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let version = query.version(UiVersion::V6)?;
+    let request: UiRequest<'_> = whole.json()?;
+    let conversation: ConversationId = id(&request.id)?;
+    if request.trigger.as_deref() == Some("regenerate-message") {
+        let overlay = settings::overlay(request.model, api::Settings::default())?;
+        let turn = state.engine().retry(&conversation, overlay).await?;
+        return stream_of(&state, conversation, turn, version, Begin::Turn).await;
+    }
+    let last = request.messages.last().ok_or_else(|| ApiError::invalid("`messages` is empty"))?;
+    let last: UiMessage = serde_json::from_str(last.get())
+        .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
+    if last.role != "user" {
+        let (turn, after) = answer(&state, &conversation, last).await?;
+        return stream_of(&state, conversation, turn, version, Begin::Continue(after)).await;
+    }
+    let mut message = NewMessage {
+        content: content(last.parts)?,
+        overlay: settings::overlay(request.model, api::Settings::default())?,
+        on_waiting: on_waiting(request.on_waiting),
+        kept_by: KeptBy::Servers,
+        create: true,
+        idempotency: None,
+    };
+    deny_what_cannot_be_asked(&mut message, version);
+    let sent = send(&state, &conversation, message).await?;
+    stream_of(&state, conversation, sent.turn_id, version, begin_of(&sent)).await
+}
+
+/// The message of the open turn from its beginning; 204 where no turn is open, or nobody said anything yet.
+pub(super) async fn resume(
+    State(state): State<ServerState>,
+    InConversation(id): InConversation,
+    Search(query): Search<UiQuery>,
+) -> Result<Response, ApiError> {
+    let version = query.version(UiVersion::V6)?;
+    match state.engine().conversation(&id).await {
+        Err(EngineError::NotFound { .. }) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(error) => Err(error.into()),
+        Ok(_) => resume_turn(&state, id, version).await,
+    }
+}
+
+/// Stores a person's answers; the turn that they belong to, and the last entry before them.
+async fn answer(state: &ServerState, conversation: &ConversationId, message: UiMessage) -> Result<(TurnId, Seq), ApiError> {
+    let engine = state.engine();
+    let journal = engine.journal(conversation).await?;
+    let turn = journal.turn().map(turnwright_core::Turn::id);
+    let (Some(turn), Some(after)) = (turn, journal.last_seq()) else {
+        return Err(ApiError::invalid(
+            "the last of `messages` is not a user's, and the conversation has no turn to go on with",
+        ));
+    };
+    let waiting = engine.waiting(conversation).await?;
+    let mut has_answer = false;
+    for part in message.parts {
+        let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
+            (part.state.as_deref(), part.approval)
+        else {
+            continue;
+        };
+        has_answer = true;
+        let call: Option<CallId> = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
+        // Who answers twice, or what another tab answered, is told by the stream.
+        let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else { continue };
+        let verdict = match (waiting.reason, is_approved) {
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged, true) => Verdict::Allow,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged, false) => Verdict::Deny,
+            (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
+            (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
+        };
+        match engine.decide(conversation, waiting.call, Choice { verdict, arguments: None, reason }).await {
+            Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if has_answer {
+        Ok((turn, after))
+    } else {
+        Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"))
+    }
+}
+
+/// Text and files of a user's message.
+fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
+    let mut blocks = Vec::new();
+    for part in parts {
+        match (part.kind.as_str(), part.text, part.url) {
+            ("text", Some(text), _) => blocks.push(ContentBlock::Text { text }),
+            ("file", _, Some(url)) => blocks.push(file(&url, part.media_type, part.filename)?),
+            _ => {}
+        }
+    }
+    let is_empty = blocks.iter().all(|block| matches!(block, ContentBlock::Text { text } if text.trim().is_empty()));
+    if is_empty { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
+}
+
+/// A file: its bytes where the address holds them, else a link.
+fn file(url: &str, media_type: Option<String>, filename: Option<String>) -> Result<ContentBlock, ApiError> {
+    let name = filename.unwrap_or_else(|| "file".to_owned());
+    let Some(data) = url.strip_prefix("data:") else {
+        return Ok(ContentBlock::ResourceLink { uri: url.to_owned(), name, description: None, mime_type: media_type });
+    };
+    let (head, data) = data
+        .split_once(";base64,")
+        .ok_or_else(|| ApiError::invalid(format!("the file `{name}` is a data URL without base64")))?;
+    let mime_type = media_type.unwrap_or_else(|| head.to_owned());
+    let data = data.to_owned();
+    Ok(if mime_type.starts_with("image/") {
+        ContentBlock::Image { data, mime_type }
+    } else if mime_type.starts_with("audio/") {
+        ContentBlock::Audio { data, mime_type }
+    } else {
+        let resource =
+            EmbeddedResource { uri: format!("file:///{name}"), mime_type: Some(mime_type), text: None, blob: Some(data) };
+        ContentBlock::Resource { resource }
+    })
+}

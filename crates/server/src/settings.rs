@@ -1,0 +1,138 @@
+//! Settings and conversations between the API's form and the engine's.
+
+use turnwright_api as api;
+use turnwright_core::{ApproveMode, ContentBlock, ModelRef, ReasoningEffort};
+use turnwright_engine::{Conversation, SettingsOverlay};
+
+use crate::error::ApiError;
+use crate::timestamp::timestamp;
+
+/// The settings of a request. A field beside `settings` wins over the same one inside.
+pub(crate) fn overlay(model: Option<String>, settings: api::Settings) -> Result<SettingsOverlay, ApiError> {
+    Ok(SettingsOverlay {
+        model: model.or(settings.model).map(model_ref).transpose()?,
+        approve: settings.approve.map(approve),
+        max_steps: settings.max_steps,
+        system_prompt: settings.system_prompt,
+        temperature: settings.temperature,
+        max_output_tokens: settings.max_output_tokens,
+        reasoning_effort: settings.reasoning_effort.map(reasoning_effort),
+        tools: settings.tools,
+    })
+}
+
+/// What the overlay becomes by a change.
+pub(crate) fn patched(before: SettingsOverlay, patch: api::ConversationPatch) -> Result<SettingsOverlay, ApiError> {
+    let mut after = before;
+    after.model = patch.model.try_map(model_ref)?.apply(after.model);
+    after.system_prompt = patch.system_prompt.apply(after.system_prompt);
+    after.tools = patch.tools.apply(after.tools);
+    match patch.settings {
+        api::Patch::Keep => {}
+        api::Patch::Clear => {
+            after = SettingsOverlay {
+                model: after.model,
+                system_prompt: after.system_prompt,
+                tools: after.tools,
+                ..SettingsOverlay::default()
+            };
+        }
+        api::Patch::Set(settings) => {
+            after.approve = map(settings.approve, approve).apply(after.approve);
+            after.max_steps = settings.max_steps.apply(after.max_steps);
+            after.temperature = settings.temperature.apply(after.temperature);
+            after.max_output_tokens = settings.max_output_tokens.apply(after.max_output_tokens);
+            after.reasoning_effort = map(settings.reasoning_effort, reasoning_effort).apply(after.reasoning_effort);
+        }
+    }
+    Ok(after)
+}
+
+/// A conversation as the API tells it.
+pub(crate) fn conversation(conversation: Conversation) -> api::Conversation {
+    let overlay = conversation.overlay;
+    api::Conversation {
+        id: conversation.id.to_string(),
+        title: conversation.title,
+        model: overlay.model.map(|model| model.to_string()),
+        system_prompt: overlay.system_prompt,
+        settings: api::Settings {
+            approve: overlay.approve.map(|mode| match mode {
+                ApproveMode::Ask => api::Approve::Ask,
+                ApproveMode::All => api::Approve::All,
+                ApproveMode::None => api::Approve::None,
+                ApproveMode::ReadOnly => api::Approve::ReadOnly,
+            }),
+            max_steps: overlay.max_steps,
+            temperature: overlay.temperature,
+            max_output_tokens: overlay.max_output_tokens,
+            reasoning_effort: overlay.reasoning_effort.map(|effort| match effort {
+                ReasoningEffort::None => api::ReasoningEffort::None,
+                ReasoningEffort::Minimal => api::ReasoningEffort::Minimal,
+                ReasoningEffort::Low => api::ReasoningEffort::Low,
+                ReasoningEffort::Medium => api::ReasoningEffort::Medium,
+                ReasoningEffort::High => api::ReasoningEffort::High,
+                ReasoningEffort::Xhigh => api::ReasoningEffort::Xhigh,
+                ReasoningEffort::Max => api::ReasoningEffort::Max,
+            }),
+            system_prompt: None,
+            model: None,
+            tools: None,
+        },
+        tools: overlay.tools,
+        created_at: timestamp(conversation.created_at_ms),
+        updated_at: timestamp(conversation.updated_at_ms),
+        last_seq: None,
+        turn: None,
+    }
+}
+
+/// What is said, as blocks.
+pub(crate) fn content(content: api::Content) -> Result<Vec<ContentBlock>, ApiError> {
+    let blocks = match content {
+        api::Content::Text(text) => vec![ContentBlock::Text { text }],
+        api::Content::Blocks(blocks) => blocks
+            .into_iter()
+            .enumerate()
+            .map(|(index, block)| {
+                serde_json::from_value(block)
+                    .map_err(|error| ApiError::invalid(format!("content block {index} is wrong: {error}")))
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    let is_empty = blocks.iter().all(|block| matches!(block, ContentBlock::Text { text } if text.trim().is_empty()));
+    if is_empty { Err(ApiError::invalid("`content` is empty; say something")) } else { Ok(blocks) }
+}
+
+fn model_ref(model: String) -> Result<ModelRef, ApiError> {
+    ModelRef::try_from(model).map_err(|error| ApiError::invalid(error.to_string()))
+}
+
+fn map<T, U>(patch: api::Patch<T>, read: impl FnOnce(T) -> U) -> api::Patch<U> {
+    match patch {
+        api::Patch::Keep => api::Patch::Keep,
+        api::Patch::Clear => api::Patch::Clear,
+        api::Patch::Set(value) => api::Patch::Set(read(value)),
+    }
+}
+
+fn approve(mode: api::Approve) -> ApproveMode {
+    match mode {
+        api::Approve::Ask => ApproveMode::Ask,
+        api::Approve::All => ApproveMode::All,
+        api::Approve::None => ApproveMode::None,
+        api::Approve::ReadOnly => ApproveMode::ReadOnly,
+    }
+}
+
+fn reasoning_effort(effort: api::ReasoningEffort) -> ReasoningEffort {
+    match effort {
+        api::ReasoningEffort::None => ReasoningEffort::None,
+        api::ReasoningEffort::Minimal => ReasoningEffort::Minimal,
+        api::ReasoningEffort::Low => ReasoningEffort::Low,
+        api::ReasoningEffort::Medium => ReasoningEffort::Medium,
+        api::ReasoningEffort::High => ReasoningEffort::High,
+        api::ReasoningEffort::Xhigh => ReasoningEffort::Xhigh,
+        api::ReasoningEffort::Max => ReasoningEffort::Max,
+    }
+}

@@ -1,0 +1,135 @@
+//! Event streams: a watch, folded to bytes, polled by the connection itself. No task and no channel stand between.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, header};
+use tokio::time::{Instant, Sleep};
+use turnwright_engine::{Frame, Watch};
+
+use crate::ui::UiFold;
+
+/// Proxies cut connections that are silent for 30 to 60 s.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// Frames that are ready are sent together up to about this size.
+const MAX_CHUNK_BYTES: usize = 64 * 1024;
+/// What a frame of one delta needs, and a little more.
+const CHUNK_BYTES: usize = 512;
+
+/// Turns frames into the bytes of a stream.
+pub(crate) trait Fold: Send + Unpin + 'static {
+    /// Appends what a frame means.
+    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>);
+    /// Whether nothing more comes.
+    fn is_done(&self) -> bool;
+    /// Appends that the watch ended before the stream was done.
+    fn cut_off(&mut self, out: &mut Vec<u8>);
+}
+
+impl Fold for UiFold {
+    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        Self::fold(self, frame, out);
+    }
+    fn is_done(&self) -> bool {
+        Self::is_done(self)
+    }
+    fn cut_off(&mut self, out: &mut Vec<u8>) {
+        Self::cut_off(self, out);
+    }
+}
+
+/// The response that tells a watch. Dropping it drops the watch and nothing else (law 5).
+pub(crate) fn response<F: Fold>(watch: Watch, fold: F) -> Response {
+    let body = SseBody { watch: Some(watch), fold, keep_alive: None, sent_at: None };
+    let mut response = Response::new(Body::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+#[derive(Debug)]
+struct SseBody<F> {
+    /// `None` once nothing more comes.
+    watch: Option<Watch>,
+    fold: F,
+    keep_alive: Option<Pin<Box<Sleep>>>,
+    sent_at: Option<Instant>,
+}
+
+impl<F: Fold> SseBody<F> {
+    /// Whether the connection was silent for too long.
+    fn poll_keep_alive(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let now = Instant::now();
+        let sent_at = *self.sent_at.get_or_insert(now);
+        let timer = self.keep_alive.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(sent_at + KEEP_ALIVE_EVERY)));
+        loop {
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            // The timer is set again only when it fires, not with everything that is sent.
+            let is_silent = now.duration_since(sent_at) >= KEEP_ALIVE_EVERY;
+            let next = if is_silent { now } else { sent_at } + KEEP_ALIVE_EVERY;
+            timer.as_mut().reset(next);
+            if is_silent {
+                self.sent_at = Some(now);
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+impl<F: Fold> http_body::Body for SseBody<F> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        let mut out = Vec::new();
+        while let Some(watch) = &mut this.watch {
+            match watch.poll_next(context) {
+                Poll::Ready(Some(frame)) => {
+                    if out.capacity() == 0 {
+                        out.reserve(CHUNK_BYTES);
+                    }
+                    this.fold.fold(&frame, &mut out);
+                    if this.fold.is_done() {
+                        this.watch = None;
+                    }
+                }
+                Poll::Ready(None) => {
+                    this.fold.cut_off(&mut out);
+                    this.watch = None;
+                }
+                Poll::Pending => break,
+            }
+            if out.len() >= MAX_CHUNK_BYTES {
+                break;
+            }
+        }
+        if !out.is_empty() {
+            this.sent_at = Some(Instant::now());
+            return Poll::Ready(Some(Ok(http_body::Frame::data(out.into()))));
+        }
+        if this.watch.is_none() {
+            return Poll::Ready(None);
+        }
+        match this.poll_keep_alive(context) {
+            Poll::Ready(()) => Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(b": keep-alive\n\n"))))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.watch.is_none()
+    }
+}

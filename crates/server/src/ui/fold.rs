@@ -1,0 +1,523 @@
+//! From engine events to the chunks of one message.
+
+use std::sync::Arc;
+
+use turnwright_core::{CallId, Completion, Control, ConversationId, Entry, Seq, ToolDefinition, TurnId, Verdict, text_of};
+use turnwright_engine::{Event, Frame};
+
+use super::UiVersion;
+use super::chunk::{BlockKind, Chunks, Output, Question, Start};
+use crate::timestamp::timestamp;
+
+/// Where a stream begins. In every case the fold is given the whole turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// With the turn's beginning: a new message, or its full replay.
+    Turn,
+    /// After this entry, in the message that the client has: it answered questions.
+    Continue(Seq),
+    /// With this user message, which joined an open turn: a new message of the client.
+    Join(Seq),
+}
+
+/// Tells one turn as one message. Give every frame of the turn to [`UiFold::fold`]; when [`UiFold::is_done`], nothing more
+/// comes.
+#[derive(Debug)]
+pub struct UiFold {
+    conversation: ConversationId,
+    turn: TurnId,
+    version: UiVersion,
+    begin: Begin,
+    offered: Arc<[Arc<ToolDefinition>]>,
+    chunks: Chunks,
+    phase: Phase,
+    is_started: bool,
+    step: Step,
+    open: Option<OpenBlock>,
+    texts: u32,
+    reasonings: u32,
+    calls: Vec<Call>,
+    newest_cut_off: Option<Seq>,
+    finish_reason: &'static str,
+    model: Option<String>,
+    created_at_ms: Option<u64>,
+    end: Option<End>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// What comes is remembered and not told.
+    Quiet,
+    /// What comes is told.
+    Telling,
+    /// Another turn began: nothing more is about this one.
+    Past,
+    /// The stream is complete.
+    Done,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// None is open at the client.
+    Closed,
+    /// One is open and empty.
+    Empty,
+    /// The model's message is coming in.
+    Streaming,
+    /// The model's message is whole; its calls are looked after.
+    Told,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OpenBlock {
+    kind: BlockKind,
+    /// Its index in the model's message.
+    block: u32,
+    /// Its number in the stream.
+    number: u32,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: CallId,
+    name: String,
+    /// Whole arguments, once the call is stored.
+    arguments: Option<String>,
+    /// Whether the client knows the call.
+    is_announced: bool,
+}
+
+/// How the turn stands, told when nothing more contradicts it.
+#[derive(Debug)]
+enum End {
+    Suspended,
+    Finished { status: &'static str, error: Option<String> },
+}
+
+impl UiFold {
+    /// The stream of `turn`. `offered` is what was offered when it began.
+    pub fn new(
+        conversation: ConversationId,
+        turn: TurnId,
+        version: UiVersion,
+        begin: Begin,
+        offered: Arc<[Arc<ToolDefinition>]>,
+    ) -> Self {
+        Self {
+            conversation,
+            turn,
+            version,
+            begin,
+            offered,
+            chunks: Chunks::default(),
+            phase: if begin == Begin::Turn { Phase::Telling } else { Phase::Quiet },
+            is_started: false,
+            step: Step::Closed,
+            open: None,
+            texts: 0,
+            reasonings: 0,
+            calls: Vec::new(),
+            newest_cut_off: None,
+            finish_reason: "stop",
+            model: None,
+            created_at_ms: None,
+            end: None,
+        }
+    }
+
+    /// Tells a frame. What is to be sent is appended to `out`.
+    pub fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        if self.phase == Phase::Done {
+            return;
+        }
+        if !frame.events.iter().any(|event| matches!(event, Event::Entry { .. }))
+            && let Some(seq) = frame.seq
+        {
+            self.chunks.set_id(seq.get());
+        }
+        for event in frame.events.iter() {
+            if self.phase == Phase::Past {
+                break;
+            }
+            let before = out.len();
+            let was_quiet = self.phase == Phase::Quiet;
+            self.event(event, out);
+            if was_quiet && self.phase != Phase::Telling {
+                out.truncate(before);
+            }
+        }
+        if frame.has_caught_up && self.end.is_some() {
+            self.finish(out);
+        }
+    }
+
+    /// Whether the message is complete and the stream ends.
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Tells that the stream ends before its message does.
+    pub fn cut_off(&mut self, out: &mut Vec<u8>) {
+        if self.phase != Phase::Done {
+            self.phase = Phase::Done;
+            self.chunks.error(out, "the stream ended before the turn did; the turn goes on, load it again");
+            self.chunks.plain(out, "[DONE]");
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if goes_on(event, self.turn) {
+            self.end = None;
+        }
+        match event {
+            Event::Entry { seq, at_ms, entry } => self.entry(*seq, *at_ms, entry, out),
+            Event::TurnStarted { turn_id, model } => {
+                if *turn_id == self.turn {
+                    self.model = Some(model.to_string());
+                    if self.phase == Phase::Telling {
+                        self.start(out);
+                    }
+                } else if *turn_id > self.turn {
+                    self.phase = Phase::Past;
+                }
+            }
+            Event::StepStarted { .. } => self.step_started(out),
+            Event::StepReset => self.reset(out),
+            Event::StepFinished { finish_reason, .. } => {
+                self.close_block(out);
+                self.finish_reason = finish_reason;
+                self.step = Step::Told;
+            }
+            Event::TextDelta { block, text, .. } | Event::RefusalDelta { block, text, .. } => {
+                self.delta(BlockKind::Text, *block, text, out);
+            }
+            Event::ReasoningDelta { block, text, .. } => self.delta(BlockKind::Reasoning, *block, text, out),
+            Event::ToolInputStarted { call_id, name, .. } => self.input_started(*call_id, name, out),
+            Event::ToolInputDelta { call_id, text, .. } => {
+                if self.call(*call_id).is_some_and(|call| call.is_announced) {
+                    self.chunks.input_delta(out, *call_id, text);
+                }
+            }
+            Event::ToolInputReady { call_id, name, arguments } => self.input_ready(*call_id, name, arguments, out),
+            Event::ToolApprovalRequested { call_id, reason, rule } => {
+                self.approval_requested(*call_id, reason, rule.as_deref(), out);
+            }
+            Event::ToolApprovalDecided { call_id, decision, rule, reason, .. } => {
+                self.approval_decided(*call_id, *decision, rule.as_deref(), reason.as_deref(), out);
+            }
+            Event::ToolStarted { .. } => {}
+            Event::ToolProgress { call_id, progress, total, message } => {
+                self.chunks.progress(out, *call_id, *progress, *total, message.as_deref());
+            }
+            Event::ToolFinished { call_id, .. } => self.tool_finished(*call_id, event, out),
+            Event::Usage { usage } => self.chunks.usage(out, usage, self.model.as_deref()),
+            Event::Notice { level, text } => self.chunks.notice(out, level, text),
+            Event::TurnSuspended { turn_id, .. } => {
+                if *turn_id == self.turn {
+                    self.end = Some(End::Suspended);
+                }
+            }
+            Event::TurnFinished { turn_id, status, error } => {
+                if *turn_id == self.turn {
+                    self.end = Some(End::Finished { status, error: error.clone() });
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, seq: Seq, at_ms: u64, entry: &Entry, out: &mut Vec<u8>) {
+        self.chunks.set_id(seq.get());
+        let is_due = match self.begin {
+            Begin::Turn => false,
+            Begin::Continue(after) => seq > after,
+            Begin::Join(message) => seq >= message,
+        };
+        let begins_message = seq == self.turn.0 || self.begin == Begin::Join(seq);
+        if begins_message {
+            self.created_at_ms = Some(at_ms);
+        }
+        if self.phase == Phase::Quiet && is_due {
+            self.speak(out);
+        }
+        match entry {
+            Entry::User(message) => {
+                let is_over = matches!(self.end, Some(End::Finished { .. }));
+                if !begins_message && !is_over && self.version >= UiVersion::V7 {
+                    self.chunks.steering(out, &format!("msg_{seq}"), &text_of(&message.content));
+                }
+            }
+            Entry::Assistant(message) => {
+                self.newest_cut_off = if message.completion == Completion::Complete { None } else { Some(seq) };
+            }
+            Entry::Control(Control::Offered { definitions }) => self.offered = definitions.clone().into(),
+            Entry::Control(Control::Retried { .. }) => {
+                // A retry hides the message that was cut off: what is asked again is not shown again.
+                if let Some(message) = self.newest_cut_off.take() {
+                    self.step = if self.step == Step::Told { Step::Streaming } else { self.step };
+                    self.reset(out);
+                    self.calls.retain(|call| call.id.message != message);
+                }
+            }
+            Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_) => {}
+        }
+    }
+
+    /// Ends the quiet part: from here on the client is told.
+    fn speak(&mut self, out: &mut Vec<u8>) {
+        self.phase = Phase::Telling;
+        self.open = None;
+        self.start(out);
+        match self.begin {
+            Begin::Turn => {}
+            Begin::Continue(_) => self.step = Step::Closed,
+            Begin::Join(_) => {
+                for call in &mut self.calls {
+                    call.is_announced = false;
+                }
+                if self.step != Step::Closed {
+                    self.chunks.plain(out, r#"{"type":"start-step"}"#);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if self.is_started {
+            return;
+        }
+        self.is_started = true;
+        let turn = self.turn.to_string();
+        let joined = match self.begin {
+            Begin::Join(message) => Some(format!("{turn}_{message}")),
+            Begin::Turn | Begin::Continue(_) => None,
+        };
+        let created_at = self.created_at_ms.map(timestamp);
+        let start = Start {
+            message_id: joined.as_deref().unwrap_or(&turn),
+            turn_id: &turn,
+            conversation_id: self.conversation.as_str(),
+            model: self.model.as_deref(),
+            created_at: created_at.as_deref(),
+        };
+        self.chunks.start(out, &start);
+    }
+
+    fn step_started(&mut self, out: &mut Vec<u8>) {
+        match self.step {
+            Step::Empty => {}
+            Step::Streaming => self.reset(out),
+            Step::Told => {
+                self.chunks.plain(out, r#"{"type":"finish-step"}"#);
+                self.chunks.plain(out, r#"{"type":"start-step"}"#);
+                self.step = Step::Empty;
+            }
+            Step::Closed => {
+                self.chunks.plain(out, r#"{"type":"start-step"}"#);
+                self.step = Step::Empty;
+            }
+        }
+    }
+
+    /// Drops what the step produced, as far as the client can.
+    fn reset(&mut self, out: &mut Vec<u8>) {
+        if self.step != Step::Streaming {
+            return;
+        }
+        self.close_block(out);
+        if self.version >= UiVersion::V7 {
+            self.chunks.plain(out, r#"{"type":"reset-step"}"#);
+            self.calls.retain(|call| call.arguments.is_some());
+        } else {
+            self.chunks.notice(out, "info", "The model's answer was interrupted and begins again.");
+        }
+        self.step = Step::Empty;
+    }
+
+    fn delta(&mut self, kind: BlockKind, block: u32, text: &str, out: &mut Vec<u8>) {
+        let number = match self.open {
+            Some(open) if open.kind == kind && open.block == block => open.number,
+            _ => self.open_block(kind, block, out),
+        };
+        self.chunks.block_delta(out, kind, number, text);
+    }
+
+    fn open_block(&mut self, kind: BlockKind, block: u32, out: &mut Vec<u8>) -> u32 {
+        self.close_block(out);
+        self.step = Step::Streaming;
+        let count = match kind {
+            BlockKind::Text => &mut self.texts,
+            BlockKind::Reasoning => &mut self.reasonings,
+        };
+        *count = count.saturating_add(1);
+        let number = *count;
+        self.chunks.block_start(out, kind, number);
+        self.open = Some(OpenBlock { kind, block, number });
+        number
+    }
+
+    fn close_block(&mut self, out: &mut Vec<u8>) {
+        if let Some(open) = self.open.take() {
+            self.chunks.block_end(out, open.kind, open.number);
+        }
+    }
+
+    fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls.iter().rev().find(|call| call.id == id)
+    }
+
+    /// The call, taken up where it is not known yet.
+    fn call_mut(&mut self, id: CallId, name: &str) -> Option<&mut Call> {
+        if self.call(id).is_none() {
+            self.calls.push(Call { id, name: name.to_owned(), arguments: None, is_announced: false });
+        }
+        self.calls.iter_mut().rev().find(|call| call.id == id)
+    }
+
+    fn input_started(&mut self, id: CallId, name: &str, out: &mut Vec<u8>) {
+        self.close_block(out);
+        self.step = Step::Streaming;
+        if let Some(call) = self.call_mut(id, name) {
+            call.is_announced = true;
+        }
+        self.chunks.input_start(out, id, name, definition(&self.offered, name));
+    }
+
+    fn input_ready(&mut self, id: CallId, name: &str, arguments: &str, out: &mut Vec<u8>) {
+        if let Some(call) = self.call_mut(id, name) {
+            call.is_announced = true;
+            name.clone_into(&mut call.name);
+            call.arguments = Some(arguments.to_owned());
+        }
+        self.chunks.input(out, id, name, arguments, definition(&self.offered, name));
+    }
+
+    /// Makes sure that the client knows a call before more is said about it.
+    fn announce(&mut self, id: CallId, out: &mut Vec<u8>) {
+        let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id && !call.is_announced) else { return };
+        call.is_announced = true;
+        let arguments = call.arguments.as_deref().unwrap_or_default();
+        self.chunks.input(out, id, &call.name, arguments, definition(&self.offered, &call.name));
+    }
+
+    fn approval_requested(&mut self, id: CallId, reason: &str, rule: Option<&str>, out: &mut Vec<u8>) {
+        if self.version < UiVersion::V6 {
+            return;
+        }
+        self.announce(id, out);
+        let reason = match (reason, rule) {
+            ("unknown_outcome", _) => Some("it was interrupted and may have happened; allow it to run it again".into()),
+            ("definition_changed", _) => Some("the tool has changed since this was allowed".into()),
+            (_, Some(rule)) => Some(format!("asked by {rule}").into()),
+            (_, None) => None,
+        };
+        self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: false });
+    }
+
+    fn approval_decided(&mut self, id: CallId, verdict: Verdict, rule: Option<&str>, reason: Option<&str>, out: &mut Vec<u8>) {
+        if self.version < UiVersion::V7 {
+            return;
+        }
+        let is_approved = match verdict {
+            Verdict::Allow | Verdict::RunAgain | Verdict::Happened => true,
+            Verdict::Deny | Verdict::Skip => false,
+        };
+        self.announce(id, out);
+        if let Some(rule) = rule {
+            let reason = Some(format!("{} by {rule}", if is_approved { "allowed" } else { "denied" }).into());
+            self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: true });
+        }
+        self.chunks.approval_response(out, id, is_approved, reason);
+    }
+
+    fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
+        let Event::ToolFinished { outcome, is_error, content, structured_content, duration_ms, .. } = event else { return };
+        self.announce(id, out);
+        let tool = self.call(id).and_then(|call| definition(&self.offered, &call.name));
+        match *outcome {
+            "denied" if self.version >= UiVersion::V6 => self.chunks.output_denied(out, id),
+            // These calls never gave a result of their own.
+            "denied" | "timeout" | "unavailable" | "interrupted" | "cancelled" => {
+                self.chunks.output_error(out, id, &text_of(content), tool);
+            }
+            _ => {
+                let output = Output {
+                    content,
+                    structured_content: structured_content.as_ref(),
+                    is_error: *is_error,
+                    duration_ms: *duration_ms,
+                    tool,
+                };
+                self.chunks.output(out, id, &output);
+            }
+        }
+    }
+
+    /// Tells how the turn stands, and ends the stream.
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        let Some(end) = self.end.take() else { return };
+        self.phase = Phase::Done;
+        self.start(out);
+        self.close_block(out);
+        for call in self.calls.iter().filter(|call| call.is_announced && call.arguments.is_none()) {
+            let text = "the model's answer was cut off before this call was complete";
+            self.chunks.output_error(out, call.id, text, definition(&self.offered, &call.name));
+        }
+        if self.step != Step::Closed {
+            self.chunks.plain(out, r#"{"type":"finish-step"}"#);
+        }
+        match end {
+            End::Suspended => self.chunks.finish(out, "tool-calls"),
+            End::Finished { status: "cancelled", .. } => self.chunks.plain(out, r#"{"type":"abort","reason":"stopped"}"#),
+            End::Finished { status: "failed", error } => {
+                self.chunks.error(out, error.as_deref().unwrap_or("the turn failed"));
+            }
+            End::Finished { status: "step_limit", .. } => {
+                self.chunks.notice(out, "warning", "The step limit of this turn is reached.");
+                self.chunks.finish(out, "other");
+            }
+            End::Finished { .. } => self.chunks.finish(out, finish_word(self.finish_reason)),
+        }
+        self.chunks.plain(out, "[DONE]");
+    }
+}
+
+/// Whether an event shows that the turn is not at the end that was told before.
+fn goes_on(event: &Event, turn: TurnId) -> bool {
+    match event {
+        Event::TurnStarted { turn_id, .. } => *turn_id == turn,
+        Event::StepStarted { .. }
+        | Event::ToolApprovalDecided { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolFinished { .. } => true,
+        Event::Entry { .. }
+        | Event::StepReset
+        | Event::StepFinished { .. }
+        | Event::TextDelta { .. }
+        | Event::ReasoningDelta { .. }
+        | Event::RefusalDelta { .. }
+        | Event::ToolInputStarted { .. }
+        | Event::ToolInputDelta { .. }
+        | Event::ToolInputReady { .. }
+        | Event::ToolApprovalRequested { .. }
+        | Event::ToolProgress { .. }
+        | Event::Usage { .. }
+        | Event::Notice { .. }
+        | Event::TurnSuspended { .. }
+        | Event::TurnFinished { .. } => false,
+    }
+}
+
+fn definition<'a>(offered: &'a [Arc<ToolDefinition>], name: &str) -> Option<&'a ToolDefinition> {
+    offered.iter().find(|definition| definition.name == name).map(|definition| &**definition)
+}
+
+fn finish_word(reason: &str) -> &'static str {
+    match reason {
+        "stop" => "stop",
+        "tool_calls" => "tool-calls",
+        "length" => "length",
+        "content_filter" => "content-filter",
+        "error" => "error",
+        _ => "other",
+    }
+}

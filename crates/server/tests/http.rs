@@ -1,0 +1,483 @@
+//! The routes over a real engine with scripted provider and tools.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests may fail the test")]
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::{HeaderMap, Method, Request, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+use turnwright_core::policy::Policy;
+use turnwright_core::{Declared, ModelRef, TurnSettings};
+use turnwright_engine::{Engine, EngineParts, ToolSource};
+use turnwright_server::{ServerOptions, ServerState, router};
+use turnwright_testkit::{
+    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+};
+
+struct Server {
+    router: Router,
+    engine: Engine,
+    source: Arc<ScriptedSource>,
+}
+
+fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
+    let read_only = Declared { read_only: true, ..Declared::default() };
+    let source =
+        Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("look").declared(read_only), ScriptedTool::echo("touch")]));
+    let engine = Engine::new(EngineParts {
+        providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
+        sources: vec![source.clone() as Arc<dyn ToolSource>],
+        store: Arc::new(MemoryStore::default()),
+        clock: Arc::new(ManualClock::at(1_736_622_000_000)),
+        policy: Policy::default(),
+        defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
+    });
+    let router = router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096 }));
+    Server { router, engine, source }
+}
+
+struct Answered {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answered {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Status and code of a problem document.
+    fn problem(&self) -> (u16, String) {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{}", self.body);
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status.as_u16());
+        assert!(problem["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
+        (self.status.as_u16(), problem["code"].as_str().unwrap().to_owned())
+    }
+
+    /// The chunks of an event stream.
+    fn chunks(&self) -> Vec<String> {
+        self.body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
+    }
+}
+
+impl Server {
+    async fn ask(&self, request: Request<Body>) -> Answered {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+        Answered { status: parts.status, headers: parts.headers, body }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answered {
+        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8700");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+        self.ask(request.body(body).unwrap()).await
+    }
+
+    async fn get(&self, path: &str) -> Answered {
+        self.send(Method::GET, path, &Value::Null, &[]).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Answered {
+        self.send(Method::POST, path, &body, &[("content-type", "application/json")]).await
+    }
+
+    async fn stream(&self, path: &str, body: Value) -> Answered {
+        self.send(Method::POST, path, &body, &[("accept", "text/event-stream")]).await
+    }
+}
+
+#[tokio::test]
+async fn a_chat_creates_its_conversation_and_answers_in_the_form_of_mcp_open_client() {
+    let server =
+        server([Answer::whole([text("Let me look."), call(0, "lab__look", r#"{"at":1}"#)]), Answer::whole([text("Seen.")])]);
+    let answer = server.post("/api/v1/conversations/c1/chat", json!({"content": "Look!"})).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let at = "2025-01-11T19:00:00Z";
+    let body = answer.json();
+    let messages = body["turn"]["messages"].clone();
+    let ids: Vec<&str> = messages.as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap()).collect();
+    let call_id = messages[1]["tool_calls"][0]["id"].clone();
+    assert_eq!(
+        messages,
+        json!([
+            {"id": ids[0], "role": "user", "content": "Look!", "timestamp": at},
+            {"id": ids[1], "role": "assistant", "content": "Let me look.", "timestamp": at,
+             "tool_calls": [{"id": call_id, "type": "function", "function": {"name": "lab__look", "arguments": "{\"at\":1}"}}]},
+            {"id": ids[2], "role": "tool", "content": "{\"at\":1}", "timestamp": at, "tool_call_id": call_id, "name": "lab__look", "is_error": false},
+            {"id": ids[3], "role": "assistant", "content": "Seen.", "timestamp": at},
+        ])
+    );
+    let expected = json!({
+        "success": true,
+        "user_message": messages[0],
+        "assistant_message": messages[3],
+        "message": "Chat completed successfully",
+        "turn": {
+            "conversation_id": "c1",
+            "turn_id": body["turn"]["turn_id"],
+            "status": "completed",
+            "finish_reason": "stop",
+            "text": "Seen.",
+            "messages": messages,
+            "usage": {"input_tokens": 20, "output_tokens": 10, "cached_input_tokens": null, "cache_write_tokens": null, "reasoning_tokens": null, "cost_usd": null},
+            "steps": 2,
+            "waiting": [],
+        },
+    });
+    assert_eq!(body, expected);
+    let history = server.get("/api/v1/conversations/c1/messages").await.json();
+    assert_eq!(history, json!({"data": messages, "next_cursor": null, "has_more": false}));
+}
+
+#[tokio::test]
+async fn a_streamed_chat_is_an_ai_sdk_message_that_ends() {
+    let server = server([Answer::whole([text("Hello")])]);
+    let answer = server.stream("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+    assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, "text/event-stream"));
+    assert_eq!(answer.header("x-vercel-ai-ui-message-stream"), "v1");
+    assert_eq!(answer.header("cache-control"), "no-cache, no-transform");
+    let chunks = answer.chunks();
+    assert!(chunks[0].starts_with(r#"{"type":"start","messageId":"turn_1","#), "{chunks:?}");
+    let expected = [
+        r#"{"type":"start-step"}"#,
+        r#"{"type":"text-start","id":"t1"}"#,
+        r#"{"type":"text-delta","id":"t1","delta":"Hello"}"#,
+        r#"{"type":"text-end","id":"t1"}"#,
+        r#"{"type":"data-usage","id":"usage","data":{"inputTokens":10,"outputTokens":5,"model":"test/scripted"}}"#,
+        r#"{"type":"finish-step"}"#,
+        r#"{"type":"finish","finishReason":"stop"}"#,
+        "[DONE]",
+    ];
+    assert_eq!(chunks[1..], expected);
+    assert_eq!(server.get("/api/v1/conversations/c1/stream").await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_decision_which_counts_once() {
+    let server = server([Answer::whole([call(0, "lab__touch", r#"{"at":1}"#)]), Answer::whole([text("Touched.")])]);
+    let parked = server.post("/api/v1/conversations/c1/chat", json!({"content": "Touch!"})).await;
+    assert_eq!(parked.json()["turn"]["status"], "suspended");
+    let waiting = server.get("/api/v1/conversations/c1/calls").await.json();
+    assert_eq!(waiting["data"], parked.json()["turn"]["waiting"]);
+    let call = waiting["data"][0].clone();
+    let id = call["id"].as_str().unwrap();
+    let expected =
+        json!({"id": id, "name": "lab__touch", "arguments": "{\"at\":1}", "reason": "approval", "rule": call["rule"]});
+    assert_eq!(call, expected);
+    let everywhere = server.get("/api/v1/approvals").await.json();
+    assert_eq!(everywhere["data"][0]["conversation_id"], "c1");
+
+    let resumed = server.get("/api/v1/conversations/c1/stream").await;
+    assert!(resumed.chunks().iter().any(|chunk| chunk.contains("tool-approval-request")), "{}", resumed.body);
+
+    let path = format!("/api/v1/conversations/c1/calls/{id}/decision");
+    let decided = server.post(&path, json!({"decision": "allow", "arguments": {"at": 2}, "reason": "fine"})).await;
+    assert_eq!((decided.status, decided.json()), (StatusCode::OK, json!({"id": id, "decision": "allow"})));
+    assert_eq!(server.post(&path, json!({"decision": "allow"})).await.problem().0, 409);
+    let turn = parked.json()["turn"]["turn_id"].as_str().unwrap().parse().unwrap();
+    server.engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
+    let effects = server.source.effects();
+    assert_eq!(effects.len(), 1);
+    assert_eq!(Value::Object(effects[0].arguments.clone()), json!({"at": 2}));
+    assert_eq!(server.get("/api/v1/conversations/c1/calls").await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn stock_use_chat_answers_a_question_and_goes_on_in_the_same_message() {
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Touched.")])]);
+    let said = json!({"id": "c1", "messages": [{"id": "x", "role": "user", "parts": [{"type": "text", "text": "Touch!"}]}], "trigger": "submit-message"});
+    let first = server.post("/api/chat", said).await;
+    assert_eq!((first.status, first.header("content-type")), (StatusCode::OK, "text/event-stream"));
+    let chunks = first.chunks();
+    let asked: Value =
+        serde_json::from_str(chunks.iter().find(|chunk| chunk.contains("tool-approval-request")).unwrap()).unwrap();
+    assert_eq!(chunks.last().unwrap(), "[DONE]");
+    assert!(server.source.effects().is_empty());
+    let answer = json!({"id": "c1", "trigger": "submit-message", "messages": [
+        {"id": "x", "role": "user", "parts": [{"type": "text", "text": "Touch!"}]},
+        {"id": "turn_1", "role": "assistant", "parts": [
+            {"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked["toolCallId"], "state": "approval-responded",
+             "input": {"forged": true}, "approval": {"id": asked["approvalId"], "approved": true}}]}]});
+    let second = server.post("/api/chat", answer).await;
+    let chunks = second.chunks();
+    assert!(chunks[0].starts_with(r#"{"type":"start","messageId":"turn_1","#), "{chunks:?}");
+    assert!(chunks.iter().any(|chunk| chunk.contains("tool-output-available")), "{chunks:?}");
+    assert!(chunks.iter().any(|chunk| chunk.contains("Touched.")), "{chunks:?}");
+    assert_eq!(chunks.last().unwrap(), "[DONE]");
+    assert!(server.source.effects()[0].arguments.is_empty(), "what the body claims of a call is ignored");
+    assert_eq!(server.get("/api/chat/c1/stream").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(server.get("/api/chat/never-seen/stream").await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn a_repeated_request_with_its_key_is_stored_once() {
+    let server = server([Answer::whole([text("One")]), Answer::whole([text("Two")])]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let path = "/api/v1/conversations/c1/messages";
+    let key = [("idempotency-key", "k1")];
+    let first = server.send(Method::POST, path, &json!({"content": "Hi"}), &key).await;
+    let again = server.send(Method::POST, path, &json!({"content": "Hi"}), &key).await;
+    assert_eq!((first.status, first.json()), (StatusCode::ACCEPTED, again.json()));
+    assert_eq!(first.json(), json!({"message_id": "msg_1", "turn_id": "turn_1", "turn_status": "running"}));
+    let other = server.send(Method::POST, path, &json!({"content": "Ho"}), &key).await;
+    assert_eq!(other.problem(), (422, "idempotency_key_reused".to_owned()));
+    assert!(other.json()["detail"].as_str().unwrap().contains("`k1`"));
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    let history = server.get(path).await.json();
+    let texts: Vec<&Value> = history["data"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    assert_eq!(texts, ["Hi", "One"]);
+}
+
+#[tokio::test]
+async fn a_dropped_response_stops_no_turn() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([Answer::whole([text("Still here")]).gated(&gate)]);
+    let request = Request::post("/api/v1/conversations/c1/chat")
+        .header("host", "localhost")
+        .header("accept", "text/event-stream")
+        .body(Body::from(r#"{"content":"Hi"}"#))
+        .unwrap();
+    let response = server.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    drop(response);
+    gate.add_permits(2);
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    let history = server.get("/api/v1/conversations/c1/messages").await.json();
+    assert_eq!(history["data"][1]["content"], "Still here");
+}
+
+#[tokio::test]
+async fn events_go_on_after_the_position_that_is_named() {
+    let server = server([Answer::whole([text("Hello")])]);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+    let last = server.get("/api/v1/conversations/c1").await.json()["last_seq"].as_u64().unwrap();
+    let beyond = server.get(&format!("/api/v1/conversations/c1/events?after={}", last + 1)).await;
+    assert_eq!(beyond.problem(), (400, "unknown_position".to_owned()));
+    let senseless = server.get("/api/v1/conversations/c1/events?after=soon").await;
+    assert_eq!(senseless.problem(), (400, "invalid_position".to_owned()));
+
+    let first_chunk = |headers: Vec<(&'static str, String)>| {
+        let mut request = Request::get("/api/v1/conversations/c1/events").header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let router = server.router.clone();
+        async move {
+            let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+            let mut stream = response.into_body().into_data_stream();
+            let chunk = futures_util::StreamExt::next(&mut stream).await.unwrap().unwrap();
+            String::from_utf8(chunk.to_vec()).unwrap()
+        }
+    };
+    let seqs = |chunk: &str| -> Vec<u64> {
+        let events = chunk.lines().filter_map(|line| line.strip_prefix("data: "));
+        let events = events.map(|event| serde_json::from_str::<Value>(event).unwrap());
+        events.filter(|event| event["type"] == "entry").map(|event| event["seq"].as_u64().unwrap()).collect()
+    };
+    let all = first_chunk(vec![]).await;
+    assert_eq!(seqs(&all), (1..=last).collect::<Vec<_>>());
+    let rest = first_chunk(vec![("last-event-id", "2".to_owned())]).await;
+    assert_eq!(seqs(&rest), (3..=last).collect::<Vec<_>>());
+    assert!(rest.contains(r#""type":"turn.finished""#));
+}
+
+#[tokio::test]
+async fn conversations_are_created_changed_listed_and_deleted() {
+    let server = server([]);
+    let created = server
+        .post(
+            "/api/v1/conversations",
+            json!({"id": "a.b:c-1", "title": "First", "model": "test/x", "settings": {"max_steps": 3}}),
+        )
+        .await;
+    assert_eq!((created.status, created.header("location")), (StatusCode::CREATED, "/api/v1/conversations/a.b:c-1"));
+    let at = "2025-01-11T19:00:00Z";
+    let expected = json!({
+        "id": "a.b:c-1", "title": "First", "model": "test/x", "system_prompt": null, "settings": {"max_steps": 3},
+        "tools": null, "created_at": at, "updated_at": at,
+    });
+    assert_eq!(created.json(), expected);
+    assert_eq!(server.post("/api/v1/conversations", json!({"id": "a.b:c-1"})).await.problem(), (409, "exists".to_owned()));
+    let unnamed = server.post("/api/v1/conversations", Value::Null).await.json()["id"].as_str().unwrap().to_owned();
+    let patch = json!({"title": null, "system_prompt": "Be kind", "settings": {"max_steps": null, "temperature": 1.0}});
+    let changed = server.send(Method::PATCH, "/api/v1/conversations/a.b:c-1", &patch, &[]).await;
+    let expected = json!({
+        "id": "a.b:c-1", "title": null, "model": "test/x", "system_prompt": "Be kind", "settings": {"temperature": 1.0},
+        "tools": null, "created_at": at, "updated_at": at,
+    });
+    assert_eq!((changed.status, changed.json()), (StatusCode::OK, expected.clone()));
+    assert_eq!(server.get("/api/v1/conversations/a.b:c-1").await.json(), expected);
+    let page = server.get("/api/v1/conversations?limit=1").await.json();
+    assert_eq!((&page["has_more"], page["data"].as_array().unwrap().len()), (&json!(true), 1));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = server.get(&format!("/api/v1/conversations?limit=1&cursor={cursor}")).await.json();
+    assert_eq!((&rest["has_more"], &rest["next_cursor"]), (&json!(false), &Value::Null));
+    let mut ids = [page["data"][0]["id"].as_str().unwrap(), rest["data"][0]["id"].as_str().unwrap()];
+    ids.sort_unstable();
+    assert_eq!(ids, ["a.b:c-1", &unnamed]);
+    let found = server.get("/api/v1/conversations?q=B:C").await.json();
+    assert_eq!(found["data"].as_array().unwrap().len(), 1);
+    let deleted = server.send(Method::DELETE, "/api/v1/conversations/a.b:c-1", &Value::Null, &[]).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    assert_eq!(server.get("/api/v1/conversations/a.b:c-1").await.problem(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn the_first_tool_that_is_named_makes_the_list_of_a_conversation() {
+    let server = server([]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let names = |answer: Answered| -> Vec<(String, bool)> {
+        let tools = answer.json()["data"].as_array().unwrap().clone();
+        tools.iter().map(|tool| (tool["tool_name"].as_str().unwrap().to_owned(), tool["enabled"] == true)).collect()
+    };
+    let path = "/api/v1/conversations/c1/tools";
+    let all = vec![("look".to_owned(), true), ("touch".to_owned(), true)];
+    assert_eq!(names(server.get(path).await), all);
+    let enabled = server.post(path, json!({"server_id": "lab", "tool_name": "look"})).await;
+    assert_eq!((enabled.status, &enabled.json()["id"]), (StatusCode::CREATED, &json!("lab__look")));
+    assert_eq!(names(server.get(path).await), [("look".to_owned(), true)]);
+    let available = names(server.get("/api/v1/conversations/c1/tools/available").await);
+    assert_eq!(available, [("look".to_owned(), true), ("touch".to_owned(), false)]);
+    server.post(path, json!({"server_id": "lab", "tool_name": "touch"})).await;
+    assert_eq!(names(server.get(path).await), all);
+    let choice = json!({"server_id": "lab", "tool_name": "look"});
+    assert_eq!(server.send(Method::DELETE, path, &choice, &[]).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(names(server.get(path).await), [("touch".to_owned(), true)]);
+    assert_eq!(
+        server.post(path, json!({"server_id": "lab", "tool_name": "no"})).await.problem(),
+        (404, "not_found".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_hidden_message_is_shown_no_more_and_pages_go_on_after_their_cursor() {
+    let server = server([Answer::whole([text("One")]), Answer::whole([text("Two")])]);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "A"})).await;
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "B"})).await;
+    let contents = |page: &Value| -> Vec<String> {
+        page["data"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = server.get("/api/v1/conversations/c1/messages?limit=3").await.json();
+    assert_eq!((contents(&first), &first["has_more"]), (vec!["A".to_owned(), "One".to_owned(), "B".to_owned()], &json!(true)));
+    let next = format!("/api/v1/conversations/c1/messages?limit=3&cursor={}", first["next_cursor"].as_str().unwrap());
+    assert_eq!(contents(&server.get(&next).await.json()), ["Two"]);
+    let hidden = server.send(Method::DELETE, "/api/v1/conversations/c1/messages/msg_1", &Value::Null, &[]).await;
+    assert_eq!(hidden.status, StatusCode::NO_CONTENT);
+    assert_eq!(contents(&server.get("/api/v1/conversations/c1/messages").await.json()), ["One", "B", "Two"]);
+}
+
+#[tokio::test]
+async fn a_failed_turn_is_told_and_can_be_retried() {
+    let failure = turnwright_core::ProviderFailure {
+        status: Some(400),
+        request_id: Some("r1".to_owned()),
+        ..turnwright_core::ProviderFailure::new(turnwright_core::ProviderFailureKind::InvalidRequest, "no such thing")
+    };
+    let server = server([Answer::of([]).failing(failure), Answer::whole([text("Better")])]);
+    let failed = server.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+    let body = failed.json();
+    assert_eq!((failed.status, &body["success"], &body["assistant_message"]), (StatusCode::OK, &json!(false), &Value::Null));
+    let error = json!({"kind": "invalid_request", "status": 400, "message": "no such thing", "request_id": "r1"});
+    assert_eq!((&body["turn"]["status"], &body["turn"]["error"]), (&json!("failed"), &error));
+    assert_eq!((&body["turn"]["text"], &body["turn"]["finish_reason"]), (&json!(""), &json!("error")));
+    let retried = server.post("/api/v1/conversations/c1/retry", Value::Null).await;
+    assert_eq!(retried.json(), json!({"turn_id": "turn_1", "turn_status": "running"}));
+    assert_eq!(retried.status, StatusCode::ACCEPTED);
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    assert_eq!(server.get("/api/v1/conversations/c1").await.json()["turn"], json!({"id": "turn_1", "status": "completed"}));
+    assert_eq!(server.post("/api/v1/conversations/c1/retry", Value::Null).await.problem(), (409, "no_open_turn".to_owned()));
+    assert_eq!(server.post("/api/v1/conversations/c1/cancel", Value::Null).await.problem(), (409, "no_open_turn".to_owned()));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_with_a_problem_document_that_helps() {
+    let server = server([]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let chat = "/api/v1/conversations/c1/chat";
+    let unknown = server.post(chat, json!({"content": "Hi", "modle": "x"})).await;
+    assert_eq!(unknown.problem(), (422, "invalid_request".to_owned()));
+    let detail = unknown.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("`modle`") && detail.contains("`model`"), "{detail}");
+    let broken = Request::post(chat).header("host", "localhost").body(Body::from("{\"content\": ")).unwrap();
+    let broken = server.ask(broken).await;
+    assert_eq!(broken.problem(), (400, "invalid_json".to_owned()));
+    assert!(broken.json()["detail"].as_str().unwrap().contains("line 1 column"));
+    let large = server.post(chat, json!({"content": "x".repeat(5000)})).await;
+    assert_eq!(large.problem(), (413, "body_too_large".to_owned()));
+    assert_eq!(large.json()["detail"], "the request body is 5014 bytes, the limit is 4096 bytes");
+    let form = server.send(Method::POST, chat, &json!({}), &[("content-type", "text/plain")]).await;
+    assert_eq!(form.problem(), (415, "unsupported_media_type".to_owned()));
+    let table = [
+        (Method::GET, "/api/v1/nothing", 404, "no_such_route"),
+        (Method::GET, "/nothing", 404, "no_such_route"),
+        (Method::PUT, "/api/v1/conversations", 405, "method_not_allowed"),
+        (Method::GET, "/api/v1/conversations/a%20b", 400, "invalid_id"),
+        (Method::GET, "/api/v1/conversations/none", 404, "not_found"),
+        (Method::GET, "/api/v1/conversations/none/messages", 404, "not_found"),
+        (Method::GET, "/api/v1/conversations?limit=0", 400, "invalid_query"),
+        (Method::GET, "/api/v1/conversations?limit=many", 400, "invalid_query"),
+        (Method::GET, "/api/v1/conversations/c1/messages?cursor=x", 400, "invalid_cursor"),
+        (Method::GET, "/api/v1/conversations/c1/stream?ui=8", 400, "invalid_query"),
+        (Method::DELETE, "/api/v1/conversations/c1/messages/7", 400, "invalid_id"),
+        (Method::POST, "/api/v1/conversations/c1/calls/call_1/decision", 400, "invalid_id"),
+        (Method::POST, "/api/v1/conversations/c1/chat", 422, "invalid_request"),
+        (Method::POST, "/api/chat", 422, "invalid_request"),
+    ];
+    for (method, path, status, code) in table {
+        let answer = server.send(method, path, &Value::Null, &[]).await;
+        assert_eq!(answer.problem(), (status, code.to_owned()), "{path}");
+    }
+    let empty = server.post(chat, json!({"content": " "})).await;
+    assert_eq!(empty.problem(), (422, "invalid_request".to_owned()));
+    let new = server.post("/api/v1/conversations/new/messages", json!({"content": "Hi"})).await;
+    assert_eq!(new.problem(), (404, "not_found".to_owned()));
+    let wrong = server.send(Method::PUT, "/api/v1/conversations", &Value::Null, &[]).await;
+    assert!(wrong.header("allow").contains("POST"), "{}", wrong.header("allow"));
+}
+
+#[tokio::test]
+async fn a_foreign_origin_or_host_is_refused_and_an_authorization_header_ignored() {
+    let server = server([]);
+    let with = |headers: &'static [(&'static str, &'static str)]| {
+        let mut request = Request::get("/api/v1/conversations");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        server.ask(request.body(Body::empty()).unwrap())
+    };
+    assert_eq!(with(&[("host", "evil.example")]).await.problem(), (403, "host_not_allowed".to_owned()));
+    assert_eq!(with(&[]).await.problem(), (403, "host_not_allowed".to_owned()));
+    let foreign = with(&[("host", "localhost:8700"), ("origin", "http://evil.example")]).await;
+    assert_eq!(foreign.problem(), (403, "origin_not_allowed".to_owned()));
+    assert_eq!(with(&[("host", "localhost:8700"), ("authorization", "Bearer x")]).await.status, StatusCode::OK);
+    assert_eq!(with(&[("host", "[::1]:8700"), ("origin", "http://[::1]:8700")]).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn tools_models_health_and_the_stand_in_for_the_page_are_there() {
+    let server = server([]);
+    let tools = server.get("/api/v1/tools").await.json();
+    assert_eq!(tools["data"][0]["id"], "lab__look");
+    let models = server.get("/api/v1/models").await.json();
+    let model =
+        json!({"id": "test/scripted", "provider": "test", "model": "scripted", "description": null, "is_default": true});
+    assert_eq!(models, json!({"data": [model], "next_cursor": null, "has_more": false, "unavailable": []}));
+    assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
+    assert_eq!(server.get("/readyz").await.json(), json!({"status": "ready"}));
+    let page = server.get("/").await;
+    assert!(page.header("content-type").starts_with("text/html") && page.body.contains("/api/v1/conversations"));
+}
