@@ -1,0 +1,135 @@
+//! A call through [`McpServer`] beside the same line written and read by hand, on one server.
+//!
+//! The ratio of the two is what counts; the server is `server-everything` where it is installed, else the one in Python
+//! that the tests use.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
+use turnwright_engine::{CallContext, Progress, ProgressSink, SourceCall, SystemClock, ToolSource};
+use turnwright_mcp::{McpServer, NoLedger, ServerConfig, Surroundings};
+
+type Failure = Box<dyn std::error::Error>;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+#[derive(Debug)]
+struct NoProgress;
+
+impl ProgressSink for NoProgress {
+    fn report(&self, _progress: Progress) {}
+}
+
+struct Server {
+    tool: &'static str,
+    command: &'static str,
+    script: PathBuf,
+    argument: &'static str,
+}
+
+fn server() -> Server {
+    let cache = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default().join(".cache/turnwright/test-servers");
+    let folder = std::env::var_os("TURNWRIGHT_TEST_SERVERS").map_or(cache, PathBuf::from);
+    let everything = folder.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    if everything.is_file() {
+        Server { tool: "echo", command: "node", script: everything, argument: "stdio" }
+    } else {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/misbehave.py");
+        Server { tool: "t", command: "python3", script, argument: "good" }
+    }
+}
+
+struct ByHand {
+    _child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    line: String,
+    id: u64,
+}
+
+impl ByHand {
+    async fn start(server: &Server) -> Result<Self, Failure> {
+        let mut child = Command::new(server.command)
+            .arg(&server.script)
+            .arg(server.argument)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdin = child.stdin.take().ok_or("no input")?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut by_hand = Self { _child: child, stdin, stdout, line: String::new(), id: 0 };
+        by_hand.ask(INITIALIZE).await?;
+        by_hand.stdin.write_all(format!("{INITIALIZED}\n").as_bytes()).await?;
+        Ok(by_hand)
+    }
+
+    async fn ask(&mut self, line: &str) -> Result<Value, Failure> {
+        self.stdin.write_all(format!("{line}\n").as_bytes()).await?;
+        loop {
+            self.line.clear();
+            self.stdout.read_line(&mut self.line).await?;
+            let value: Value = serde_json::from_str(&self.line)?;
+            if value.get("id").and_then(Value::as_u64) == Some(self.id) {
+                return Ok(value);
+            }
+        }
+    }
+
+    async fn call(&mut self, tool: &str, text: &str) -> Result<Value, Failure> {
+        self.id += 1;
+        let params = serde_json::json!({"name": tool, "arguments": {"message": text}, "_meta": {"progressToken": self.id}});
+        let line = serde_json::json!({"jsonrpc": "2.0", "id": self.id, "method": "tools/call", "params": params}).to_string();
+        self.ask(&line).await
+    }
+}
+
+fn calls(criterion: &mut Criterion) {
+    if let Err(error) = try_calls(criterion) {
+        tracing::error!(%error, "the benchmark could not run");
+    }
+}
+
+fn try_calls(criterion: &mut Criterion) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let server = server();
+    let mut by_hand = runtime.block_on(ByHand::start(&server))?;
+    let mut config = ServerConfig::new("bench", server.command);
+    config.args = vec![server.script.display().to_string(), server.argument.to_owned()];
+    let inherited_env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| turnwright_mcp::is_inherited(name))
+        .collect();
+    let surroundings = Surroundings { inherited_env, ledger: Arc::new(NoLedger), clock: Arc::new(SystemClock) };
+    let source = McpServer::new(config, surroundings);
+    runtime.block_on(source.settled());
+    for (name, text) in [("small", "hello".to_owned()), ("64 KiB", "x".repeat(64 << 10))] {
+        let mut group = criterion.benchmark_group(name);
+        group.bench_function("by hand", |bencher| {
+            bencher.iter(|| runtime.block_on(by_hand.call(server.tool, &text)).map(black_box).is_ok());
+        });
+        group.bench_function("McpServer", |bencher| {
+            bencher.iter(|| {
+                let arguments = Map::from_iter([("message".to_owned(), Value::String(text.clone()))]);
+                let call = SourceCall { tool: server.tool.to_owned(), arguments, idempotency_key: String::new() };
+                let context = CallContext { cancel: CancellationToken::new(), progress: Arc::new(NoProgress) };
+                runtime.block_on(source.call(call, context)).map(black_box).is_ok()
+            });
+        });
+        group.finish();
+    }
+    runtime.block_on(source.stop());
+    Ok(())
+}
+
+criterion_group!(benches, calls);
+criterion_main!(benches);

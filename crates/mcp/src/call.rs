@@ -1,0 +1,220 @@
+//! One call of a tool on an open connection.
+//!
+//! Nothing here repeats a call: whether that is safe is the engine's to know.
+
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ErrorCode, ErrorData,
+    GetExtensions, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use serde_json::json;
+use tokio_util::task::TaskTracker;
+use turnwright_core::ToolErrorKind;
+use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput};
+
+use crate::connection::Connection;
+use crate::log::ServerLog;
+use crate::output::{self, NoOutput};
+use crate::wire::ProgressRoute;
+
+/// How long the reason of a server's end is waited for.
+const END_KNOWN: Duration = Duration::from_secs(2);
+/// How long a server may take to read that a call is cancelled.
+const CANCEL_WRITTEN: Duration = Duration::from_secs(2);
+
+/// Whose call it is, for its texts and its tasks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) log: &'a ServerLog,
+    pub(crate) total: Duration,
+    pub(crate) cancel_grace: Duration,
+}
+
+/// What came of waiting for the answer.
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack for a moment; a box would cost every call an allocation")]
+enum Waited {
+    Answer(Result<ServerResult, ServiceError>),
+    Cancelled,
+    TimedOut,
+}
+
+/// Calls the tool and waits for its end.
+pub(crate) async fn call(
+    caller: Caller<'_>,
+    connection: &Connection,
+    call: SourceCall,
+    context: CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let SourceCall { tool, arguments, .. } = call;
+    let mut request = CallToolRequest::new(CallToolRequestParams::new(tool.clone()).with_arguments(arguments));
+    request.extensions_mut().insert(ProgressRoute(context.progress));
+    let sent =
+        connection.peer.send_request_with_option(ClientRequest::CallToolRequest(request), PeerRequestOptions::no_options());
+    let handle = match tokio::time::timeout(caller.total, sent).await {
+        Ok(Ok(handle)) => handle,
+        Ok(Err(error)) => return Err(unanswered(caller, connection, &tool, error).await),
+        Err(_) => {
+            connection.wire.condemn("it does not read its input");
+            return Err(timed_out(caller, &tool));
+        }
+    };
+    let mut pending = Pending { handle: Some(handle), tracker: &connection.tracker };
+    let waited = tokio::select! {
+        biased;
+        answer = pending.answer() => Waited::Answer(answer),
+        () = context.cancel.cancelled() => Waited::Cancelled,
+        () = tokio::time::sleep(caller.total) => Waited::TimedOut,
+    };
+    match waited {
+        Waited::Answer(answer) => {
+            pending.handle = None;
+            result(caller, connection, &tool, answer).await
+        }
+        Waited::Cancelled => match cancelled(caller, connection, &mut pending).await {
+            Some(answer) => {
+                pending.handle = None;
+                result(caller, connection, &tool, answer).await
+            }
+            None => Err(ToolError::new(
+                ToolErrorKind::Interrupted,
+                format!(
+                    "The call of `{tool}` on the MCP server `{}` was cancelled. Whether it took effect is unknown.",
+                    caller.server
+                ),
+            )),
+        },
+        Waited::TimedOut => {
+            connection.wire.timed_out();
+            Err(timed_out(caller, &tool))
+        }
+    }
+}
+
+/// Tells the server that the answer is not needed, and takes one that comes soon all the same.
+async fn cancelled(
+    caller: Caller<'_>,
+    connection: &Connection,
+    pending: &mut Pending<'_>,
+) -> Option<Result<ServerResult, ServiceError>> {
+    let id = pending.handle.as_ref()?.id.clone();
+    connection.wire.cancelled(&id);
+    // `rmcp`'s own cancellation forgets the call at once, and a real result with it.
+    let params = json!({"requestId": id, "reason": "the caller does not need the result any more"});
+    let notification = ClientNotification::CustomNotification(CustomNotification::new("notifications/cancelled", Some(params)));
+    let told = async {
+        if tokio::time::timeout(CANCEL_WRITTEN, connection.peer.send_notification(notification)).await.is_err() {
+            connection.wire.condemn("it does not read its input");
+        }
+    };
+    let ((), answer) = tokio::join!(told, tokio::time::timeout(caller.cancel_grace, pending.answer()));
+    answer.ok()
+}
+
+async fn result(
+    caller: Caller<'_>,
+    connection: &Connection,
+    tool: &str,
+    answer: Result<ServerResult, ServiceError>,
+) -> Result<ToolOutput, ToolError> {
+    let answer = match answer {
+        Ok(ServerResult::CustomResult(answer)) => answer.0,
+        Ok(_) => return Err(unanswered(caller, connection, tool, ServiceError::UnexpectedResponse).await),
+        Err(error) => return Err(unanswered(caller, connection, tool, error).await),
+    };
+    output::read(answer).map_err(|reason| {
+        let why = match reason {
+            NoOutput::InputRequired => "asks for more input, which cannot be given here",
+            NoOutput::Task => "goes on as a task, although none was asked for; its result cannot be fetched",
+        };
+        ToolError::new(
+            ToolErrorKind::ExecutionFailed,
+            format!("The tool `{tool}` of the MCP server `{}` {why}.", caller.server),
+        )
+    })
+}
+
+async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, error: ServiceError) -> ToolError {
+    let server = caller.server;
+    match error {
+        ServiceError::McpError(error) => refused(server, tool, &error),
+        ServiceError::Cancelled { .. } => ToolError::new(
+            ToolErrorKind::Interrupted,
+            format!("The call of `{tool}` on the MCP server `{server}` was cancelled."),
+        ),
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+            let end = connection.end(END_KNOWN).await;
+            let reason = end.map_or_else(|| caller.log.with_last_words("its connection was closed"), str::to_owned);
+            let text = format!(
+                "The MCP server `{server}` ended while `{tool}` was running. Whether the call took effect is unknown: check \
+                 before you call it again. The server is started again where that is possible."
+            );
+            ToolError { kind: ToolErrorKind::Unavailable, model_text: text, diagnostic: Some(reason) }
+        }
+        other => ToolError {
+            kind: ToolErrorKind::ExecutionFailed,
+            model_text: format!("The call of `{tool}` on the MCP server `{server}` failed."),
+            diagnostic: Some(other.to_string()),
+        },
+    }
+}
+
+/// A JSON-RPC error is the server's own word on the call.
+fn refused(server: &str, tool: &str, error: &ErrorData) -> ToolError {
+    let (kind, verb) = match error.code {
+        ErrorCode::INVALID_PARAMS => (ToolErrorKind::InvalidArguments, "was refused"),
+        _ => (ToolErrorKind::ExecutionFailed, "failed"),
+    };
+    let diagnostic = match &error.data {
+        Some(data) => format!("JSON-RPC error {}: {}; data: {data}", error.code.0, error.message),
+        None => format!("JSON-RPC error {}: {}", error.code.0, error.message),
+    };
+    let model_text = format!("The call of `{tool}` on the MCP server `{server}` {verb}: {}", error.message);
+    ToolError { kind, model_text, diagnostic: Some(diagnostic) }
+}
+
+fn timed_out(caller: Caller<'_>, tool: &str) -> ToolError {
+    let (server, limit) = (caller.server, caller.total.as_millis());
+    let text = format!(
+        "The tool `{tool}` of the MCP server `{server}` did not finish within {limit} ms and was cancelled. Whether it took \
+         effect is unknown."
+    );
+    ToolError {
+        kind: ToolErrorKind::Timeout,
+        model_text: text,
+        diagnostic: Some(caller.log.with_last_words(&format!("no answer to tools/call within {limit} ms"))),
+    }
+}
+
+/// A call whose answer is waited for. Dropping it tells the server that nobody does any more.
+struct Pending<'a> {
+    handle: Option<RequestHandle<RoleClient>>,
+    tracker: &'a TaskTracker,
+}
+
+impl Pending<'_> {
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        match &mut self.handle {
+            Some(handle) => (&mut handle.rx).await.unwrap_or(Err(ServiceError::TransportClosed)),
+            None => Err(ServiceError::TransportClosed),
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let (Some(handle), Ok(runtime)) = (self.handle.take(), tokio::runtime::Handle::try_current()) {
+            let reason = Some("nobody waits for the result any more".to_owned());
+            self.tracker.spawn_on(
+                async move {
+                    // A server that does not read is found by its next call.
+                    let _ = tokio::time::timeout(CANCEL_WRITTEN, handle.cancel(reason)).await;
+                },
+                &runtime,
+            );
+        }
+    }
+}

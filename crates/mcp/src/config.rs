@@ -1,0 +1,134 @@
+//! What the operator says about a server, as plain values.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwright_core::Declared;
+use turnwright_engine::{CallLimits, Clock};
+
+use crate::{ProcessLedger, RestartPolicy};
+
+/// A server that is a child process: `[mcp.servers.NAME]` with a `command` (DESIGN section 7), variables expanded.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// The first half of its tools' qualified names.
+    pub name: String,
+    /// The program: a path, or a name that is looked up in the `PATH` that the server gets.
+    pub command: String,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// Variables added to the inherited ones. Values may be secret: they are never shown.
+    pub env: Vec<(String, String)>,
+    /// Where it runs; the host's working directory where none is given.
+    pub cwd: Option<PathBuf>,
+    /// How long a start may take, from the spawn to the list of its tools; also how long a call waits for one.
+    pub start_limit: Duration,
+    /// How long a call may take, where its tool says nothing else.
+    pub limits: CallLimits,
+    /// Whether it may run at all.
+    pub enabled: bool,
+    /// Whether calls of all of its tools run one after another.
+    pub serial: bool,
+    /// Whether `readOnlyHint` and `idempotentHint` of its tools are believed.
+    pub trust_annotations: bool,
+    /// What is declared about single tools, by their names at the server.
+    pub tools: BTreeMap<String, ToolDeclaration>,
+    /// The most calls that may run at once.
+    pub max_concurrent_calls: usize,
+    /// The longest message that is taken from it, in bytes; a longer answer fails its call.
+    pub max_message_bytes: usize,
+    /// When it is started again after an end that nobody asked for.
+    pub restart: RestartPolicy,
+    /// How long it may take to leave after its input closed, and again after SIGTERM.
+    pub stop_grace: Duration,
+    /// How long a cancelled call may still take to bring its real result.
+    pub cancel_grace: Duration,
+}
+
+impl ServerConfig {
+    /// A server with everything but its name and program at its default.
+    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            command: command.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            start_limit: Duration::from_mins(1),
+            limits: CallLimits::default(),
+            enabled: true,
+            serial: false,
+            trust_annotations: false,
+            tools: BTreeMap::new(),
+            max_concurrent_calls: 16,
+            max_message_bytes: 64 << 20,
+            restart: RestartPolicy::default(),
+            stop_grace: Duration::from_secs(2),
+            cancel_grace: Duration::from_secs(1),
+        }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ServerConfig")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &self.env.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("cwd", &self.cwd)
+            .field("enabled", &self.enabled)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the operator declares about one tool: `[mcp.servers.NAME.tools.TOOL]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolDeclaration {
+    /// What holds for its calls.
+    pub declared: Declared,
+    /// How long a call may take; the server's limits where nothing is said.
+    pub limits: Option<CallLimits>,
+}
+
+/// What a server needs from its host.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The variables that every server gets: those of the host for which [`is_inherited`] holds.
+    pub inherited_env: Vec<(String, String)>,
+    /// Remembers the processes, so that they can be swept after the host was killed.
+    pub ledger: Arc<dyn ProcessLedger>,
+    /// Tells the time of log lines.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Whether a variable of the host's environment is passed to servers that did not ask for it (`mcp-host.md` section 9).
+/// None of these holds a secret by convention.
+pub fn is_inherited(name: &str) -> bool {
+    const NAMES: [&str; 19] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "XDG_CACHE_HOME",
+        "XDG_RUNTIME_DIR",
+        "SSL_CERT_FILE",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    ];
+    name.starts_with("LC_") || NAMES.contains(&name)
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with a server, for its operator.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a server is not there (DESIGN section 9). Its text becomes the reason of
+/// [`turnwright_engine::SourceState::Failing`], followed by the server's last log lines.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// There is no such program.
+    #[error("the command `{command}` was not found; it must be a path, or a name in the PATH that servers are given")]
+    CommandNotFound {
+        /// As configured.
+        command: String,
+    },
+    /// There is no such folder.
+    #[error("the working directory {} does not exist", cwd.display())]
+    NoWorkingDirectory {
+        /// As configured.
+        cwd: PathBuf,
+    },
+    /// The program could not be started.
+    #[error("the command `{command}` could not be started: {source}")]
+    Spawn {
+        /// As configured.
+        command: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The start took too long.
+    #[error("it did not finish its start within {} ms: {waited_for}", limit.as_millis())]
+    StartTimeout {
+        /// The limit.
+        limit: Duration,
+        /// What did not come.
+        waited_for: &'static str,
+    },
+    /// It ended while it was being started.
+    #[error("it ended during its start ({how})")]
+    EndedAtStart {
+        /// Its exit code or signal.
+        how: String,
+    },
+    /// The opening of the protocol failed.
+    #[error("it refused the handshake: {message}")]
+    Handshake {
+        /// What it said.
+        message: String,
+    },
+    /// It speaks a version that nobody here knows.
+    #[error("it speaks the protocol version `{version}`, known are {known}")]
+    UnknownVersion {
+        /// Its version.
+        version: String,
+        /// Those that are known.
+        known: String,
+    },
+    /// Its tools could not be listed.
+    #[error("its tools could not be listed: {message}")]
+    List {
+        /// What happened.
+        message: String,
+    },
+    /// It ended while it was in use.
+    #[error("it ended by itself ({how})")]
+    Ended {
+        /// Its exit code or signal.
+        how: String,
+    },
+    /// It was ended because it did not work any more.
+    #[error("it was ended because {why}")]
+    Condemned {
+        /// What was wrong.
+        why: String,
+    },
+}

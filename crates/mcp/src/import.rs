@@ -1,0 +1,187 @@
+//! Reads the MCP server lists of other programs (`mcp-host.md` section 9).
+//!
+//! Three shapes: `mcpServers` (Claude Desktop, Claude Code, Cursor and others), `servers` as an object (VS Code), and
+//! `servers` as an array (`config/mcp-servers.json`, where `id` is the name). Strings come out as they are written:
+//! variables are the host's to expand. Nothing is ever imported as an approval.
+
+mod comments;
+
+use serde_json::{Map, Value};
+
+/// What a file lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Import {
+    /// The servers, in the file's order.
+    pub servers: Vec<ImportedServer>,
+    /// What could not be taken over, and why, for the person who imports.
+    pub problems: Vec<String>,
+}
+
+/// A server as another program knows it. No string is expanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedServer {
+    /// Its name: the key, or the `id`.
+    pub name: String,
+    /// Its title for people, where it has one beside its name.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether it may run.
+    pub enabled: bool,
+    /// How it is reached.
+    pub transport: ImportedTransport,
+}
+
+/// How an imported server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportedTransport {
+    /// A child process.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables added to the inherited ones, in the file's order.
+        env: Vec<(String, String)>,
+        /// Where it runs.
+        cwd: Option<String>,
+    },
+    /// An HTTP endpoint.
+    Http {
+        /// Its address.
+        url: String,
+        /// Headers of each request, in the file's order.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// A file that is no list of servers.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It is not JSON, not even with comments and trailing commas.
+    #[error("the file is not JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+    /// It has none of the known shapes.
+    #[error("the file lists no servers: an object `mcpServers` or `servers`, or an array `servers`, is needed")]
+    NoServers,
+}
+
+/// Reads a file's text.
+///
+/// # Errors
+/// [`ImportError`]. A single bad entry is no error: it is left out and named in [`Import::problems`].
+pub fn read(text: &str) -> Result<Import, ImportError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => serde_json::from_str(&comments::strip(text))?,
+    };
+    let Value::Object(mut file) = value else { return Err(ImportError::NoServers) };
+    let mut import = Import::default();
+    match file.remove("mcpServers").or_else(|| file.remove("servers")) {
+        Some(Value::Object(servers)) => {
+            for (name, entry) in servers {
+                import.take(name, entry);
+            }
+        }
+        Some(Value::Array(servers)) => {
+            for (index, entry) in servers.into_iter().enumerate() {
+                match entry.get("id").or_else(|| entry.get("name")).and_then(Value::as_str) {
+                    Some(name) => import.take(name.to_owned(), entry),
+                    None => import.problems.push(format!("entry {} has no `id`", index + 1)),
+                }
+            }
+        }
+        _ => return Err(ImportError::NoServers),
+    }
+    if file.get("inputs").and_then(Value::as_array).is_some_and(|inputs| !inputs.is_empty()) {
+        import.problems.push("`inputs` are not asked for: give `${input:…}` a value by hand".to_owned());
+    }
+    Ok(import)
+}
+
+impl Import {
+    fn take(&mut self, name: String, entry: Value) {
+        if self.servers.iter().any(|server| server.name == name) {
+            return self.problems.push(format!("`{name}` is there twice: the first one is kept"));
+        }
+        let Value::Object(mut entry) = entry else { return self.problems.push(format!("`{name}` is no object")) };
+        for (key, why) in [
+            ("autoApprove", "approvals are never imported"),
+            ("alwaysAllow", "approvals are never imported"),
+            ("envFile", "files of variables are not read: put them into `env`"),
+        ] {
+            if entry.contains_key(key) {
+                self.problems.push(format!("`{key}` of `{name}` was left out: {why}"));
+            }
+        }
+        let enabled = entry.get("enabled") != Some(&Value::Bool(false)) && entry.get("disabled") != Some(&Value::Bool(true));
+        let title = text(&mut entry, "name").filter(|title| *title != name);
+        let description = text(&mut entry, "description");
+        match self.transport(&name, &mut entry) {
+            Some(transport) => self.servers.push(ImportedServer { name, title, description, enabled, transport }),
+            None => self.problems.push(format!("`{name}` was left out: it has neither a `command` nor a `url`")),
+        }
+    }
+
+    fn transport(&mut self, name: &str, entry: &mut Map<String, Value>) -> Option<ImportedTransport> {
+        if let Some(command) = text(entry, "command") {
+            let args = self.strings(name, "args", entry.remove("args"));
+            let env = self.pairs(name, "env", entry.remove("env"));
+            return Some(ImportedTransport::Stdio { command, args, env, cwd: text(entry, "cwd") });
+        }
+        let url = text(entry, "url").or_else(|| text(entry, "serverUrl")).or_else(|| text(entry, "httpUrl"))?;
+        if entry.get("type").or_else(|| entry.get("transport")).and_then(Value::as_str) == Some("sse") {
+            self.problems.push(format!("`{name}` is of the type `sse`: it is imported as streamable HTTP"));
+        }
+        Some(ImportedTransport::Http { url, headers: self.pairs(name, "headers", entry.remove("headers")) })
+    }
+
+    fn strings(&mut self, name: &str, key: &str, value: Option<Value>) -> Vec<String> {
+        let values = match value {
+            None | Some(Value::Null) => return Vec::new(),
+            Some(Value::Array(values)) => values,
+            Some(_) => {
+                self.problems.push(format!("`{key}` of `{name}` was left out: it is no array"));
+                return Vec::new();
+            }
+        };
+        values.into_iter().filter_map(|value| self.string(name, key, value)).collect()
+    }
+
+    fn pairs(&mut self, name: &str, key: &str, value: Option<Value>) -> Vec<(String, String)> {
+        let values = match value {
+            None | Some(Value::Null) => return Vec::new(),
+            Some(Value::Object(values)) => values,
+            Some(_) => {
+                self.problems.push(format!("`{key}` of `{name}` was left out: it is no object"));
+                return Vec::new();
+            }
+        };
+        let pairs = values.into_iter();
+        pairs.filter_map(|(variable, value)| self.string(name, key, value).map(|value| (variable, value))).collect()
+    }
+
+    /// Numbers and switches are common where strings are meant.
+    fn string(&mut self, name: &str, key: &str, value: Value) -> Option<String> {
+        match value {
+            Value::String(text) => Some(text),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(switch) => Some(switch.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                self.problems.push(format!("a value in `{key}` of `{name}` was left out: it is no string"));
+                None
+            }
+        }
+    }
+}
+
+fn text(entry: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match entry.remove(key) {
+        Some(Value::String(text)) if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use super::*;
+
+fn stdio(name: &str, command: &str, args: &[&str], env: &[(&str, &str)]) -> ImportedServer {
+    ImportedServer {
+        name: name.into(),
+        title: None,
+        description: None,
+        enabled: true,
+        transport: ImportedTransport::Stdio {
+            command: command.into(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            cwd: None,
+        },
+    }
+}
+
+#[test]
+fn the_list_of_the_source_document_is_read_as_it_is() {
+    let text = r#"{"servers": [
+        {"id": "weather", "name": "Weather Server", "description": "Get weather information", "enabled": true,
+         "transport": "stdio", "command": "/Volumes/.../weatherMCP/run-mcp-server.sh", "args": [], "env": {}},
+        {"id": "github", "name": "GitHub Server", "enabled": false, "transport": "stdio", "command": "npx",
+         "args": ["@modelcontextprotocol/server-github"], "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}"}},
+        {"command": "nameless"}
+    ]}"#;
+    let weather = ImportedServer {
+        title: Some("Weather Server".into()),
+        description: Some("Get weather information".into()),
+        ..stdio("weather", "/Volumes/.../weatherMCP/run-mcp-server.sh", &[], &[])
+    };
+    let github = ImportedServer {
+        title: Some("GitHub Server".into()),
+        enabled: false,
+        ..stdio("github", "npx", &["@modelcontextprotocol/server-github"], &[("GITHUB_TOKEN", "${GITHUB_TOKEN}")])
+    };
+    let expected = Import { servers: vec![weather, github], problems: vec!["entry 3 has no `id`".into()] };
+    assert_eq!(read(text).unwrap(), expected);
+}
+
+#[test]
+fn the_form_of_claude_desktop_is_read() {
+    let text = r#"{"globalShortcut": "", "mcpServers": {
+        "files": {"command": "npx", "args": ["-y", "server-filesystem", "/tmp"], "env": {"PORT": 80, "A": null}, "cwd": "/tmp"},
+        "off": {"command": "x", "disabled": true, "autoApprove": ["read"]},
+        "remote": {"type": "http", "url": "https://example.invalid/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+        "windsurf": {"serverUrl": "https://example.invalid/sse", "type": "sse"},
+        "empty": {}
+    }}"#;
+    let mut files = stdio("files", "npx", &["-y", "server-filesystem", "/tmp"], &[("PORT", "80")]);
+    let ImportedTransport::Stdio { cwd, .. } = &mut files.transport else { panic!() };
+    *cwd = Some("/tmp".into());
+    let http = |name: &str, url: &str, headers: &[(&str, &str)]| ImportedServer {
+        transport: ImportedTransport::Http {
+            url: url.into(),
+            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        },
+        ..stdio(name, "", &[], &[])
+    };
+    let expected = Import {
+        servers: vec![
+            files,
+            ImportedServer { enabled: false, ..stdio("off", "x", &[], &[]) },
+            http("remote", "https://example.invalid/mcp", &[("Authorization", "Bearer ${TOKEN}")]),
+            http("windsurf", "https://example.invalid/sse", &[]),
+        ],
+        problems: [
+            "a value in `env` of `files` was left out: it is no string",
+            "`autoApprove` of `off` was left out: approvals are never imported",
+            "`windsurf` is of the type `sse`: it is imported as streamable HTTP",
+            "`empty` was left out: it has neither a `command` nor a `url`",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    };
+    assert_eq!(read(text).unwrap(), expected);
+}
+
+#[test]
+fn the_form_of_vs_code_is_read_with_its_comments() {
+    let text = "\u{feff}{
+        // of this project
+        \"inputs\": [{\"id\": \"key\", \"type\": \"promptString\", \"password\": true}],
+        \"servers\": {\"github\": {\"type\": \"stdio\", \"command\": \"npx\", \"env\": {\"KEY\": \"${input:key}\"}, \"envFile\": \".env\",},},
+    }";
+    let expected = Import {
+        servers: vec![stdio("github", "npx", &[], &[("KEY", "${input:key}")])],
+        problems: vec![
+            "`envFile` of `github` was left out: files of variables are not read: put them into `env`".into(),
+            "`inputs` are not asked for: give `${input:…}` a value by hand".into(),
+        ],
+    };
+    assert_eq!(read(text).unwrap(), expected);
+}
+
+#[test]
+fn a_file_that_lists_no_servers_is_refused() {
+    for text in ["[]", "{}", r#"{"servers": 7}"#] {
+        assert!(matches!(read(text), Err(ImportError::NoServers)), "{text}");
+    }
+    assert!(matches!(read("{"), Err(ImportError::NotJson(_))));
+}

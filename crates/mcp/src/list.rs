@@ -1,0 +1,201 @@
+//! The list of a server's tools, read so that one bad tool spoils itself alone (`mcp-host.md` section 11, cases 18 to 21).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use rmcp::{Peer, RoleClient};
+use serde_json::{Map, Value, json};
+use turnwright_core::Declared;
+use turnwright_engine::SourceTool;
+
+use crate::{McpError, ServerConfig};
+
+/// Pages and tools that are taken from one server.
+const MAX_PAGES: usize = 100;
+const MAX_TOOLS: usize = 10_000;
+/// Bytes of a description that are kept.
+const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
+
+/// A tool that is not offered, or not quite as its server wants it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantined {
+    /// The tool's name at the server; empty where it has none.
+    pub tool: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What a server offers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    pub(crate) tools: Vec<SourceTool>,
+    pub(crate) quarantined: Vec<Quarantined>,
+}
+
+/// Asks for all pages.
+pub(crate) async fn list(peer: &Peer<RoleClient>, config: &ServerConfig, limit: Duration) -> Result<Listing, McpError> {
+    let failed = |message: String| McpError::List { message };
+    let pages = async {
+        let mut reader = ListReader::new(config);
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+            let page = ask(peer, request).await.map_err(|error| failed(error.to_string()))?;
+            cursor = reader.page(page);
+            if cursor.is_none() {
+                return Ok(reader.listing);
+            }
+        }
+        reader.complain("", format!("the list has more than {MAX_PAGES} pages: the rest is left out"));
+        Ok(reader.listing)
+    };
+    match tokio::time::timeout(limit, pages).await {
+        Ok(listing) => listing,
+        Err(_) => Err(failed(format!("no answer to tools/list within {} ms", limit.as_millis()))),
+    }
+}
+
+async fn ask(peer: &Peer<RoleClient>, request: ClientRequest) -> Result<Value, ServiceError> {
+    let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
+    match handle.rx.await.map_err(|_| ServiceError::TransportClosed)?? {
+        ServerResult::CustomResult(result) => Ok(result.0),
+        _ => Err(ServiceError::UnexpectedResponse),
+    }
+}
+
+struct ListReader<'a> {
+    config: &'a ServerConfig,
+    listing: Listing,
+    names: HashSet<String>,
+    cursors: HashSet<String>,
+}
+
+impl<'a> ListReader<'a> {
+    fn new(config: &'a ServerConfig) -> Self {
+        Self { config, listing: Listing::default(), names: HashSet::new(), cursors: HashSet::new() }
+    }
+
+    /// Takes a page; returns the cursor of the next one.
+    fn page(&mut self, page: Value) -> Option<String> {
+        let Value::Object(mut page) = page else {
+            self.complain("", "the answer to tools/list is no object");
+            return None;
+        };
+        match page.remove("tools") {
+            Some(Value::Array(tools)) => tools.into_iter().for_each(|tool| self.tool(tool)),
+            _ => self.complain("", "the answer to tools/list has no array `tools`"),
+        }
+        let Some(Value::String(cursor)) = page.remove("nextCursor") else { return None };
+        if !self.cursors.insert(cursor.clone()) {
+            self.complain("", "the cursor of tools/list repeats: the rest of the list is left out");
+            return None;
+        }
+        if self.listing.tools.len() >= MAX_TOOLS {
+            self.complain("", format!("there are more than {MAX_TOOLS} tools: the rest is left out"));
+            return None;
+        }
+        Some(cursor)
+    }
+
+    fn tool(&mut self, tool: Value) {
+        let Value::Object(mut tool) = tool else { return self.complain("", "the entry is no object") };
+        let name = match tool.remove("name") {
+            Some(Value::String(name)) if !name.is_empty() => name,
+            _ => return self.complain("", "the tool has no name"),
+        };
+        if !self.names.insert(name.clone()) {
+            return self.complain(&name, "the name is there twice: the first one is kept");
+        }
+        let input_schema = match schema(tool.remove("inputSchema")) {
+            Ok(schema) => schema,
+            Err(reason) => return self.complain(&name, reason),
+        };
+        let annotations = tool.remove("annotations").filter(Value::is_object);
+        let title =
+            text(tool.remove("title")).or_else(|| annotations.as_ref().and_then(|hints| text(hints.get("title").cloned())));
+        let description = capped(text(tool.remove("description")).unwrap_or_default());
+        let declared = declared(self.config, &name, annotations.as_ref());
+        self.listing.tools.push(SourceTool { name, title, description, input_schema, annotations, declared });
+    }
+
+    fn complain(&mut self, tool: &str, reason: impl Into<String>) {
+        self.listing.quarantined.push(Quarantined { tool: tool.to_owned(), reason: reason.into() });
+    }
+}
+
+/// The schema of a tool's arguments: an object schema, or the reason why there is none. A tool without one takes any
+/// object.
+fn schema(schema: Option<Value>) -> Result<Value, String> {
+    let mut schema = match schema {
+        None | Some(Value::Null) => return Ok(json!({"type": "object"})),
+        Some(Value::Object(schema)) => schema,
+        Some(_) => return Err("its inputSchema is no object".to_owned()),
+    };
+    match schema.get("type") {
+        Some(Value::String(kind)) if kind == "object" => {}
+        None => {
+            schema.insert("type".to_owned(), "object".into());
+        }
+        Some(kind) => return Err(format!("its inputSchema is of type {kind}, not of type \"object\"")),
+    }
+    let schema = Value::Object(schema);
+    // A dialect that nobody here knows is read as the protocol's own (2020-12).
+    let checked = match jsonschema::meta::validator_for(&schema) {
+        Ok(validator) => validator.validate(&schema).map_err(|error| error.to_string()),
+        Err(_) => jsonschema::draft202012::meta::validate(&schema).map_err(|error| error.to_string()),
+    };
+    checked.map_err(|reason| format!("its inputSchema is no JSON Schema: {}", capped_to(reason, 300)))?;
+    Ok(schema)
+}
+
+/// What holds for the calls of a tool: what the operator declares, and the server's hints where they are trusted.
+fn declared(config: &ServerConfig, tool: &str, annotations: Option<&Value>) -> Declared {
+    let mut declared = config.tools.get(tool).map(|tool| tool.declared).unwrap_or_default();
+    declared.serial |= config.serial;
+    if config.trust_annotations {
+        let hints = annotations.and_then(Value::as_object);
+        let says = |hint: &str| hints.and_then(|hints: &Map<String, Value>| hints.get(hint)) == Some(&Value::Bool(true));
+        declared.read_only |= says("readOnlyHint");
+        declared.replayable |= says("idempotentHint");
+    }
+    declared
+}
+
+fn text(value: Option<Value>) -> Option<String> {
+    match value {
+        Some(Value::String(text)) if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
+
+fn capped(text: String) -> String {
+    capped_to(text, MAX_DESCRIPTION_BYTES)
+}
+
+fn capped_to(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push('…');
+    }
+    text
+}
+
+/// What a server offers, as it is shared.
+#[derive(Debug, Clone)]
+pub(crate) struct Offered {
+    pub(crate) tools: Arc<[SourceTool]>,
+    pub(crate) quarantined: Arc<[Quarantined]>,
+}
+
+impl From<Listing> for Offered {
+    fn from(listing: Listing) -> Self {
+        Self { tools: listing.tools.into(), quarantined: listing.quarantined.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! The last words of a server.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turnwright_engine::Clock;
+
+/// Lines that are kept.
+const MAX_LINES: usize = 200;
+/// Bytes that are kept of a line.
+pub(crate) const MAX_LINE_BYTES: usize = 4096;
+
+/// A line that a server wrote, or that was written about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// When it came, in milliseconds since 1970 UTC.
+    pub at_ms: u64,
+    /// Where it came from.
+    pub origin: LogOrigin,
+    /// The line without its end; at most 4,096 bytes of it.
+    pub text: String,
+}
+
+/// Where a log line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogOrigin {
+    /// The server's standard error.
+    Stderr,
+    /// The server's standard output, where it was no message of the protocol.
+    Stdout,
+    /// A log message of the protocol (`notifications/message`).
+    Message,
+    /// The host, about the server.
+    Host,
+}
+
+impl LogOrigin {
+    /// The origin in one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stderr => "stderr",
+            Self::Stdout => "stdout",
+            Self::Message => "message",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// The last 200 lines of one server, over all of its restarts.
+pub(crate) struct ServerLog {
+    lines: Mutex<VecDeque<LogLine>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ServerLog {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { lines: Mutex::new(VecDeque::new()), clock }
+    }
+
+    /// Keeps a line; invalid UTF-8 is replaced, and what is beyond the cap is cut off.
+    pub(crate) fn push_bytes(&self, origin: LogOrigin, line: &[u8]) {
+        let kept = line.get(..MAX_LINE_BYTES).unwrap_or(line);
+        self.push(origin, String::from_utf8_lossy(kept).trim_end());
+    }
+
+    pub(crate) fn push(&self, origin: LogOrigin, text: &str) {
+        let end = text.floor_char_boundary(MAX_LINE_BYTES);
+        let text = text.get(..end).unwrap_or_default().to_owned();
+        let line = LogLine { at_ms: self.clock.now_ms(), origin, text };
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == MAX_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    pub(crate) fn lines(&self) -> Vec<LogLine> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// `text` with the last lines that the server itself wrote below it.
+    pub(crate) fn with_last_words(&self, text: &str) -> String {
+        const LAST: usize = 10;
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let own: Vec<&str> = lines
+            .iter()
+            .rev()
+            .filter(|line| line.origin != LogOrigin::Host && !line.text.is_empty())
+            .take(LAST)
+            .map(|line| line.text.as_str())
+            .collect();
+        if own.is_empty() {
+            return text.to_owned();
+        }
+        let mut all = format!("{text}; its last lines:");
+        for line in own.into_iter().rev() {
+            all.push('\n');
+            all.push_str(line);
+        }
+        all
+    }
+}
+
+impl fmt::Debug for ServerLog {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ServerLog").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Fixed;
+    impl Clock for Fixed {
+        fn now_ms(&self) -> u64 {
+            7
+        }
+    }
+
+    #[test]
+    fn only_the_last_two_hundred_lines_are_kept_and_each_is_capped() {
+        let log = ServerLog::new(Arc::new(Fixed));
+        for number in 0..300 {
+            log.push(LogOrigin::Stderr, &format!("line {number}"));
+        }
+        log.push(LogOrigin::Stdout, &"ä".repeat(MAX_LINE_BYTES));
+        let lines = log.lines();
+        assert_eq!(lines.len(), 200);
+        assert_eq!(lines[0], LogLine { at_ms: 7, origin: LogOrigin::Stderr, text: "line 101".into() });
+        assert_eq!(lines[199].text.len(), MAX_LINE_BYTES);
+    }
+
+    #[test]
+    fn last_words_are_those_of_the_server() {
+        let log = ServerLog::new(Arc::new(Fixed));
+        log.push(LogOrigin::Stderr, "boom");
+        log.push(LogOrigin::Host, "it ended");
+        assert_eq!(log.with_last_words("it ended by itself"), "it ended by itself; its last lines:\nboom");
+    }
+}

@@ -1,0 +1,221 @@
+//! Keeps one server alive: starts it, watches it, starts it again with growing pauses, and ends it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::{Peer, RoleClient};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::{self, Connection, NotOpened, Opening, Running};
+use crate::list::{self, Listing, Offered};
+use crate::log::{LogOrigin, ServerLog};
+use crate::probe::Era;
+use crate::wire::Wire;
+use crate::{McpError, ServerConfig, Surroundings};
+
+/// How long a burst of changed tools may take to end, and the least time between two lists.
+const BURST: Duration = Duration::from_millis(250);
+const LIST_GAP: Duration = Duration::from_secs(5);
+/// How long the exit of a server is waited for whose output ended, and the other way round.
+const OTHER_SIGN: Duration = Duration::from_millis(500);
+
+/// What a server is doing.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase {
+    /// Nobody has started it yet.
+    Idle,
+    /// It is being started.
+    Starting,
+    /// It answers.
+    Ready(Arc<Connection>),
+    /// It does not, for this reason.
+    Failing(Arc<str>),
+    /// It was ended on purpose.
+    Stopped,
+}
+
+/// The phase, and how many starts failed so far: who waits for a start sees by it that one failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Status {
+    pub(crate) phase: Phase,
+    pub(crate) failed_starts: u64,
+}
+
+/// What the tasks of a server and its calls share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: ServerConfig,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) log: Arc<ServerLog>,
+    pub(crate) status: watch::Sender<Status>,
+    /// A call needs the server: the pause before its restart is over.
+    pub(crate) needed: Notify,
+    offered: Mutex<Offered>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: ServerConfig, surroundings: Surroundings) -> Self {
+        let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock)));
+        Self {
+            config,
+            surroundings,
+            log,
+            status: watch::Sender::new(Status { phase: Phase::Idle, failed_starts: 0 }),
+            needed: Notify::new(),
+            offered: Mutex::new(Offered::from(Listing::default())),
+        }
+    }
+
+    /// What it offers, or offered the last time.
+    pub(crate) fn offered(&self) -> Offered {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn offer(&self, listing: Listing) {
+        let new = Offered::from(listing);
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        if offered.quarantined != new.quarantined {
+            for bad in new.quarantined.iter() {
+                tracing::warn!(server = self.config.name, tool = bad.tool, reason = bad.reason, "a tool is not offered");
+                self.log.push(LogOrigin::Host, &format!("the tool `{}` is not offered: {}", bad.tool, bad.reason));
+            }
+        }
+        *offered = new;
+    }
+
+    /// The run that `stop` ends comes into a phase. Whoever stops it has the last word.
+    fn enter(&self, stop: &CancellationToken, phase: Phase, failed_starts: u64) {
+        self.status.send_modify(|status| {
+            if !stop.is_cancelled() {
+                status.phase = phase;
+                status.failed_starts += failed_starts;
+            }
+        });
+    }
+
+    /// Its failure, as everybody is told: with its last words.
+    fn fail(&self, error: &McpError) -> String {
+        let reason = self.log.with_last_words(&error.to_string());
+        tracing::warn!(server = self.config.name, reason, "an MCP server failed");
+        self.log.push(LogOrigin::Host, &error.to_string());
+        reason
+    }
+}
+
+/// Why a running server is not watched any more.
+enum Left {
+    Stopped,
+    Ended(McpError),
+}
+
+/// Runs until `stop` fires; nothing of the server is left then. Begins when the run `before` is over.
+pub(crate) async fn supervise(shared: Arc<Shared>, stop: CancellationToken, tracker: TaskTracker, before: Option<TaskTracker>) {
+    if let Some(before) = before {
+        before.wait().await;
+    }
+    let policy = shared.config.restart;
+    let (mut era, mut failures) = (None, 0_u32);
+    while !stop.is_cancelled() {
+        let spoken_before = era;
+        shared.enter(&stop, Phase::Starting, 0);
+        let (config, surroundings) = (&shared.config, &shared.surroundings);
+        let opening = Opening { config, surroundings, log: &shared.log, tracker: &tracker, stop: &stop };
+        match connection::open(&opening, &mut era).await {
+            Ok(running) => {
+                let since = Instant::now();
+                let Some(error) = watch_over(&shared, running, &stop).await else { break };
+                failures = if since.elapsed() >= policy.stable_after { 1 } else { failures + 1 };
+                tracing::info!(server = config.name, %error, failures, "an MCP server ended");
+            }
+            Err(NotOpened::Stopped) => break,
+            // It started so slowly that it was taken for an old one, and named its era after that.
+            Err(NotOpened::Failed(_)) if era == Some(Era::Modern) && spoken_before.is_none() => continue,
+            Err(NotOpened::Failed(error)) => {
+                failures += 1;
+                let reason = shared.fail(&error);
+                shared.enter(&stop, Phase::Failing(reason.into()), 1);
+            }
+        }
+        let pause = async {
+            match policy.pause(failures) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            () = shared.needed.notified() => {}
+            () = pause => {}
+        }
+    }
+}
+
+/// Holds a running server until it ends or is stopped; `None` where it was stopped. Nothing of it runs any more then.
+async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken) -> Option<McpError> {
+    let Running { mut process, mut service, connection, listing } = running;
+    shared.offer(listing);
+    shared.enter(stop, Phase::Ready(Arc::clone(&connection)), 0);
+    let wire = &connection.wire;
+    let left = tokio::select! {
+        biased;
+        () = stop.cancelled() => Left::Stopped,
+        how = process.exited() => {
+            // What it answered last may still be in its pipe.
+            let _ = tokio::time::timeout(OTHER_SIGN, wire.closed.cancelled()).await;
+            Left::Ended(McpError::Ended { how })
+        }
+        () = wire.closed.cancelled() => {
+            let how = process.exited_within(OTHER_SIGN).await;
+            Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| "it closed its output".to_owned()) })
+        }
+        () = wire.is_condemned.cancelled() => {
+            let why = wire.condemned_because().unwrap_or("it does not work").to_owned();
+            Left::Ended(McpError::Condemned { why })
+        }
+        never = refresh(shared, &connection.peer, wire) => match never {},
+    };
+    match &left {
+        Left::Stopped => connection.finish("it was stopped".to_owned()),
+        Left::Ended(error) => {
+            process.last_lines().await;
+            let reason = shared.fail(error);
+            shared.enter(stop, Phase::Failing(reason.as_str().into()), 0);
+            connection.finish(reason);
+        }
+    }
+    // Closes its input, which is how a server is asked to leave.
+    let grace = shared.config.stop_grace;
+    if let Err(error) = service.close_with_timeout(grace).await {
+        tracing::error!(server = shared.config.name, %error, "the protocol's task ended badly");
+    }
+    drop(service);
+    if matches!(left, Left::Stopped) {
+        let _ = process.exited_within(grace).await;
+    }
+    process.end(grace).await;
+    match left {
+        Left::Stopped => None,
+        Left::Ended(error) => Some(error),
+    }
+}
+
+/// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows
+/// (`mcp-host.md` section 7.5).
+async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> std::convert::Infallible {
+    loop {
+        wire.tools_changed.notified().await;
+        tokio::time::sleep(BURST).await;
+        match list::list(peer, &shared.config, shared.config.start_limit).await {
+            Ok(listing) => shared.offer(listing),
+            Err(error) => {
+                tracing::warn!(server = shared.config.name, %error, "the tools of an MCP server changed and could not be listed");
+                shared.log.push(LogOrigin::Host, &error.to_string());
+            }
+        }
+        tokio::time::sleep(LIST_GAP).await;
+    }
+}

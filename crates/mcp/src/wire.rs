@@ -1,0 +1,195 @@
+//! What the two ends of a connection share: the calls in flight, where their progress goes, and what was noticed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rmcp::model::{NumberOrString, ProgressToken, RequestId};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use turnwright_engine::{Progress, ProgressSink};
+
+use crate::probe::Era;
+
+/// Calls in a row without any answer, after which a server is taken for dead.
+const SILENT_CALLS: u32 = 3;
+
+/// Travels with a request, inside the process alone, so that its progress finds the way back.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgressRoute(pub(crate) Arc<dyn ProgressSink>);
+
+#[derive(Debug)]
+struct InFlight {
+    id: RequestId,
+    token: Option<ProgressToken>,
+    progress: Option<Arc<dyn ProgressSink>>,
+    is_cancelled: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    in_flight: Mutex<Vec<InFlight>>,
+    silent_calls: AtomicU32,
+    /// The server says that its tools changed.
+    pub(crate) tools_changed: Notify,
+    /// The output ended, or nobody reads it any more.
+    pub(crate) closed: CancellationToken,
+    late_era: OnceLock<Era>,
+    condemned: OnceLock<String>,
+    /// The connection does not work any more, see [`Wire::condemn`].
+    pub(crate) is_condemned: CancellationToken,
+}
+
+impl Wire {
+    /// A request goes out.
+    pub(crate) fn sent(&self, id: RequestId, token: Option<ProgressToken>, route: Option<ProgressRoute>) {
+        let progress = route.map(|route| route.0);
+        self.with(|calls| calls.push(InFlight { id, token, progress, is_cancelled: false }));
+    }
+
+    /// Its answer is there, or nobody waits for it any more.
+    pub(crate) fn answered(&self, id: &RequestId) {
+        self.silent_calls.store(0, Ordering::Relaxed);
+        self.forget(id);
+    }
+
+    /// Nobody waits for the answer any more. Returns whether the server was told so before.
+    pub(crate) fn forget(&self, id: &RequestId) -> bool {
+        self.with(|calls| {
+            let Some(at) = calls.iter().position(|call| is_same(&call.id, id)) else { return false };
+            calls.swap_remove(at).is_cancelled
+        })
+    }
+
+    /// The server was told that the answer is not needed; it may still come.
+    pub(crate) fn cancelled(&self, id: &RequestId) {
+        self.with(|calls| {
+            if let Some(call) = calls.iter_mut().find(|call| is_same(&call.id, id)) {
+                call.is_cancelled = true;
+            }
+        });
+    }
+
+    /// Whether an answer with this id is waited for.
+    pub(crate) fn expects(&self, id: &RequestId) -> bool {
+        self.with(|calls| calls.iter().any(|call| is_same(&call.id, id)))
+    }
+
+    /// The one request in flight, where there is exactly one.
+    pub(crate) fn lone(&self) -> Option<RequestId> {
+        self.with(|calls| match calls.as_slice() {
+            [only] => Some(only.id.clone()),
+            _ => None,
+        })
+    }
+
+    /// `notifications/progress` came.
+    pub(crate) fn progressed(&self, params: Option<Value>) {
+        let Some(Value::Object(mut params)) = params else { return };
+        let token = match params.remove("progressToken") {
+            Some(Value::Number(number)) => number.as_i64().map(NumberOrString::Number),
+            Some(Value::String(text)) => Some(NumberOrString::String(text.into())),
+            _ => None,
+        };
+        let (Some(token), Some(progress)) = (token, params.get("progress").and_then(Value::as_f64)) else { return };
+        self.silent_calls.store(0, Ordering::Relaxed);
+        let sink = self.with(|calls| {
+            let mut calls = calls.iter();
+            calls
+                .find(|call| call.token.as_ref().is_some_and(|own| is_same(&own.0, &token)))
+                .and_then(|call| call.progress.clone())
+        });
+        if let Some(sink) = sink {
+            let message = match params.remove("message") {
+                Some(Value::String(message)) => Some(message),
+                _ => None,
+            };
+            sink.report(Progress { progress, total: params.get("total").and_then(Value::as_f64), message });
+        }
+    }
+
+    /// A call ran out of its time.
+    pub(crate) fn timed_out(&self) {
+        if self.silent_calls.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
+            self.condemn(&format!("it answered none of {SILENT_CALLS} calls in a row"));
+        }
+    }
+
+    /// The answer to the probe came after it was given up.
+    pub(crate) fn late_era(&self, era: Era) {
+        let _ = self.late_era.set(era);
+    }
+
+    /// The era that a late answer named.
+    pub(crate) fn known_late(&self) -> Option<Era> {
+        self.late_era.get().copied()
+    }
+
+    /// Asks for the end of the connection, since it does not work any more.
+    pub(crate) fn condemn(&self, why: &str) {
+        // The first reason is the one that counts.
+        let _ = self.condemned.set(why.to_owned());
+        self.is_condemned.cancel();
+    }
+
+    /// Why it was condemned.
+    pub(crate) fn condemned_because(&self) -> Option<&str> {
+        self.condemned.get().map(String::as_str)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Vec<InFlight>) -> T) -> T {
+        work(&mut self.in_flight.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Whether two ids are the same one; some servers answer with a number's text.
+fn is_same(own: &NumberOrString, other: &NumberOrString) -> bool {
+    match (own, other) {
+        (NumberOrString::Number(own), NumberOrString::String(other)) => other.parse() == Ok(*own),
+        (own, other) => own == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Reports(Mutex<Vec<Progress>>);
+    impl ProgressSink for Reports {
+        fn report(&self, progress: Progress) {
+            self.0.lock().unwrap().push(progress);
+        }
+    }
+
+    #[test]
+    fn progress_goes_to_its_own_call_until_that_is_answered() {
+        let (wire, reports) = (Wire::default(), Arc::new(Reports::default()));
+        let (id, token) = (NumberOrString::Number(4), ProgressToken(NumberOrString::Number(9)));
+        wire.sent(id.clone(), Some(token), Some(ProgressRoute(reports.clone())));
+        let params = json!({"progressToken": 9, "progress": 1, "total": 2.5, "message": "half"});
+        wire.progressed(Some(params.clone()));
+        wire.progressed(Some(json!({"progressToken": 8, "progress": 1})));
+        wire.answered(&NumberOrString::String("4".into()));
+        wire.progressed(Some(params));
+        let expected = Progress { progress: 1.0, total: Some(2.5), message: Some("half".into()) };
+        assert_eq!(*reports.0.lock().unwrap(), [expected]);
+        assert_eq!(wire.lone(), None);
+    }
+
+    #[test]
+    fn a_server_that_answers_nothing_is_condemned() {
+        let wire = Wire::default();
+        wire.timed_out();
+        wire.timed_out();
+        wire.answered(&NumberOrString::Number(0));
+        wire.timed_out();
+        wire.timed_out();
+        assert_eq!(wire.condemned_because(), None);
+        wire.timed_out();
+        assert_eq!(wire.condemned_because(), Some("it answered none of 3 calls in a row"));
+    }
+}
