@@ -52,7 +52,7 @@ fn built_ins() -> Vec<Arc<ToolDefinition>> {
         tool(
             "filesystem",
             "read",
-            "Reads a text file (UTF-8) and gives what it says. A large file is read in parts, with offset and limit in bytes.",
+            "Reads a text file (UTF-8) and gives what it says. A file over the limit is read in parts, with offset and limit in bytes.",
             object(&json!({"path": text(), "offset": whole(), "limit": whole()}), &["path"]),
         ),
         tool(
@@ -92,7 +92,7 @@ fn built_ins() -> Vec<Arc<ToolDefinition>> {
         tool(
             "filesystem",
             "stat",
-            "Tells whether a path exists and what it is: its kind, size, permissions and when it was modified. Opens nothing.",
+            "Tells whether a path exists and what it is: its kind, how large it is, its permissions and when it was modified.",
             object(&json!({"path": text()}), &["path"]),
         ),
         tool(
@@ -246,6 +246,10 @@ async fn a_question_gets_the_call_that_its_words_mean() {
         ("Which files are in the folder docs?", &[("filesystem__list", json!({"path": "docs"}))]),
         ("List the files in the docs folder", &[("filesystem__list", json!({"path": "docs"}))]),
         ("List \"docs\"", &[("filesystem__list", json!({"path": "docs"}))]),
+        ("What files are there?", &[("filesystem__list", json!({}))]),
+        ("Show me the files in src/", &[("filesystem__list", json!({"path": "src/"}))]),
+        ("How large is README.md?", &[("filesystem__stat", json!({"path": "README.md"}))]),
+        ("读取 \"README.md\"", &[("filesystem__read", json!({"path": "README.md"}))]),
         ("What files are in this folder?", &[("filesystem__list", json!({}))]),
         ("What does \"README.md\" say?", &[("filesystem__read", json!({"path": "README.md"}))]),
         ("Read README.md", &[("filesystem__read", json!({"path": "README.md"}))]),

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -161,11 +162,20 @@ fn schema_of<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
+        settings.transforms.push(Box::new(RecursiveTransform(remove_rust_format)));
     });
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     schema.remove("title");
     schema.remove("description");
     schema.to_value()
+}
+
+/// Formats such as `uint64` name Rust's types; some providers refuse a format that they do not know.
+fn remove_rust_format(schema: &mut Schema) {
+    let is_rust = |format: &str| format.trim_start_matches('u').starts_with("int");
+    if schema.get("format").and_then(Value::as_str).is_some_and(is_rust) {
+        schema.remove("format");
+    }
 }
 
 #[async_trait]

@@ -19,6 +19,8 @@ use turnwright_tools::{ToolSpec, TypedSource};
 struct Echo {
     /// What is said again.
     message: String,
+    /// How often.
+    times: Option<u32>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,7 +30,7 @@ fn source() -> TypedSource {
     let limits = CallLimits { idle: Duration::from_secs(1), total: Duration::from_secs(2) };
     TypedSource::new("own")
         .tool(ToolSpec::new("echo", "Says it again.").title("Echo").read_only(), |echo: Echo, _| async move {
-            Ok(ToolOutput::text(echo.message))
+            Ok(ToolOutput::text(echo.message.repeat(echo.times.map_or(1, |times| times as usize))))
         })
         .tool(ToolSpec::new("fail", "Fails.").replayable().limits(limits), |_: Nothing, _| async move {
             Err(ToolError::new(ToolErrorKind::ExecutionFailed, "it failed"))
@@ -43,7 +45,10 @@ fn a_tool_is_offered_as_its_types_and_spec_say() {
         description: "Says it again.".to_owned(),
         input_schema: json!({
             "type": "object",
-            "properties": {"message": {"description": "What is said again.", "type": "string"}},
+            "properties": {
+                "message": {"description": "What is said again.", "type": "string"},
+                "times": {"description": "How often.", "type": ["integer", "null"], "minimum": 0},
+            },
             "required": ["message"],
         }),
         annotations: None,
@@ -57,7 +62,7 @@ fn a_tool_is_offered_as_its_types_and_spec_say() {
 #[tokio::test]
 async fn calls_reach_their_function_with_typed_arguments() {
     let source = source();
-    assert_eq!(text(&source, "echo", json!({"message": "hello"})).await, "hello");
+    assert_eq!(text(&source, "echo", json!({"message": "hello", "times": 2})).await, "hellohello");
     assert_eq!(failure(&source, "fail", json!({})).await, (ToolErrorKind::ExecutionFailed, "it failed".to_owned()));
 }
 

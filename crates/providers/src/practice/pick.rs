@@ -164,7 +164,8 @@ fn rank<'a>(tools: &'a [Arc<ToolDefinition>], question: &Question) -> Vec<Candid
             let filled = fill(&profile.tool.input_schema, question);
             let is_named = words.iter().any(|(word, _)| profile.name.contains(word) && !is_only_suggested(word, question));
             let has_clue = matches!(filled, Filled::Calls { has_clue: true, .. });
-            let fits = is_named || hits.len() > 1 || has_clue;
+            // One word of a description is little, unless it is all that the question says.
+            let fits = is_named || hits.len() > 1 || hits.len() == words.len() || has_clue;
             fits.then(|| Candidate { tool: profile.tool, score: hits.iter().sum(), filled })
         })
         .collect();
@@ -180,6 +181,7 @@ fn rarity(having: usize, of: usize) -> f64 {
 /// Words that the question's clues stand for.
 fn suggested(question: &Question) -> impl Iterator<Item = &'static str> {
     question.clues.iter().filter_map(|clue| match clue.shape {
+        Shape::Path if clue.text.ends_with('/') => Some("folder"),
         Shape::Path => Some("file"),
         Shape::Url => Some("url"),
         Shape::Time => Some("time"),

@@ -37,16 +37,12 @@ pub(super) struct Arguments {
     /// The shell line; with args, the program.
     command: String,
     /// The program's arguments. Where they are given, even none, there is no shell.
-    #[serde(default)]
     args: Option<Vec<String>>,
     /// The folder in which it begins, relative to the first root, or absolute inside a root. The first root by default.
-    #[serde(default)]
     cwd: Option<String>,
     /// What it reads as its input; nothing by default.
-    #[serde(default)]
     stdin: Option<String>,
     /// How long it may take, in milliseconds.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
 }

@@ -30,7 +30,6 @@ pub(super) struct Arguments {
     /// What stands there afterwards.
     new_text: String,
     /// Whether every occurrence is replaced.
-    #[serde(default)]
     all: Option<bool>,
 }
 

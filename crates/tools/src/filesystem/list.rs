@@ -22,7 +22,6 @@ const MOST_NAMES: usize = 200_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// The folder, relative to the first root, or absolute inside a root. The first root by default.
-    #[serde(default)]
     path: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use super::open::{open_regular, read_part, text_of};
 use crate::error::{failed, grouped, invalid};
 
 pub(super) const DESCRIPTION: &str = "Reads a text file (UTF-8) and gives what it says. \
-    A large file is read in parts, with offset and limit in bytes.";
+    A file over the limit is read in parts, with offset and limit in bytes.";
 
 /// The longest character of UTF-8, in bytes: a part that is smaller might hold none.
 const LONGEST_CHARACTER: u64 = 4;
@@ -22,10 +22,8 @@ pub(super) struct Arguments {
     /// The file, relative to the first root, or absolute inside a root.
     path: String,
     /// The byte to begin at; 0 is the first.
-    #[serde(default)]
     offset: Option<u64>,
     /// The most bytes to read.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }

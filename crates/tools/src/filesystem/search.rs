@@ -34,19 +34,14 @@ pub(super) struct Arguments {
     /// What is looked for: text in lines, or a glob such as `**/*.rs` for names.
     pattern: String,
     /// The folder or file to look in, relative to the first root, or absolute inside a root. The first root by default.
-    #[serde(default)]
     path: Option<String>,
     /// Where the pattern is looked for: `contents` (the default) or `names`.
-    #[serde(default)]
     target: Option<Target>,
     /// Looks only into files whose path below `path` matches this glob; one without a slash is for the file's name.
-    #[serde(default)]
     glob: Option<String>,
     /// Whether the pattern is a regular expression, matched line by line.
-    #[serde(default)]
     regex: Option<bool>,
     /// Whether capital and small letters are the same.
-    #[serde(default)]
     ignore_case: Option<bool>,
 }
 

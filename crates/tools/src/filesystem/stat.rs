@@ -12,8 +12,8 @@ use super::Shared;
 use super::open::kind_of;
 use crate::error::grouped;
 
-pub(super) const DESCRIPTION: &str = "Tells whether a path exists and what it is: its kind, size, permissions and \
-    when it was modified. Opens nothing.";
+pub(super) const DESCRIPTION: &str = "Tells whether a path exists and what it is: its kind, how large it is, its permissions \
+    and when it was modified.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
