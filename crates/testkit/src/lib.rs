@@ -2,6 +2,7 @@
 //! clock. For tests and benchmarks alone; nothing here is part of the product.
 
 mod clock;
+pub mod model_server;
 mod provider;
 mod source;
 mod store;
