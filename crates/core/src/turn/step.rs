@@ -42,6 +42,9 @@ impl Turn {
         if last.saw < self.newest_user {
             return self.ask();
         }
+        if last.cut_off == Some(CutOffCause::Cancelled) {
+            return Step::End(TurnStatus::Cancelled);
+        }
         let out_of_steps = self.steps_for_user >= self.settings.max_steps;
         let called = !self.calls.is_empty();
         match last.finish {

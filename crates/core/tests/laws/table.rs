@@ -64,9 +64,10 @@ fn a_message_that_its_provider_ends_with_an_error_never_runs_its_calls_and_fails
 }
 
 #[test]
-fn a_message_that_a_person_cut_off_never_runs_its_calls() {
+fn a_message_that_a_person_cut_off_never_runs_its_calls_and_cancels_the_turn() {
     let told = Told::new(settings()).gets_cut_off(CutOffCause::Cancelled, vec![tool_call("tool", "{}")]);
     assert_eq!(needs(&told), [CallNeed::Answer(SyntheticResult::Cancelled)]);
+    assert_eq!(told.tell(failed(call_id(FIRST, 0))).step(), Step::End(TurnStatus::Cancelled));
 }
 
 #[test]
