@@ -1,0 +1,131 @@
+//! The store on one SQLite file.
+
+mod drivers;
+mod failure;
+mod migrate;
+mod open;
+mod options;
+mod queue;
+mod read;
+mod readers;
+mod statements;
+mod write;
+mod writer;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
+use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+
+pub use options::{Durability, SqliteOptions};
+
+use drivers::Drivers;
+use readers::Readers;
+use write::{EncodedAppend, Write};
+use writer::Writer;
+
+/// Conversations in one SQLite database, with a thread that writes and connections that read beside it.
+///
+/// Made by [`SqliteStore::open`], used through [`Store`], ended by [`Store::close`]. Dropping it closes it too, and waits
+/// for the writer then.
+#[derive(Debug)]
+pub struct SqliteStore {
+    readers: Readers,
+    writer: Writer,
+    drivers: Drivers,
+}
+
+impl SqliteStore {
+    /// Opens a database, or makes it, and brings it to this build's schema. Blocks for some milliseconds; for longer, up to
+    /// the lock wait of the options, only while another process migrates the same database.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], where a newer version has migrated it. [`StoreError::Damaged`], where SQLite finds it
+    /// corrupt. [`StoreError::Unusable`], where it is not ours, not a database, not writable, or its folder is missing. No
+    /// file is changed then.
+    pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
+        let places = open::Places::prepare(&options.location)?;
+        let file = places.database;
+        let connection = open::for_writing(&file, options).map_err(|error| failure::of(&file, &error))?;
+        migrate::migrate(&connection, &file, options)?;
+        // Reads the schema, so that a database that lost its tables is found now and not by the first message.
+        drop(connection.prepare_cached(statements::INSERT_ENTRY).map_err(|error| failure::of(&file, &error))?);
+        let drivers = Drivers::enter(places.locks)?;
+        let readers = Readers::new(file.clone(), options.lock_wait);
+        Ok(Self { readers, writer: Writer::start(connection, file)?, drivers })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        self.writer.write(Write::Create(conversation)).await
+    }
+
+    async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |connection| read::conversation(connection, &id)).await
+    }
+
+    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        self.writer.write(Write::Update(conversation)).await
+    }
+
+    async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
+        let (after, limit) = (page.after.cloned(), page.limit);
+        self.readers.read(move |connection| read::conversations(connection, after.as_ref(), limit)).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.writer.write(Write::Delete(id.clone())).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
+        let Append { conversation, at, entries, at_ms, side } = append;
+        let bodies = entries.iter().map(write::encode).collect::<Result<_, _>>()?;
+        self.writer.write(Write::Append(EncodedAppend { conversation, at, bodies, at_ms, side })).await?;
+        let places = std::iter::successors(Some(at), |seq| Some(seq.next()));
+        let stored = |(entry, seq)| StoredEntry { seq, at_ms, entry: Arc::new(entry) };
+        Ok(entries.into_iter().zip(places).map(stored).collect())
+    }
+
+    async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |connection| read::entries(connection, &id, from, limit)).await
+    }
+
+    async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |connection| read::last_seq(connection, &id)).await
+    }
+
+    async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
+        self.readers.read(read::open_turns).await
+    }
+
+    async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
+        let key = key.to_owned();
+        self.readers.read(move |connection| read::idempotent(connection, &key)).await
+    }
+
+    fn foreign_writes(&self) -> watch::Receiver<u64> {
+        self.writer.foreign_writes()
+    }
+
+    fn driver(&self) -> &DriverId {
+        self.drivers.own()
+    }
+
+    async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
+        self.drivers.is_alive(driver)
+    }
+
+    async fn close(&self) {
+        // The writer's connection is the last, so that it can put the log back into the database.
+        self.readers.close().await;
+        self.writer.close().await;
+        self.drivers.leave();
+    }
+}

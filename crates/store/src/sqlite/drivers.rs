@@ -1,0 +1,122 @@
+//! Which drivers are alive: each holds the lock of a file that carries its name, for as long as its process lives.
+//!
+//! The system releases the lock however the process ends, so nothing has to be written, timed out or believed.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use turnwright_core::DriverId;
+use turnwright_engine::StoreError;
+
+use super::failure;
+use super::open::create_folder;
+
+/// This store as a driver, and its view of the others.
+#[derive(Debug)]
+pub(super) struct Drivers {
+    folder: PathBuf,
+    own: DriverId,
+    /// Held while the store is open; dropping it releases the lock.
+    lock: Mutex<Option<File>>,
+}
+
+impl Drivers {
+    /// Takes a name that nobody had before, and removes the lock files of the dead.
+    pub(super) fn enter(folder: PathBuf) -> Result<Self, StoreError> {
+        create_folder(&folder)?;
+        sweep(&folder);
+        // Whoever sweeps at this moment may take a new file for a stale one, between its creation and its lock.
+        for _ in 0..16 {
+            let own = new_name()?;
+            let path = lock_path(&folder, &own);
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&path)
+                .map_err(|error| failure::of_file(&path, "created", &error))?;
+            match file.try_lock() {
+                // Names do not come again, so a file of this name is ours; sweepers remove before they release.
+                Ok(()) if path.exists() => return Ok(Self { folder, own, lock: Mutex::new(Some(file)) }),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(failure::of_file(&path, "locked", &error)),
+            }
+        }
+        Err(StoreError::Unusable {
+            reason: format!("no lock file in `{}` can be kept; something removes them", folder.display()),
+        })
+    }
+
+    /// This store's name.
+    pub(super) fn own(&self) -> &DriverId {
+        &self.own
+    }
+
+    /// Whether a driver's process has its store open.
+    pub(super) fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
+        if *driver == self.own {
+            return Ok(self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some());
+        }
+        // Names come from journals, which may have been imported: only ours become part of a path.
+        if !is_name(&driver.0) {
+            return Ok(false);
+        }
+        let path = lock_path(&self.folder, driver);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failure::of_file(&path, "opened", &error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(failure::of_file(&path, "locked", &error)),
+        }
+    }
+
+    /// Stops being alive.
+    pub(super) fn leave(&self) {
+        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if held.is_some() {
+            let path = lock_path(&self.folder, &self.own);
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::debug!(path = %path.display(), %error, "lock file not removed; the next start removes it");
+            }
+        }
+    }
+}
+
+/// Removes the files whose lock nobody holds. What cannot be removed is left to the next start.
+fn sweep(folder: &Path) {
+    let Ok(files) = std::fs::read_dir(folder) else { return };
+    for path in files.filter_map(|file| Some(file.ok()?.path())) {
+        let is_ours = path.extension().is_some_and(|extension| extension == "lock")
+            && path.file_stem().and_then(|stem| stem.to_str()).is_some_and(is_name);
+        if !is_ours {
+            continue;
+        }
+        let Ok(file) = File::open(&path) else { continue };
+        if file.try_lock().is_ok()
+            && let Err(error) = std::fs::remove_file(&path)
+        {
+            tracing::debug!(path = %path.display(), %error, "stale lock file not removed");
+        }
+    }
+}
+
+fn lock_path(folder: &Path, driver: &DriverId) -> PathBuf {
+    folder.join(format!("{driver}.lock"))
+}
+
+const NAME_BYTES: usize = 16;
+
+fn new_name() -> Result<DriverId, StoreError> {
+    let mut bytes = [0_u8; NAME_BYTES];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::Unusable { reason: format!("the system gives no random numbers: {error}") })?;
+    Ok(DriverId(format!("{:032x}", u128::from_ne_bytes(bytes))))
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() == 2 * NAME_BYTES && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,135 @@
+//! Brings a database to this build's schema, once, however many processes start together.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+use turnwright_engine::StoreError;
+
+use super::failure;
+use super::options::{Durability, SqliteOptions};
+
+/// The schema's history. A database's `user_version` counts how many of these it has seen; none is ever changed.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_journal.sql")];
+
+/// Marks a database as ours: `Turn` in ASCII.
+const APPLICATION_ID: i64 = 0x5475_726e;
+
+/// Checks that the database is ours, or new and empty, and migrates it.
+///
+/// # Errors
+/// Where it is another application's, of a newer version, damaged or not writable. It is unchanged then.
+pub(super) fn migrate(connection: &Connection, file: &Path, options: &SqliteOptions) -> Result<(), StoreError> {
+    let fails = |error: rusqlite::Error| failure::of(file, &error);
+    let seen = {
+        // All of it from one instant: another process may be migrating.
+        let _instant = connection.unchecked_transaction().map_err(fails)?;
+        Seen::of(connection, file)?
+    };
+    if connection.is_readonly("main").map_err(fails)? {
+        return Err(StoreError::Unusable { reason: failure::read_only(&file.display()) });
+    }
+    let (making, kept) = match options.durability {
+        // A new database holds nothing that a power cut could take, and waiting five times for the disk is slow.
+        Durability::Process if seen.migrations == 0 => ("OFF", "NORMAL"),
+        Durability::Process => ("NORMAL", "NORMAL"),
+        Durability::Power => ("FULL", "FULL"),
+    };
+    connection.pragma_update(None, "synchronous", making).map_err(fails)?;
+    write_ahead(connection, file, options.lock_wait)?;
+    if !seen.is_current() {
+        run_missing(connection, file)?;
+    }
+    connection.pragma_update(None, "synchronous", kept).map_err(fails)
+}
+
+fn run_missing(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+    let fails = |error: rusqlite::Error| failure::of(file, &error);
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(fails)?;
+    let done = missing(connection, file);
+    if done.is_err() {
+        // The first error tells what happened; the transaction is over either way when the connection closes.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    done
+}
+
+/// What a database says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    migrations: usize,
+}
+
+impl Seen {
+    fn of(connection: &Connection, file: &Path) -> Result<Self, StoreError> {
+        let fails = |error: rusqlite::Error| failure::of(file, &error);
+        let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        let application = number("application_id").map_err(fails)?;
+        let version = number("user_version").map_err(fails)?;
+        if application != APPLICATION_ID {
+            let tables = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)";
+            let is_used: bool = connection.query_row(tables, (), |row| row.get(0)).map_err(fails)?;
+            if is_used || application != 0 || version != 0 {
+                let reason = format!("`{}` is the database of another application; name another file", file.display());
+                return Err(StoreError::Unusable { reason });
+            }
+            return Ok(Self { migrations: 0 });
+        }
+        match usize::try_from(version) {
+            Ok(migrations) if migrations <= MIGRATIONS.len() => Ok(Self { migrations }),
+            Ok(_) => Err(StoreError::Newer {
+                what: format!(
+                    "the database `{}` (schema {version}, this build reads up to {})",
+                    file.display(),
+                    MIGRATIONS.len()
+                ),
+            }),
+            Err(_) => Err(StoreError::Damaged {
+                what: format!("the database `{}`", file.display()),
+                reason: format!("its schema version is {version}; restore it from a backup"),
+            }),
+        }
+    }
+
+    fn is_current(self) -> bool {
+        self.migrations == MIGRATIONS.len()
+    }
+}
+
+/// Turns the write-ahead log on, which lasts. Two processes that both begin cannot wait for one another inside SQLite, so
+/// the loser is told at once that the database is busy, and asks again.
+fn write_ahead(connection: &Connection, file: &Path, lock_wait: Duration) -> Result<(), StoreError> {
+    let mut left = lock_wait.as_millis();
+    loop {
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                let reason = format!(
+                    "`{}` lies where SQLite cannot keep a write-ahead log (it says `{mode}`); name a file on a local disk",
+                    file.display()
+                );
+                return Err(StoreError::Unusable { reason });
+            }
+            Err(error) if left > 0 && error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                left -= 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(failure::of(file, &error)),
+        }
+    }
+}
+
+/// Runs what is missing. Looks again first: another process may have been quicker.
+fn missing(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+    let seen = Seen::of(connection, file)?;
+    let run = || {
+        for script in MIGRATIONS.iter().skip(seen.migrations) {
+            connection.execute_batch(script)?;
+        }
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+        connection.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
+        connection.execute_batch("COMMIT")
+    };
+    run().map_err(|error| failure::of(file, &error))
+}

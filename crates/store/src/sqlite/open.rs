@@ -1,0 +1,131 @@
+//! Files and connections: prepares the folder, refuses what is not ours, configures what is.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use turnwright_engine::StoreError;
+
+use super::failure;
+use super::options::{Location, SqliteOptions};
+
+/// Where everything of one database lies, as absolute paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Places {
+    /// The database.
+    pub(super) database: PathBuf,
+    /// The folder of the drivers' lock files.
+    pub(super) locks: PathBuf,
+}
+
+impl Places {
+    /// Finds the places and checks what can be checked without opening the database.
+    ///
+    /// The database is looked at but never opened by hand: closing a second handle of this process would drop the locks
+    /// that SQLite holds on it.
+    pub(super) fn prepare(location: &Location) -> Result<Self, StoreError> {
+        let places = match location {
+            Location::Directory(path) => {
+                let folder = absolute(path)?;
+                create_folder(&folder)?;
+                Self { database: folder.join("turnwright.db"), locks: folder.join("locks") }
+            }
+            Location::File(path) => {
+                let database = absolute(path)?;
+                let mut locks = database.clone().into_os_string();
+                locks.push(".locks");
+                Self { database, locks: locks.into() }
+            }
+        };
+        let folder = places.database.parent().unwrap_or_else(|| Path::new("/"));
+        check_folder(folder, &places.database)?;
+        check_file(&places.database)?;
+        Ok(places)
+    }
+}
+
+/// Absolute, since SQLite reads some relative names as something else than files.
+fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| failure::of_file(path, "found", &error))
+}
+
+/// Creates a folder that only its owner can look into.
+pub(super) fn create_folder(folder: &Path) -> Result<(), StoreError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| failure::of_file(folder, "created as a folder", &error))
+}
+
+fn check_folder(folder: &Path, database: &Path) -> Result<(), StoreError> {
+    let unusable = |reason| Err(StoreError::Unusable { reason });
+    match std::fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => unusable(format!("`{}` is not a folder", folder.display())),
+        Ok(found) if found.permissions().readonly() => unusable(failure::read_only(&folder.display())),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => unusable(format!(
+            "the folder of the database `{}` does not exist; create `{}` or name another file",
+            database.display(),
+            folder.display()
+        )),
+        Err(error) => Err(failure::of_file(folder, "looked into", &error)),
+    }
+}
+
+/// In bytes: one page of the smallest size.
+const SMALLEST_DATABASE: u64 = 512;
+
+fn check_file(database: &Path) -> Result<(), StoreError> {
+    let unusable = |reason| Err(StoreError::Unusable { reason });
+    match std::fs::metadata(database) {
+        Ok(found) if !found.is_file() => unusable(format!("`{}` is not a file; name the database file", database.display())),
+        // Whoever took the right to write away meant it, also where the system would let us.
+        Ok(found) if found.permissions().readonly() => unusable(failure::read_only(&database.display())),
+        // SQLite takes a file that is shorter than its smallest page for an empty one, and would write over it.
+        Ok(found) if (1..SMALLEST_DATABASE).contains(&found.len()) => unusable(failure::not_a_database(&database.display())),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failure::of_file(database, "looked at", &error)),
+    }
+}
+
+/// How many statements a connection keeps prepared; more than there are.
+const PREPARED_STATEMENTS: usize = 32;
+
+/// How long the log grows before it is put back into the database, in pages of 4 KiB.
+const CHECKPOINT_PAGES: i64 = 4000;
+
+/// A connection that may write. Not yet checked to be ours: see [`super::migrate`].
+pub(super) fn for_writing(database: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait)?;
+    // Fewer, larger checkpoints: each waits for the disk three times, and pages that changed often are copied once.
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    // What is deleted is overwritten, not only forgotten.
+    connection.pragma_update(None, "secure_delete", true)?;
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(super) fn for_reading(database: &Path, lock_wait: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    configured(Connection::open_with_flags(database, flags)?, lock_wait)
+}
+
+fn configured(mut connection: Connection, lock_wait: Duration) -> rusqlite::Result<Connection> {
+    connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
+    // One plan for all values: otherwise SQLite prepares a statement anew whenever a bound limit or range changes.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Steps of a millisecond: another process holds the lock for one small transaction at a time.
+    let steps = lock_wait.as_millis();
+    connection.busy_handler(Some(move |step: i32| {
+        let goes_on = u128::try_from(step).is_ok_and(|step| step < steps);
+        if goes_on {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        goes_on
+    }))?;
+    Ok(connection)
+}

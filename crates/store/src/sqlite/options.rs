@@ -1,0 +1,59 @@
+//! Where a database lies and what it must survive.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What an acknowledged append survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The process being killed at any instant (`synchronous = NORMAL`).
+    #[default]
+    Process,
+    /// A power cut too (`synchronous = FULL`); each group of appends waits for the disk.
+    Power,
+}
+
+/// How to open a [`SqliteStore`](super::SqliteStore).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteOptions {
+    pub(super) location: Location,
+    pub(super) durability: Durability,
+    pub(super) lock_wait: Duration,
+}
+
+/// Where the database lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Location {
+    /// A folder that is ours, created where it is missing.
+    Directory(PathBuf),
+    /// A file in somebody's folder, which must be there.
+    File(PathBuf),
+}
+
+impl SqliteOptions {
+    /// `turnwright.db` in a data directory, which is created where it is missing; its lock files are in `locks/`.
+    pub fn in_directory(path: impl Into<PathBuf>) -> Self {
+        Self::at(Location::Directory(path.into()))
+    }
+
+    /// A database file, created where it is missing; its folder must exist. Its lock files are in `FILE.locks/` beside it.
+    pub fn at_file(path: impl Into<PathBuf>) -> Self {
+        Self::at(Location::File(path.into()))
+    }
+
+    fn at(location: Location) -> Self {
+        Self { location, durability: Durability::default(), lock_wait: Duration::from_secs(5) }
+    }
+
+    /// What an acknowledged append survives; [`Durability::Process`] by default.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// How long to wait while another process writes, before that is an error; 5 seconds by default.
+    pub fn lock_wait(mut self, lock_wait: Duration) -> Self {
+        self.lock_wait = lock_wait;
+        self
+    }
+}

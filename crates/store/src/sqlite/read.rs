@@ -1,0 +1,155 @@
+//! The questions to the database, each answered from one instant of it.
+
+use std::sync::Arc;
+
+use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, Rows};
+use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId};
+use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, StoreError};
+
+use super::readers::Unread;
+use super::statements as sql;
+use super::write::{gone, integer, kept_by};
+
+pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Result<Option<ConversationRecord>, Unread> {
+    let mut statement = connection.prepare_cached(sql::CONVERSATION)?;
+    let mut rows = statement.query((id.as_str(),))?;
+    rows.next()?.map(record).transpose()
+}
+
+pub(super) fn conversations(
+    connection: &Connection,
+    after: Option<&ConversationId>,
+    limit: usize,
+) -> Result<Vec<ConversationRecord>, Unread> {
+    let instant = connection.unchecked_transaction()?;
+    let mut found = Vec::new();
+    let mut before = i64::MAX;
+    if let Some(id) = after {
+        let mut cursor = instant.prepare_cached(sql::CURSOR)?;
+        let place = cursor.query_row((id.as_str(),), |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        let (updated_at_ms, key) = place.optional()?.ok_or_else(|| gone(id))?;
+        before = updated_at_ms;
+        let mut of_time = instant.prepare_cached(sql::CONVERSATIONS_OF_TIME)?;
+        collect(of_time.query((updated_at_ms, key, rows_at_most(limit)))?, &mut found)?;
+    }
+    let left = limit.saturating_sub(found.len());
+    if left > 0 {
+        let mut older = instant.prepare_cached(sql::CONVERSATIONS_BEFORE)?;
+        collect(older.query((before, rows_at_most(left)))?, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn collect(mut rows: Rows<'_>, into: &mut Vec<ConversationRecord>) -> Result<(), Unread> {
+    while let Some(row) = rows.next()? {
+        into.push(record(row)?);
+    }
+    Ok(())
+}
+
+pub(super) fn entries(
+    connection: &Connection,
+    id: &ConversationId,
+    from: Seq,
+    limit: usize,
+) -> Result<Vec<StoredEntry>, Unread> {
+    let mut statement = connection.prepare_cached(sql::ENTRIES)?;
+    // At least one row is asked for, since no row says that there is no conversation.
+    let mut rows = statement.query((id.as_str(), from_place(from), rows_at_most(limit.max(1))))?;
+    let mut row = rows.next()?.ok_or_else(|| gone(id))?;
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let Some(number) = row.get::<_, Option<i64>>(0)? else { break };
+        let seq = u64::try_from(number).ok().and_then(Seq::new);
+        let seq = seq.ok_or_else(|| damaged(format!("entry {number} of conversation `{id}`"), "its place is not one"))?;
+        found.push(entry(row, id, seq)?);
+        match rows.next()? {
+            Some(next) => row = next,
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn last_seq(connection: &Connection, id: &ConversationId) -> Result<Option<Seq>, Unread> {
+    let mut statement = connection.prepare_cached(sql::FIND)?;
+    let next = statement.query_row((id.as_str(),), |row| row.get::<_, i64>(1)).optional()?;
+    Ok(next.and_then(|next| Seq::new(u64::try_from(next).ok()?.checked_sub(1)?)))
+}
+
+pub(super) fn open_turns(connection: &Connection) -> Result<Vec<OpenTurn>, Unread> {
+    let mut statement = connection.prepare_cached(sql::OPEN_TURNS)?;
+    let mut rows = statement.query(())?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(open_turn(row)?);
+    }
+    Ok(found)
+}
+
+pub(super) fn idempotent(connection: &Connection, key: &str) -> Result<Option<Idempotent>, Unread> {
+    let mut statement = connection.prepare_cached(sql::IDEMPOTENT)?;
+    let record = |row: &Row<'_>| Ok(Idempotent { fingerprint: row.get(0)?, answer: row.get(1)? });
+    Ok(statement.query_row((key,), record).optional()?)
+}
+
+fn entry(row: &Row<'_>, id: &ConversationId, seq: Seq) -> Result<StoredEntry, Unread> {
+    let what = || format!("entry {seq} of conversation `{id}`");
+    // A version that does not fit our number is newer than all of ours.
+    let version = u8::try_from(row.get::<_, i64>(1)?).unwrap_or(u8::MAX);
+    let at_ms: i64 = row.get(2)?;
+    let body = text(row.get_ref(3)?).map_err(|reason| damaged(what(), reason))?;
+    let entry = Entry::decode(version, body).map_err(|error| match error {
+        DecodeError::Newer { .. } => StoreError::Newer { what: what() },
+        DecodeError::Unreadable { reason } => StoreError::Damaged { what: what(), reason },
+    })?;
+    Ok(StoredEntry { seq, at_ms: milliseconds(at_ms), entry: Arc::new(entry) })
+}
+
+fn text(value: ValueRef<'_>) -> Result<&str, &'static str> {
+    value.as_str().map_err(|_| "it is not UTF-8 text")
+}
+
+fn record(row: &Row<'_>) -> Result<ConversationRecord, Unread> {
+    Ok(ConversationRecord {
+        id: conversation_id(row, 0)?,
+        title: row.get(1)?,
+        settings: row.get(2)?,
+        created_at_ms: milliseconds(row.get(3)?),
+        updated_at_ms: milliseconds(row.get(4)?),
+    })
+}
+
+fn open_turn(row: &Row<'_>) -> Result<OpenTurn, Unread> {
+    let conversation = conversation_id(row, 0)?;
+    let what = || format!("the open turn of conversation `{conversation}`");
+    let number: i64 = row.get(1)?;
+    let seq = u64::try_from(number).ok().and_then(Seq::new);
+    let seq = seq.ok_or_else(|| damaged(what(), format!("`{number}` names no entry")))?;
+    let keeper: String = row.get(3)?;
+    let kept_by = kept_by(&keeper).ok_or_else(|| damaged(what(), format!("`{keeper}` takes no turn up")))?;
+    Ok(OpenTurn { turn: TurnId(seq), parked: row.get(2)?, kept_by, conversation })
+}
+
+fn conversation_id(row: &Row<'_>, column: usize) -> Result<ConversationId, Unread> {
+    let id = String::column_result(row.get_ref(column)?).unwrap_or_default();
+    Ok(id.parse().map_err(|error: turnwright_core::IdError| damaged("a conversation's record", error.to_string()))?)
+}
+
+fn damaged(what: impl Into<String>, reason: impl Into<String>) -> StoreError {
+    StoreError::Damaged { what: what.into(), reason: reason.into() }
+}
+
+fn milliseconds(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or_default()
+}
+
+/// Beyond the last place nothing is found; further on the next conversation would begin.
+fn from_place(from: Seq) -> i64 {
+    integer(from.get()).min(1 << 32)
+}
+
+fn rows_at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

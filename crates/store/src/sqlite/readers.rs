@@ -1,0 +1,105 @@
+//! Connections that only read, beside the writer: opened when needed, kept for the next reader.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+use turnwright_engine::StoreError;
+
+use super::{failure, open};
+
+/// How many read at the same time; others wait.
+const READERS: u32 = 4;
+
+/// The connections that nobody uses, and the right to use one.
+#[derive(Debug)]
+pub(super) struct Readers {
+    shared: Arc<Shared>,
+    room: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: PathBuf,
+    lock_wait: Duration,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(file: PathBuf, lock_wait: Duration) -> Self {
+        let shared = Shared { file, lock_wait, idle: Mutex::new(Vec::new()) };
+        Self { shared: Arc::new(shared), room: Arc::new(Semaphore::new(READERS as usize)) }
+    }
+
+    /// Runs `read` on a thread that may wait for the disk.
+    pub(super) async fn read<T, F>(&self, read: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+    {
+        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| failure::closed())?;
+        let shared = Arc::clone(&self.shared);
+        let reading = tokio::task::spawn_blocking(move || {
+            let answer = shared.read(read);
+            drop(permit);
+            answer
+        });
+        reading.await.unwrap_or_else(|_| Err(failure::closed()))
+    }
+
+    /// Waits for those who read and closes their connections.
+    pub(super) async fn close(&self) {
+        if let Ok(all) = self.room.acquire_many(READERS).await {
+            all.forget();
+            self.room.close();
+        }
+        self.shared.idle().clear();
+    }
+}
+
+/// Why a read did not answer.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// SQLite failed.
+    Database(rusqlite::Error),
+    /// It is not there, or not to be understood.
+    Refused(StoreError),
+}
+
+impl From<rusqlite::Error> for Unread {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Shared {
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Unread>) -> Result<T, StoreError> {
+        let kept = self.idle().pop();
+        let answer = match kept {
+            Some(connection) => Ok(connection),
+            None => open::for_reading(&self.file, self.lock_wait),
+        }
+        .map_err(Unread::Database)
+        .and_then(|connection| {
+            let answer = read(&connection);
+            self.idle().push(connection);
+            answer
+        });
+        answer.map_err(|unread| match unread {
+            Unread::Database(error) => failure::of(&self.file, &error),
+            Unread::Refused(error) => error,
+        })
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,34 @@
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::ALL;
+use crate::SqliteOptions;
+use crate::sqlite::migrate::migrate;
+
+/// The steps of a statement's plan; none for a plain insert.
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // Parameters stay unbound: the plan does not depend on them.
+    let mut rows = statement.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get("detail").unwrap());
+    }
+    steps
+}
+
+#[test]
+fn no_statement_reads_more_than_it_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = Connection::open(folder.path().join("plan.db")).unwrap();
+    migrate(&connection, Path::new("plan.db"), &SqliteOptions::at_file("plan.db")).unwrap();
+
+    let steps: Vec<(&str, String)> =
+        ALL.iter().flat_map(|(name, sql)| plan(&connection, sql).into_iter().map(move |step| (*name, step))).collect();
+    let wider: Vec<_> = steps.iter().filter(|(_, step)| !step.starts_with("SEARCH ")).collect();
+
+    // The index of open turns is what it is asked for: all that are open, none of those that are over.
+    assert_eq!(wider, [&("OPEN_TURNS", "SCAN open_turn".to_owned())]);
+    assert!(steps.len() > 10, "there are plans to look at: {steps:?}");
+}

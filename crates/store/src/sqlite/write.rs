@@ -1,0 +1,234 @@
+//! What a request to the writer does inside its transaction.
+//!
+//! A request looks before it writes: where it is refused it has written nothing, so the others of its group stand.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use turnwright_core::{ConversationId, DecodeError, ENTRY_VERSION, Entry, Seq};
+use turnwright_engine::{ConversationRecord, KeptBy, SideRecord, StoreError};
+
+use super::statements as sql;
+
+/// One change to the database.
+#[derive(Debug)]
+pub(super) enum Write {
+    Create(ConversationRecord),
+    Update(ConversationRecord),
+    Delete(ConversationId),
+    Append(EncodedAppend),
+}
+
+/// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
+#[derive(Debug)]
+pub(super) struct EncodedAppend {
+    pub(super) conversation: ConversationId,
+    pub(super) at: Seq,
+    pub(super) bodies: Vec<String>,
+    pub(super) at_ms: u64,
+    pub(super) side: Vec<SideRecord>,
+}
+
+/// Whether a request was done, or why it was refused.
+pub(super) type Verdict = Result<(), StoreError>;
+
+/// The stored form of an entry.
+pub(super) fn encode(entry: &Entry) -> Result<String, StoreError> {
+    entry.encode().map_err(|error: DecodeError| StoreError::Damaged {
+        what: format!("an entry of kind `{}`", entry.kind()),
+        reason: error.to_string(),
+    })
+}
+
+impl Write {
+    /// About how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Create(record) | Self::Update(record) => record_bytes(record),
+            Self::Delete(_) => 0,
+            Self::Append(append) => {
+                let side = append.side.iter().map(|record| match record {
+                    SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
+                    SideRecord::Create(record) => record_bytes(record),
+                    SideRecord::Title(title) => title.len(),
+                    SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
+                });
+                append.bodies.iter().map(String::len).chain(side).sum()
+            }
+        }
+    }
+
+    /// Does it, or refuses it without having written anything. May be done again after a rollback.
+    ///
+    /// # Errors
+    /// Where the database fails; the transaction must be rolled back then.
+    pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
+        match self {
+            Self::Create(record) => create(connection, record),
+            Self::Update(record) => update(connection, record),
+            Self::Delete(id) => delete(connection, id),
+            Self::Append(append) => append.carry_out(connection),
+        }
+    }
+}
+
+fn record_bytes(record: &ConversationRecord) -> usize {
+    record.settings.len().saturating_add(record.title.as_ref().map_or(0, String::len))
+}
+
+fn create(connection: &Connection, record: &ConversationRecord) -> rusqlite::Result<Verdict> {
+    let created = insert(connection, record, FIRST, integer(record.updated_at_ms))?;
+    Ok(if created == 0 { Err(exists(&record.id)) } else { Ok(()) })
+}
+
+/// The first place of a journal.
+const FIRST: i64 = 1;
+/// How many bits of an entry's primary key are its place in the journal; the conversation's key is above.
+const PLACE_BITS: u32 = 32;
+/// The places that there are, 0 included.
+const PLACES: i64 = 1 << PLACE_BITS;
+
+fn insert(connection: &Connection, record: &ConversationRecord, next: i64, updated_at_ms: i64) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql::CREATE)?.execute(params![
+        record.id.as_str(),
+        next,
+        integer(record.created_at_ms),
+        updated_at_ms,
+        record.title,
+        record.settings
+    ])
+}
+
+fn update(connection: &Connection, record: &ConversationRecord) -> rusqlite::Result<Verdict> {
+    let changed =
+        connection.prepare_cached(sql::UPDATE)?.execute(params![record.id.as_str(), record.title, record.settings])?;
+    Ok(if changed == 0 { Err(gone(&record.id)) } else { Ok(()) })
+}
+
+fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Verdict> {
+    let Some((key, _)) = find(connection, id)? else { return Ok(Err(gone(id))) };
+    for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
+        connection.prepare_cached(statement)?.execute((key,))?;
+    }
+    Ok(Ok(()))
+}
+
+impl EncodedAppend {
+    fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
+        let found = find(connection, &self.conversation)?;
+        let (known, next) = match (found, self.creates()) {
+            (Some(_), Some(_)) => return Ok(Err(exists(&self.conversation))),
+            (None, None) => return Ok(Err(gone(&self.conversation))),
+            (Some((key, next)), None) => (Ok(key), next),
+            (None, Some(record)) => (Err(record), FIRST),
+        };
+        if integer(self.at.get()) != next {
+            return Ok(Err(conflict(next)));
+        }
+        if let Some(repeated) = self.repeated_key(connection)? {
+            return Ok(Err(repeated));
+        }
+        let count = i64::try_from(self.bodies.len()).unwrap_or(i64::MAX);
+        let (after, at_ms) = (next.saturating_add(count), integer(self.at_ms));
+        if after > PLACES {
+            let reason = format!("conversation `{}` has {next} entries and no place for more; fork it", self.conversation);
+            return Ok(Err(StoreError::Unusable { reason }));
+        }
+        let key = match known {
+            Err(record) => {
+                insert(connection, record, after, if count == 0 { integer(record.updated_at_ms) } else { at_ms })?;
+                connection.last_insert_rowid()
+            }
+            Ok(key) => {
+                if count > 0 {
+                    connection.prepare_cached(sql::ADVANCE)?.execute((key, after, at_ms))?;
+                }
+                key
+            }
+        };
+        if count > 0 {
+            let mut insert = connection.prepare_cached(sql::INSERT_ENTRY)?;
+            for (seq, body) in (next..after).zip(&self.bodies) {
+                insert.execute((key << PLACE_BITS | seq, ENTRY_VERSION, at_ms, body))?;
+            }
+        }
+        self.side.iter().try_for_each(|record| write_beside(connection, key, record))?;
+        Ok(Ok(()))
+    }
+
+    /// The record of the conversation that begins with this append.
+    fn creates(&self) -> Option<&ConversationRecord> {
+        self.side.iter().find_map(|record| match record {
+            SideRecord::Create(record) => Some(record),
+            SideRecord::Title(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Idempotent { .. } => None,
+        })
+    }
+
+    /// The refusal of a request that was answered before: whoever was first with its key has done it.
+    fn repeated_key(&self, connection: &Connection) -> rusqlite::Result<Option<StoreError>> {
+        for record in &self.side {
+            if let SideRecord::Idempotent { key, .. } = record
+                && connection.prepare_cached(sql::IDEMPOTENT)?.exists((key,))?
+            {
+                let reason = format!("a request with the idempotency key `{key}` was stored before; ask again for its answer");
+                return Ok(Some(StoreError::Unusable { reason }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord) -> rusqlite::Result<()> {
+    match record {
+        // The conversation's row was written before its entries.
+        SideRecord::Create(_) => Ok(0),
+        SideRecord::Title(title) => connection.prepare_cached(sql::TITLE)?.execute((conversation, title)),
+        SideRecord::TurnOpen { turn, parked, kept_by } => {
+            let row = (conversation, integer(turn.0.get()), *parked, kept_by_text(*kept_by));
+            connection.prepare_cached(sql::OPEN_TURN)?.execute(row)
+        }
+        SideRecord::TurnOver => connection.prepare_cached(sql::CLOSE_TURN)?.execute((conversation,)),
+        SideRecord::Idempotent { key, record } => {
+            let row = (key, conversation, &record.fingerprint, &record.answer);
+            connection.prepare_cached(sql::INSERT_IDEMPOTENT)?.execute(row)
+        }
+    }
+    .map(|_| ())
+}
+
+/// A conversation's key and the next place of its journal.
+fn find(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Option<(i64, i64)>> {
+    let mut find = connection.prepare_cached(sql::FIND)?;
+    find.query_row((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+fn exists(conversation: &ConversationId) -> StoreError {
+    StoreError::Exists { conversation: conversation.clone() }
+}
+
+pub(super) fn gone(conversation: &ConversationId) -> StoreError {
+    StoreError::Gone { conversation: conversation.clone() }
+}
+
+fn conflict(next: i64) -> StoreError {
+    StoreError::Conflict { next: u64::try_from(next).ok().and_then(Seq::new).unwrap_or(Seq::FIRST) }
+}
+
+/// SQLite's integers are signed; what does not fit is further than any journal or clock goes.
+pub(super) fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn kept_by_text(kept_by: KeptBy) -> &'static str {
+    match kept_by {
+        KeptBy::Servers => "servers",
+        KeptBy::Chat => "chat",
+    }
+}
+
+/// What [`kept_by_text`] wrote; `None` for anything else.
+pub(super) fn kept_by(text: &str) -> Option<KeptBy> {
+    match text {
+        "servers" => Some(KeptBy::Servers),
+        "chat" => Some(KeptBy::Chat),
+        _ => None,
+    }
+}

@@ -1,0 +1,151 @@
+//! Conversations as such: creating, listing, changing, deleting.
+
+use turnwright_core::{ConversationId, Seq, TurnId};
+use turnwright_engine::{ConversationRecord, Idempotent, KeptBy, Page, SideRecord, Store, StoreError};
+
+use super::Backend;
+use super::fixtures::{all, append, record, said, seq, stored, with};
+
+fn gone(id: &str) -> StoreError {
+    StoreError::Gone { conversation: id.parse().unwrap() }
+}
+
+async fn listed(store: &dyn Store, page: Page<'_>) -> Vec<String> {
+    let records = store.conversations(page).await.unwrap();
+    records.into_iter().map(|record| record.id.to_string()).collect()
+}
+
+pub(super) async fn a_conversation_is_found_as_it_was_created(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let untitled = ConversationRecord { title: None, ..record("b", 2) };
+    store.create(record("a", 1)).await.unwrap();
+    store.create(untitled.clone()).await.unwrap();
+
+    assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(record("a", 1))));
+    assert_eq!(store.conversation(&"b".parse().unwrap()).await, Ok(Some(untitled)));
+    assert_eq!(store.conversation(&"c".parse().unwrap()).await, Ok(None));
+}
+
+pub(super) async fn a_conversation_is_created_once(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+
+    let again = store.create(record("a", 2)).await;
+
+    assert_eq!(again, Err(StoreError::Exists { conversation: "a".parse().unwrap() }));
+    assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(record("a", 1))));
+}
+
+pub(super) async fn an_update_replaces_title_and_settings_alone(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    store.append(append("a", 1, vec![said("x")])).await.unwrap();
+    let before = store.conversation(&"a".parse().unwrap()).await.unwrap().unwrap();
+    let changed = ConversationRecord { title: None, settings: "{}".to_owned(), ..before };
+
+    store.update(changed.clone()).await.unwrap();
+
+    assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(changed)));
+    assert_eq!(all(&*store, "a").await.len(), 1);
+}
+
+pub(super) async fn what_is_not_there_is_gone(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id: ConversationId = "a".parse().unwrap();
+
+    assert_eq!(store.append(append("a", 1, vec![said("x")])).await, Err(gone("a")));
+    assert_eq!(store.entries(&id, Seq::FIRST, 1).await, Err(gone("a")));
+    assert_eq!(store.entries(&id, Seq::FIRST, 0).await, Err(gone("a")));
+    assert_eq!(store.update(record("a", 1)).await, Err(gone("a")));
+    assert_eq!(store.delete(&id).await, Err(gone("a")));
+    assert_eq!(store.last_seq(&id).await, Ok(None));
+    assert_eq!(store.idempotent("key").await, Ok(None));
+    assert_eq!(store.open_turns().await, Ok(Vec::new()));
+}
+
+pub(super) async fn the_conversation_with_the_newest_entry_is_listed_first(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for (id, at_ms) in [("a", 10), ("b", 20), ("c", 30)] {
+        store.create(record(id, at_ms)).await.unwrap();
+    }
+    let page = Page { after: None, limit: 10 };
+    assert_eq!(listed(&*store, page).await, ["c", "b", "a"]);
+
+    store.append(append("a", 1, vec![said("x")])).await.unwrap();
+
+    assert_eq!(listed(&*store, page).await, ["a", "c", "b"]);
+    let updated = store.conversation(&"a".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(updated, ConversationRecord { updated_at_ms: 1_001, ..record("a", 10) });
+}
+
+pub(super) async fn pages_show_every_conversation_once(backend: &dyn Backend) {
+    let store = backend.open().await;
+    // Many of the same time, so that pages end among them.
+    for number in 0..23 {
+        store.create(record(&format!("c{number}"), 5 + number / 9)).await.unwrap();
+    }
+    let whole = listed(&*store, Page { after: None, limit: 100 }).await;
+    assert_eq!(whole.len(), 23);
+
+    for limit in [1, 4, 23] {
+        let mut shown: Vec<String> = Vec::new();
+        loop {
+            let after: Option<ConversationId> = shown.last().map(|id| id.parse().unwrap());
+            let page = listed(&*store, Page { after: after.as_ref(), limit }).await;
+            assert!(page.len() <= limit);
+            if page.is_empty() {
+                break;
+            }
+            shown.extend(page);
+        }
+        assert_eq!(shown, whole, "in pages of {limit}");
+    }
+    assert_eq!(listed(&*store, Page { after: None, limit: 0 }).await, Vec::<String>::new());
+}
+
+pub(super) async fn a_page_after_a_conversation_that_is_not_there_is_gone(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    let missing = "b".parse().unwrap();
+
+    assert_eq!(store.conversations(Page { after: Some(&missing), limit: 5 }).await, Err(gone("b")));
+}
+
+pub(super) async fn a_deleted_conversation_leaves_nothing_and_takes_nothing_else(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let side = |key: &str| {
+        let record = Idempotent { fingerprint: "f".to_owned(), answer: "{}".to_owned() };
+        vec![
+            SideRecord::TurnOpen { turn: TurnId(seq(1)), parked: false, kept_by: KeptBy::Chat },
+            SideRecord::Idempotent { key: key.to_owned(), record },
+        ]
+    };
+    for id in ["a", "b", "c"] {
+        store.create(record(id, 1)).await.unwrap();
+        store.append(with(append(id, 1, vec![said("x"), said("y")]), side(id))).await.unwrap();
+    }
+
+    store.delete(&"b".parse().unwrap()).await.unwrap();
+
+    assert_eq!(store.conversation(&"b".parse().unwrap()).await, Ok(None));
+    assert_eq!(store.entries(&"b".parse().unwrap(), Seq::FIRST, 9).await, Err(gone("b")));
+    assert_eq!(store.append(append("b", 3, vec![said("late")])).await, Err(gone("b")));
+    assert_eq!(store.idempotent("b").await, Ok(None));
+    let kept = stored(&append("a", 1, vec![said("x"), said("y")]));
+    assert_eq!((all(&*store, "a").await, all(&*store, "c").await), (kept.clone(), kept));
+    assert!(store.idempotent("a").await.unwrap().is_some());
+    let open: Vec<String> = store.open_turns().await.unwrap().into_iter().map(|open| open.conversation.to_string()).collect();
+    assert_eq!(open, ["a", "c"]);
+}
+
+pub(super) async fn a_deleted_name_can_be_used_again(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id = "a".parse().unwrap();
+    for round in 1..=2 {
+        store.create(record("a", round)).await.unwrap();
+        assert_eq!(all(&*store, "a").await, []);
+        store.append(append("a", 1, vec![said("x")])).await.unwrap();
+        store.delete(&id).await.unwrap();
+    }
+    assert_eq!(store.conversation(&id).await, Ok(None));
+}

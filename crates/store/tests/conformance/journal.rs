@@ -1,0 +1,116 @@
+//! Appending entries and reading them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use turnwright_core::Seq;
+use turnwright_engine::{KeptBy, SideRecord, StoreError};
+
+use super::Backend;
+use super::fixtures::{all, append, every_kind, record, said, seq, stored, with};
+
+pub(super) async fn every_kind_of_entry_comes_back_as_it_was_appended(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    let append = append("a", 1, every_kind());
+    let kinds: HashSet<&str> = append.entries.iter().map(turnwright_core::Entry::kind).collect();
+    assert_eq!(kinds.len(), 15, "the fixtures hold every kind");
+
+    let answered = store.append(append.clone()).await.unwrap();
+
+    assert_eq!(answered, stored(&append));
+    assert_eq!(all(&*store, "a").await, stored(&append));
+    assert_eq!(all(&*backend.open().await, "a").await, stored(&append));
+}
+
+pub(super) async fn entries_are_read_from_any_place_and_in_part(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for id in ["before", "a", "zafter"] {
+        store.create(record(id, 1)).await.unwrap();
+        store.append(append(id, 1, vec![said("1"), said("2")])).await.unwrap();
+        store.append(append(id, 3, vec![said("3")])).await.unwrap();
+    }
+    let whole: Vec<_> =
+        [append("a", 1, vec![said("1"), said("2")]), append("a", 3, vec![said("3")])].iter().flat_map(stored).collect();
+    let id = "a".parse().unwrap();
+
+    for from in 1..=4 {
+        for limit in [0, 1, 2, 3, 4, usize::MAX] {
+            let read = store.entries(&id, seq(from), limit).await.unwrap();
+            let expected: Vec<_> = whole.iter().filter(|entry| entry.seq.get() >= from).take(limit).cloned().collect();
+            assert_eq!(read, expected, "from {from}, at most {limit}");
+        }
+    }
+    assert_eq!(store.entries(&id, seq(u64::MAX), 10).await.unwrap(), []);
+    assert_eq!(store.last_seq(&id).await.unwrap(), Some(seq(3)));
+}
+
+pub(super) async fn an_append_at_a_taken_place_conflicts_and_leaves_nothing(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    let first = append("a", 1, vec![said("first"), said("second")]);
+    store.append(first.clone()).await.unwrap();
+
+    let open = SideRecord::TurnOpen { turn: turnwright_core::TurnId(seq(1)), parked: false, kept_by: KeptBy::Servers };
+    let late = with(append("a", 2, vec![said("late"), said("later")]), vec![open]);
+    let refused = store.append(late).await;
+
+    assert_eq!(refused, Err(StoreError::Conflict { next: seq(3) }));
+    assert_eq!(all(&*store, "a").await, stored(&first));
+    assert_eq!(store.open_turns().await.unwrap(), []);
+}
+
+pub(super) async fn an_append_beyond_the_next_place_conflicts(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+
+    assert_eq!(store.append(append("a", 2, vec![said("x")])).await, Err(StoreError::Conflict { next: Seq::FIRST }));
+    assert_eq!(store.append(append("a", u64::MAX, vec![said("x")])).await, Err(StoreError::Conflict { next: Seq::FIRST }));
+    assert_eq!(all(&*store, "a").await, []);
+}
+
+pub(super) async fn an_append_without_entries_writes_its_records_alone(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+
+    let written = store.append(with(append("a", 1, Vec::new()), vec![SideRecord::Title("T".to_owned())])).await;
+
+    assert_eq!(written, Ok(Vec::new()));
+    let id = "a".parse().unwrap();
+    assert_eq!(store.conversation(&id).await.unwrap().and_then(|record| record.title), Some("T".to_owned()));
+    assert_eq!(store.last_seq(&id).await.unwrap(), None);
+    store.append(append("a", 1, vec![said("first")])).await.unwrap();
+}
+
+pub(super) async fn many_appenders_leave_no_gap(backend: &dyn Backend) {
+    const APPENDERS: u64 = 64;
+    const EACH: u64 = 4;
+    let stores = [backend.open().await, backend.open().await];
+    stores[0].create(record("a", 1)).await.unwrap();
+
+    let mut appenders = tokio::task::JoinSet::new();
+    for appender in 0..APPENDERS {
+        let store = Arc::clone(&stores[usize::try_from(appender % 2).unwrap()]);
+        appenders.spawn(async move {
+            let mut at = 1;
+            for number in 0..EACH {
+                loop {
+                    match store.append(append("a", at, vec![said(&format!("{appender}.{number}"))])).await {
+                        Ok(_) => break at += 1,
+                        Err(StoreError::Conflict { next }) => at = next.get(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+        });
+    }
+    appenders.join_all().await;
+
+    let read = all(&*stores[0], "a").await;
+    let places: Vec<u64> = read.iter().map(|entry| entry.seq.get()).collect();
+    assert_eq!(places, (1..=APPENDERS * EACH).collect::<Vec<_>>());
+    let mut texts: Vec<String> = read.iter().map(|entry| format!("{:?}", entry.entry)).collect();
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len() as u64, APPENDERS * EACH, "every acknowledged entry is there once");
+}

@@ -1,0 +1,296 @@
+//! What the store says about files that it cannot use, and that it leaves them as they are.
+
+#![cfg(test)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
+use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
+use turnwright_store::{Durability, SqliteOptions, SqliteStore};
+
+fn entry(text: &str) -> Entry {
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    Entry::User(UserMessage { content: vec![ContentBlock::text(text)], settings })
+}
+
+fn append(id: &str, at: u64, text: &str) -> Append {
+    let at = Seq::new(at).unwrap();
+    Append { conversation: id.parse().unwrap(), at, entries: vec![entry(text)], at_ms: 5, side: Vec::new() }
+}
+
+fn record(id: &str) -> ConversationRecord {
+    let id = id.parse().unwrap();
+    ConversationRecord { id, title: None, settings: "{}".to_owned(), created_at_ms: 1, updated_at_ms: 1 }
+}
+
+fn open(file: &Path) -> SqliteStore {
+    SqliteStore::open(&SqliteOptions::at_file(file)).unwrap()
+}
+
+fn refusal(file: &Path) -> String {
+    SqliteStore::open(&SqliteOptions::at_file(file)).unwrap_err().to_string()
+}
+
+/// A database of ours with one entry, closed.
+async fn made(folder: &Path) -> PathBuf {
+    let file = folder.join("ours.db");
+    let store = open(&file);
+    store.create(record("a")).await.unwrap();
+    store.append(append("a", 1, "hello")).await.unwrap();
+    store.close().await;
+    file
+}
+
+fn change(file: &Path, sql: &str) {
+    Connection::open(file).unwrap().execute_batch(sql).unwrap();
+}
+
+#[tokio::test]
+async fn a_database_is_kept_between_two_openings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+
+    let store = open(&file);
+
+    let read = store.entries(&"a".parse().unwrap(), Seq::FIRST, 9).await.unwrap();
+    assert_eq!(read.iter().map(|stored| (*stored.entry).clone()).collect::<Vec<_>>(), [entry("hello")]);
+    assert!(!file.with_extension("db-wal").exists() || std::fs::metadata(&file).unwrap().len() > 0);
+}
+
+#[tokio::test]
+async fn a_data_directory_is_created_with_its_parents() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("a/b");
+
+    let store = SqliteStore::open(&SqliteOptions::in_directory(&directory).durability(Durability::Power)).unwrap();
+    store.create(record("a")).await.unwrap();
+    let lock = directory.join("locks").join(format!("{}.lock", store.driver()));
+
+    assert!(directory.join("turnwright.db").is_file());
+    assert!(lock.is_file());
+    store.close().await;
+    assert!(!lock.exists());
+}
+
+#[tokio::test]
+async fn a_name_that_sqlite_reads_in_another_way_is_a_file_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [":memory:", "file:x?mode=memory", "a b%20'\"?.db"] {
+        let file = folder.path().join(name);
+        let store = open(&file);
+        store.create(record("a")).await.unwrap();
+        store.close().await;
+        assert!(file.is_file(), "{name}");
+        assert!(open(&file).conversation(&"a".parse().unwrap()).await.unwrap().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("missing/x.db");
+
+    let parent = file.parent().unwrap().display().to_string();
+    let expected =
+        format!("the folder of the database `{}` does not exist; create `{parent}` or name another file", file.display());
+    assert_eq!(refusal(&file), expected);
+    assert!(!Path::new(&parent).exists());
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_database_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = format!("`{}` is not a file; name the database file", folder.path().display());
+    assert_eq!(refusal(folder.path()), expected);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_data_directory_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data");
+    std::fs::write(&file, "mine").unwrap();
+
+    let error = SqliteStore::open(&SqliteOptions::in_directory(&file)).unwrap_err().to_string();
+
+    assert!(error.starts_with(&format!("`{}` cannot be created as a folder: ", file.display())), "{error}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for content in ["x", "a diary\n", &"page after page\n".repeat(2_000)] {
+        let file = folder.path().join("diary.txt");
+        std::fs::write(&file, content).unwrap();
+
+        let expected = format!("`{}` is not a SQLite database; name another file or move this one away", file.display());
+        assert_eq!(refusal(&file), expected);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+}
+
+#[test]
+fn the_database_of_another_application_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let marks = ["CREATE TABLE entry (place INTEGER PRIMARY KEY)", "PRAGMA application_id = 7", "PRAGMA user_version = 3"];
+    for (number, mark) in marks.into_iter().enumerate() {
+        let file = folder.path().join(format!("{number}.db"));
+        change(&file, mark);
+        let before = std::fs::read(&file).unwrap();
+
+        let expected = format!("`{}` is the database of another application; name another file", file.display());
+        assert_eq!(refusal(&file), expected, "{mark}");
+        assert_eq!(std::fs::read(&file).unwrap(), before, "{mark}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside them");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    change(&file, "PRAGMA user_version = 1000");
+    let before = std::fs::read(&file).unwrap();
+
+    let error = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap_err();
+
+    assert!(matches!(error, StoreError::Newer { .. }));
+    let expected = format!(
+        "the database `{}` (schema 1000, this build reads up to 1) was written by a newer version of turnwright; \
+         use that version or newer",
+        file.display()
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_database_with_a_broken_header_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    let whole = std::fs::read(&file).unwrap();
+    // The magic, the page size, and the page that lists the tables.
+    for (place, is_damaged) in [(0..16, false), (16..18, false), (100..400, true)] {
+        let mut broken = whole.clone();
+        broken[place.clone()].fill(0xff);
+        std::fs::write(&file, &broken).unwrap();
+
+        let error = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap_err();
+
+        assert!(error.to_string().contains(&format!("`{}`", file.display())), "{error}");
+        assert_eq!(matches!(error, StoreError::Damaged { .. }), is_damaged, "{place:?}: {error}");
+        assert_eq!(std::fs::read(&file).unwrap(), broken);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_read_only_file_or_folder_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let allow = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    let expected = |path: &Path| format!("`{}` is read-only; the database and its folder must be writable", path.display());
+
+    allow(&file, 0o444);
+    assert_eq!(refusal(&file), expected(&file));
+    allow(&file, 0o644);
+    allow(folder.path(), 0o555);
+    assert_eq!(refusal(&file), expected(folder.path()));
+    allow(folder.path(), 0o755);
+    drop(open(&file));
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    change(&file, "UPDATE entry SET body = '{\"user\":{}}'");
+    let store = open(&file);
+    let id = "a".parse().unwrap();
+
+    let damaged = store.entries(&id, Seq::FIRST, 9).await.unwrap_err();
+    let StoreError::Damaged { what, reason } = damaged else { panic!("{damaged}") };
+    assert_eq!(what, "entry 1 of conversation `a`");
+    assert!(reason.contains("missing field `content`"), "{reason}");
+
+    change(&file, "UPDATE entry SET version = 999");
+    let newer = StoreError::Newer { what: "entry 1 of conversation `a`".to_owned() };
+    assert_eq!(store.entries(&id, Seq::FIRST, 9).await, Err(newer));
+    // What came before and after stays readable and the conversation goes on.
+    store.append(append("a", 2, "more")).await.unwrap();
+    assert_eq!(store.entries(&id, Seq::new(2).unwrap(), 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_lock_that_another_process_keeps_is_an_error_and_not_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    let store = SqliteStore::open(&SqliteOptions::at_file(&file).lock_wait(Duration::from_millis(20))).unwrap();
+    let other = Connection::open(&file).unwrap();
+
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let locked = store.append(append("a", 2, "x")).await.unwrap_err();
+    let read = store.entries(&"a".parse().unwrap(), Seq::FIRST, 9).await.unwrap();
+    other.execute_batch("ROLLBACK").unwrap();
+
+    let expected = format!("`{}` is locked by another process for too long; end that process or try again", file.display());
+    assert_eq!(locked, StoreError::Unusable { reason: expected });
+    assert_eq!(read.len(), 1, "readers do not wait for a writer");
+    store.append(append("a", 2, "x")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_the_database_cannot_do_takes_no_other_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    // Stands for whatever makes SQLite fail in the middle and roll back by itself, such as a full disk.
+    change(
+        &file,
+        "CREATE TRIGGER fails BEFORE INSERT ON entry WHEN new.body LIKE '%poison%'
+         BEGIN SELECT RAISE(ROLLBACK, 'no room'); END",
+    );
+    let store = open(&file);
+    for id in ["b", "c"] {
+        store.create(record(id)).await.unwrap();
+    }
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    // While the lock is held, they wait for the writer together.
+    let (plug, a, b, c, ()) = tokio::join!(
+        store.create(record("plug")),
+        store.append(append("a", 2, "before")),
+        store.append(append("b", 1, "poison")),
+        store.append(append("c", 1, "after")),
+        async { other.execute_batch("ROLLBACK").unwrap() },
+    );
+
+    assert_eq!((plug, a.map(|stored| stored.len()), c.map(|stored| stored.len())), (Ok(()), Ok(1), Ok(1)));
+    let failure = StoreError::Unusable { reason: format!("`{}` cannot be used: no room", file.display()) };
+    assert_eq!(b, Err(failure));
+    assert_eq!(store.last_seq(&"b".parse().unwrap()).await, Ok(None));
+    store.append(append("b", 1, "fine")).await.unwrap();
+    store.append(append("a", 3, "fine")).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_not_left_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.db");
+    let store = open(&file);
+    for id in ["a", "b"] {
+        store.create(record(id)).await.unwrap();
+        store.append(append(id, 1, &format!("the secret of {id}").repeat(500))).await.unwrap();
+    }
+
+    store.delete(&"b".parse().unwrap()).await.unwrap();
+    store.close().await;
+
+    let bytes = std::fs::read(&file).unwrap();
+    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert_eq!((holds("the secret of a"), holds("the secret of b")), (true, false));
+}

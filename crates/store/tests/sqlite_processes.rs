@@ -1,0 +1,195 @@
+//! Several processes on one database: starting together, writing together, being killed.
+
+#![cfg(test)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Barrier};
+
+use turnwright_core::{ContentBlock, DriverId, Entry, Seq, TurnSettings, UserMessage};
+use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
+use turnwright_store::{SqliteOptions, SqliteStore};
+
+fn open(directory: &Path) -> SqliteStore {
+    SqliteStore::open(&SqliteOptions::in_directory(directory)).unwrap()
+}
+
+fn record(id: &str) -> ConversationRecord {
+    let id = id.parse().unwrap();
+    ConversationRecord { id, title: None, settings: "{}".to_owned(), created_at_ms: 1, updated_at_ms: 1 }
+}
+
+fn append(at: u64, text: &str) -> Append {
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let said = |text: &str| Entry::User(UserMessage { content: vec![ContentBlock::text(text)], settings: settings.clone() });
+    let entries = vec![said(text), said("and so on")];
+    Append { conversation: "a".parse().unwrap(), at: Seq::new(at).unwrap(), entries, at_ms: at, side: Vec::new() }
+}
+
+/// This test's own program as another process that appends until it is killed.
+struct Appender {
+    process: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Appender {
+    fn start(directory: &Path) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_process_that_appends_until_it_is_killed", "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        writeln!(process.stdin.as_mut().unwrap(), "{}", directory.display()).unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, lines }
+    }
+
+    /// The rest of the next line that begins with `word`; `None` where the process ended.
+    fn next(&mut self, word: &str) -> Option<String> {
+        self.lines.by_ref().map_while(Result::ok).find_map(|line| Some(line.strip_prefix(word)?.trim().to_owned()))
+    }
+
+    /// SIGKILL, and what it still said.
+    fn kill(mut self) -> Vec<String> {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let said: Vec<String> = self.lines.map_while(Result::ok).collect();
+        said.iter().filter_map(|line| Some(line.strip_prefix("stored ")?.trim().to_owned())).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the tests beside it, as a process of its own"]
+async fn a_process_that_appends_until_it_is_killed() {
+    let mut directory = String::new();
+    std::io::stdin().read_line(&mut directory).unwrap();
+    if directory.is_empty() {
+        return;
+    }
+    let store = open(Path::new(directory.trim()));
+    println!("\ndriver {}", store.driver());
+    let mut at = 1;
+    loop {
+        match store.append(append(at, &format!("at {at}"))).await {
+            Ok(stored) => {
+                at += 2;
+                for entry in stored {
+                    println!("stored {}", entry.seq);
+                }
+            }
+            Err(StoreError::Conflict { next }) => at = next.get(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    store.create(record("a")).await.unwrap();
+    store.close().await;
+
+    let mut acknowledged = 0;
+    for round in 1..=5 {
+        let mut appender = Appender::start(directory.path());
+        for _ in 0..40 * round {
+            acknowledged = appender.next("stored ").unwrap().parse().unwrap();
+        }
+        if let Some(last) = appender.kill().last() {
+            acknowledged = last.parse().unwrap_or(acknowledged);
+        }
+
+        let store = open(directory.path());
+        let read = store.entries(&"a".parse().unwrap(), Seq::FIRST, usize::MAX).await.unwrap();
+        let places: Vec<u64> = read.iter().map(|entry| entry.seq.get()).collect();
+        let last = places.len() as u64;
+        assert_eq!(places, (1..=last).collect::<Vec<_>>());
+        // The last append may have been stored without its acknowledgement having been said; whole, as all are.
+        assert!(acknowledged <= last && last <= acknowledged + 3, "{acknowledged} acknowledged, {last} there");
+        assert_eq!(last % 2, 0, "an append is stored whole or not at all");
+        acknowledged = last;
+    }
+}
+
+#[tokio::test]
+async fn a_killed_process_is_not_alive_and_its_lock_file_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    store.create(record("a")).await.unwrap();
+    let mut appender = Appender::start(directory.path());
+    let driver = DriverId(appender.next("driver ").unwrap());
+    let lock = directory.path().join("locks").join(format!("{driver}.lock"));
+
+    assert_eq!(store.is_alive(&driver).await, Ok(true));
+    drop(open(directory.path()));
+    assert_eq!(store.is_alive(&driver).await, Ok(true), "whoever opens does not sweep the living");
+
+    appender.kill();
+
+    assert_eq!(store.is_alive(&driver).await, Ok(false));
+    assert!(lock.exists());
+    drop(open(directory.path()));
+    assert!(!lock.exists());
+    assert_eq!(store.is_alive(&driver).await, Ok(false));
+    assert_eq!(store.is_alive(store.driver()).await, Ok(true));
+}
+
+#[tokio::test]
+async fn another_processs_appends_are_noticed_and_fenced() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    store.create(record("a")).await.unwrap();
+    let mut writes = store.foreign_writes();
+
+    let mut appender = Appender::start(directory.path());
+    tokio::time::timeout(std::time::Duration::from_secs(30), writes.changed()).await.expect("a rise").unwrap();
+    // Both write into the same journal for a while.
+    let (mut at, mut own) = (1, Vec::new());
+    while own.len() < 40 {
+        match store.append(append(at, "mine")).await {
+            Ok(stored) => {
+                at += 2;
+                own.extend(stored);
+            }
+            Err(StoreError::Conflict { next }) => at = next.get(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    appender.next("stored ").unwrap();
+    let theirs: Vec<u64> = appender.kill().iter().map(|place| place.parse().unwrap()).collect();
+
+    let read = store.entries(&"a".parse().unwrap(), Seq::FIRST, usize::MAX).await.unwrap();
+    assert_eq!(read.iter().map(|entry| entry.seq.get()).collect::<Vec<_>>(), (1..=read.len() as u64).collect::<Vec<_>>());
+    for mine in &own {
+        assert!(read.contains(mine), "{mine:?}");
+        assert!(!theirs.contains(&mine.seq.get()), "one place has one owner");
+    }
+}
+
+#[tokio::test]
+async fn processes_that_start_together_make_one_database() {
+    for _ in 0..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let start = Arc::new(Barrier::new(8));
+        let starting: Vec<_> = (0..8)
+            .map(|number| {
+                let (start, directory) = (Arc::clone(&start), directory.path().to_owned());
+                std::thread::spawn(move || {
+                    start.wait();
+                    (number, open(&directory))
+                })
+            })
+            .collect();
+        let stores: Vec<_> = starting.into_iter().map(|thread| thread.join().unwrap()).collect();
+
+        for (number, store) in &stores {
+            store.create(record(&format!("c{number}"))).await.unwrap();
+        }
+        let page = turnwright_engine::Page { after: None, limit: 100 };
+        assert_eq!(stores[0].1.conversations(page).await.unwrap().len(), 8);
+    }
+}
