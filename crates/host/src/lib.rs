@@ -1,7 +1,18 @@
 //! Composition: from a configuration to a running engine; what an embedder or a binary calls.
+//!
+//! [`config::open`] reads the configuration, [`Host::start`] makes a running [`Host`] of it, [`Host::builder`] does so with
+//! tool sources of one's own. Everything that happens in conversations is the engine's, see [`Host::engine`].
 
 pub mod config;
 pub mod environment;
+mod error;
+mod host;
+mod look;
+mod providers;
+mod sources;
 
 pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
+pub use error::HostError;
+pub use host::{Host, HostBuilder, Needs};
+pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels};

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 /// The variable that marks every process of a server with the server's own word.
-pub(crate) const MARK: &str = "TURNWRIGHT_PROCESS";
+pub const MARK: &str = "TURNWRIGHT_PROCESS";
 
 /// How often the end of processes is looked for.
 const POLL: Duration = Duration::from_millis(10);

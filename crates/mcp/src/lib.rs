@@ -33,6 +33,7 @@ mod wire;
 pub use backoff::RestartPolicy;
 pub use config::{ServerConfig, Surroundings, ToolDeclaration, is_inherited};
 pub use error::McpError;
+pub use group::MARK;
 pub use ledger::{FileLedger, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_gone};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin};

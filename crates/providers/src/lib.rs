@@ -1,5 +1,20 @@
 //! Model providers over HTTP, one implementation parameterised by dialect, and the practice model.
+//!
+//! [`HttpProvider`] holds one endpoint's key, client and retries; what is said on the wire is its dialect's. Nothing here
+//! knows a format or a host.
 
+mod answer;
+mod client;
+mod config;
+mod explain;
+mod http;
 mod practice;
+mod retry;
+mod secret;
 
+pub use config::{EndpointConfig, Timeouts};
+pub use http::HttpProvider;
 pub use practice::Practice;
+pub use secret::Secret;
+/// What a configuration says about a dialect and how an endpoint differs from it.
+pub use turnwright_dialects::{ProfileChoice, by_name as dialect_named};

@@ -13,7 +13,8 @@ const PREFIX: &str = "TURNWRIGHT_";
 /// The variable that names the configuration file, as `--config` does.
 pub(crate) const FILE_VARIABLE: &str = "TURNWRIGHT_CONFIG";
 /// Variables with these beginnings belong to the project's own tests.
-const RESERVED: [&str; 3] = ["TURNWRIGHT_TEST", "TURNWRIGHT_RECORDINGS", "TURNWRIGHT_BENCH"];
+const RESERVED: [&str; 5] =
+    ["TURNWRIGHT_TEST", "TURNWRIGHT_RECORDINGS", "TURNWRIGHT_BENCH", "TURNWRIGHT_REQUIRE", "TURNWRIGHT_PROCESS"];
 /// Short names of nested keys, as the flags have them.
 const SHORT: [(&str, [&str; 2]); 2] =
     [("TURNWRIGHT_DATABASE", ["storage", "database"]), ("TURNWRIGHT_LISTEN", ["server", "listen"])];

@@ -1,0 +1,39 @@
+//! Why a host does not start.
+
+use turnwright_core::policy::RuleError;
+use turnwright_engine::StoreError;
+
+use crate::config::Problem;
+
+/// A host that could not be started. Shown to people as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A database address that this build cannot use.
+    #[error("the database `{address}` cannot be used: {reason}")]
+    Database {
+        /// The address, without its password.
+        address: String,
+        /// Why, and what would be right.
+        reason: &'static str,
+    },
+    /// A value of the configuration that only the host can judge.
+    #[error("{0}")]
+    Config(Problem),
+    /// An approval rule.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// A built-in tool source whose folders cannot be used.
+    #[error("the built-in tools cannot be used: {0}")]
+    Roots(#[from] turnwright_tools::RootsError),
+    /// The data directory.
+    #[error("the data directory {path} cannot be used: {reason}")]
+    DataDir {
+        /// Where it lies.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,234 @@
+//! A running host: an engine with everything that its configuration names.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwright_core::ModelRef;
+use turnwright_core::policy::Policy;
+use turnwright_engine::{Engine, EngineParts, Provider, Store, SystemClock, ToolSource};
+use turnwright_mcp::{FileLedger, NoLedger, ProcessLedger, sweep_gone};
+use turnwright_store::{Durability, SqliteOptions, SqliteStore};
+
+use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
+use crate::providers::{PRACTICE, ProviderSet};
+use crate::sources::{self, Server, Sources};
+use crate::{Environment, HostError};
+
+/// How long local servers and a provider without configured models are asked at the start.
+const FIRST_LOOK: Duration = Duration::from_millis(1_500);
+
+/// What a command needs of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The conversations alone: nothing is started.
+    Store,
+    /// Everything: MCP servers start in the background.
+    Everything,
+}
+
+/// A running host. [`Host::shutdown`] ends it with all that it started.
+#[derive(Debug)]
+pub struct Host {
+    pub(crate) loaded: Loaded,
+    pub(crate) engine: Engine,
+    pub(crate) providers: Arc<ProviderSet>,
+    pub(crate) servers: Vec<Server>,
+    default_model: ModelRef,
+    problems: Vec<String>,
+    ledger: Arc<dyn ProcessLedger>,
+    command_mark: Option<String>,
+}
+
+/// Makes a host with sources of one's own.
+#[derive(Debug)]
+pub struct HostBuilder {
+    loaded: Loaded,
+    environment: Environment,
+    own: Vec<Arc<dyn ToolSource>>,
+    needs: Needs,
+}
+
+impl HostBuilder {
+    /// Adds a tool source. Its name wins over a configured one.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
+        self.own.push(source);
+        self
+    }
+
+    /// Starts only what is needed.
+    #[must_use]
+    pub fn needs(mut self, needs: Needs) -> Self {
+        self.needs = needs;
+        self
+    }
+
+    /// Opens the store, sweeps what a dead process left, and starts what is needed in the background.
+    ///
+    /// # Errors
+    /// [`HostError`], in words for people. Nothing is left behind.
+    pub async fn start(self) -> Result<Host, HostError> {
+        let Self { loaded, environment, own, needs } = self;
+        let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?;
+        let store = Arc::new(SqliteStore::open(&options(&loaded)?)?);
+        let processes = loaded.data_dir.join("processes");
+        let ledger: Arc<dyn ProcessLedger> = match needs {
+            Needs::Store => Arc::new(NoLedger),
+            Needs::Everything => {
+                sweep(&processes, &*store).await?;
+                let runs_servers = !loaded.config.mcp.servers.is_empty() || !loaded.mcp_files.is_empty();
+                let runs_processes = runs_servers || loaded.config.tools.command.enabled;
+                if runs_processes { Arc::new(ledger(&processes, &store.driver().0)?) } else { Arc::new(NoLedger) }
+            }
+        };
+        let sources = sources::sources(&loaded, &environment, ledger.clone(), own)?;
+        let Sources { all, servers, mut problems, command_mark } = sources;
+        if needs == Needs::Everything {
+            for server in servers.iter().filter(|server| server.server.config().enabled) {
+                server.server.start();
+            }
+        }
+        let locals = local_candidates(&environment);
+        let providers = Arc::new(ProviderSet::new(loaded.endpoints.iter().cloned().chain(locals)));
+        let default_model = default_model(&loaded, &providers, needs, &mut problems).await;
+        let engine = Engine::new(EngineParts {
+            providers: providers.clone(),
+            sources: all,
+            store,
+            clock: Arc::new(SystemClock),
+            policy,
+            defaults: loaded.config.turn_settings(default_model.clone()),
+        });
+        Ok(Host { loaded, engine, providers, servers, default_model, problems, ledger, command_mark })
+    }
+}
+
+impl Host {
+    /// A host of a configuration, to which sources of one's own can be added.
+    pub fn builder(loaded: Loaded, environment: Environment) -> HostBuilder {
+        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything }
+    }
+
+    /// Starts a host of a configuration.
+    ///
+    /// # Errors
+    /// As [`HostBuilder::start`].
+    pub async fn start(loaded: Loaded, environment: &Environment, needs: Needs) -> Result<Self, HostError> {
+        Self::builder(loaded, environment.clone()).needs(needs).start().await
+    }
+
+    /// What drives the turns.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What it was started with.
+    pub fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// What it was started with, and where each value came from.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The model that answers where nobody names one.
+    pub fn default_model(&self) -> &ModelRef {
+        &self.default_model
+    }
+
+    /// What is not right and does not hinder the rest.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Ends it with all that it started. Open turns stay open and are taken up at the next start.
+    pub async fn shutdown(self) {
+        self.engine.shutdown().await;
+        if let Some(mark) = &self.command_mark {
+            self.ledger.ended(mark);
+        }
+    }
+}
+
+fn options(loaded: &Loaded) -> Result<SqliteOptions, HostError> {
+    let durability = match loaded.config.storage.durability {
+        config::Durability::Process => Durability::Process,
+        config::Durability::Power => Durability::Power,
+    };
+    let options = match &loaded.config.storage.database {
+        None => SqliteOptions::in_directory(&loaded.data_dir),
+        Some(address) => {
+            let address = address.expose();
+            let path = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")).unwrap_or(address);
+            if let Some((scheme, _)) = path.split_once("://") {
+                let reason = "this version keeps conversations in SQLite; name a file, or leave it out";
+                return Err(HostError::Database { address: format!("{scheme}://…"), reason });
+            }
+            SqliteOptions::at_file(path)
+        }
+    };
+    Ok(options.durability(durability))
+}
+
+fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {
+    FileLedger::open(processes, driver)
+        .map_err(|error| HostError::DataDir { path: processes.display().to_string(), reason: error.to_string() })
+}
+
+/// Ends what processes of ours that are gone left running (law 8).
+async fn sweep(processes: &Path, store: &SqliteStore) -> Result<(), HostError> {
+    let Ok(folders) = std::fs::read_dir(processes) else { return Ok(()) };
+    let mut alive = HashSet::new();
+    for folder in folders.flatten() {
+        let Ok(name) = folder.file_name().into_string() else { continue };
+        if store.is_alive(&turnwright_core::DriverId(name.clone())).await? {
+            alive.insert(name);
+        }
+    }
+    match sweep_gone(processes, |driver| alive.contains(driver)).await {
+        Ok(0) => {}
+        Ok(swept) => tracing::info!(swept, "ended tool servers that a process which is gone had left"),
+        Err(error) => tracing::warn!(%error, "cannot look for tool servers that were left"),
+    }
+    Ok(())
+}
+
+/// The default model: the configuration's, else one found, else practice (DESIGN section 7).
+async fn default_model(loaded: &Loaded, providers: &ProviderSet, needs: Needs, problems: &mut Vec<String>) -> ModelRef {
+    let practice = || ModelRef::new(PRACTICE, PRACTICE);
+    match loaded.default_model(|dialect| turnwright_providers::dialect_named(dialect.as_str()).is_some()) {
+        Some(DefaultModel::Model(model)) => model,
+        Some(DefaultModel::FirstOf(name)) if needs == Needs::Everything => match first_model(providers, &name).await {
+            Ok(model) => ModelRef::new(name, model),
+            Err(reason) => {
+                problems.push(format!("provider `{name}` was asked for its models and did not say: {reason}"));
+                ModelRef::new(name, "default")
+            }
+        },
+        Some(DefaultModel::FirstOf(name)) => ModelRef::new(name, "default"),
+        None if needs == Needs::Everything => {
+            let local: Vec<&str> = providers
+                .entries()
+                .filter(|(_, entry)| entry.endpoint.as_ref().is_some_and(|found| found.origin == config::EndpointOrigin::Local))
+                .map(|(name, _)| name.as_str())
+                .collect();
+            let answers = futures_util::future::join_all(local.iter().map(|name| first_model(providers, name))).await;
+            let found = local.into_iter().zip(answers).find_map(|(name, model)| Some(ModelRef::new(name, model.ok()?)));
+            found.unwrap_or_else(practice)
+        }
+        None => practice(),
+    }
+}
+
+async fn first_model(providers: &ProviderSet, name: &str) -> Result<String, String> {
+    use turnwright_engine::Providers;
+    let provider: Arc<dyn Provider> = providers.get(name).map_err(|failure| failure.message)?;
+    match tokio::time::timeout(FIRST_LOOK, provider.models()).await {
+        Ok(Ok(models)) => models.into_iter().next().map(|model| model.id).ok_or_else(|| "it offers none".to_owned()),
+        Ok(Err(failure)) => Err(failure.message),
+        Err(_) => Err(format!("no answer within {} ms", FIRST_LOOK.as_millis())),
+    }
+}

@@ -1,0 +1,254 @@
+//! What a host can say about itself: models, MCP servers, what is not right.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::time::Instant;
+use turnwright_core::{
+    Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
+};
+use turnwright_engine::{ModelInfo, Providers, SourceState, ToolSource};
+
+use crate::Host;
+use crate::providers::origin;
+use crate::sources::Server;
+
+/// How long a provider may take to list its models.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+
+/// A provider with what it offers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderModels {
+    /// Its name.
+    pub provider: String,
+    /// The wire format that it speaks.
+    pub dialect: String,
+    /// Where it is; `None` for what is built in.
+    pub base_url: Option<String>,
+    /// What names it: `configuration`, a variable, `local server`, `built in`.
+    pub origin: String,
+    /// Its models, or why they are not known.
+    pub models: Result<Vec<ModelInfo>, ProviderFailure>,
+}
+
+/// What asking a model showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelCheck {
+    /// Which model.
+    pub model: ModelRef,
+    /// What it did, or why it did not.
+    pub outcome: Result<ModelFindings, ProviderFailure>,
+}
+
+/// What a model did with one small request that offers a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelFindings {
+    /// It said something.
+    pub text: bool,
+    /// It asked for the tool.
+    pub called_tool: bool,
+    /// It wrote the call as text, and the endpoint's profile recovered it.
+    pub recovered_from_text: bool,
+    /// It said what it cost.
+    pub usage_reported: bool,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// An MCP server of the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpStatus {
+    /// Its name.
+    pub name: String,
+    /// How it is reached: the command line.
+    pub transport: String,
+    /// The file that names it.
+    pub origin: String,
+    /// Whether it may run.
+    pub is_enabled: bool,
+    /// What it is doing.
+    pub state: SourceState,
+    /// The qualified names of its tools.
+    pub tools: Vec<String>,
+    /// Its last log lines.
+    pub log: Vec<String>,
+    /// Its tools that are not offered, with the reasons.
+    pub quarantined: Vec<String>,
+}
+
+/// One thing that `doctor` found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub subject: String,
+    /// How good or bad it is.
+    pub level: Level,
+    /// What was found, and what would be right.
+    pub text: String,
+}
+
+/// How good or bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// Good to know.
+    Note,
+    /// Not right, and something does not work.
+    Problem,
+}
+
+impl Host {
+    /// Every provider with its models. Those that must be asked are asked at the same time; local servers that are not
+    /// there are left out.
+    pub async fn models(&self) -> Vec<ProviderModels> {
+        let asked = self.providers.entries().map(|(name, entry)| async move {
+            let models = match entry.provider() {
+                Err(failure) => Err(failure),
+                Ok(provider) => match tokio::time::timeout(LIST_LIMIT, provider.models()).await {
+                    Ok(models) => models,
+                    Err(_) => Err(ProviderFailure::new(
+                        turnwright_core::ProviderFailureKind::Timeout,
+                        format!("`{name}` did not list its models within {} s", LIST_LIMIT.as_secs()),
+                    )),
+                },
+            };
+            let endpoint = entry.endpoint.as_ref();
+            let is_absent =
+                models.is_err() && endpoint.is_some_and(|known| known.origin == crate::config::EndpointOrigin::Local);
+            (!is_absent).then(|| ProviderModels {
+                provider: name.clone(),
+                dialect: endpoint.map_or_else(|| "practice".to_owned(), |known| known.dialect.to_string()),
+                base_url: endpoint.map(|known| known.base_url.clone()),
+                origin: origin(endpoint),
+                models,
+            })
+        });
+        futures_util::future::join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// Asks a model one small question that needs a tool, and says what it did. Costs a few tokens.
+    pub async fn check_model(&self, model: &ModelRef) -> ModelCheck {
+        ModelCheck { model: model.clone(), outcome: self.findings(model).await }
+    }
+
+    async fn findings(&self, model: &ModelRef) -> Result<ModelFindings, ProviderFailure> {
+        const MAX_TOKENS: u32 = 200;
+        let begun = Instant::now();
+        let provider = self.providers.get(model.provider())?;
+        let settings = TurnSettings { max_output_tokens: Some(MAX_TOKENS), ..TurnSettings::new(model.clone()) };
+        let question = "Which time is it in \"Europe/Paris\"? Use the tool.";
+        let user = UserMessage { content: vec![ContentBlock::text(question)], settings: settings.clone() };
+        let tools = [std::sync::Arc::new(ToolDefinition {
+            name: "clock__time_in".to_owned(),
+            source: "clock".to_owned(),
+            tool: "time_in".to_owned(),
+            title: None,
+            description: "The time in a time zone".to_owned(),
+            input_schema: json!({"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]}),
+            annotations: None,
+            declared: turnwright_core::Declared::default(),
+        })];
+        let messages = vec![prompt::PromptMessage::User(&user)];
+        let prompt = prompt::Prompt { settings: &settings, messages, tools: &tools, allow_calls: true };
+        let mut stream = provider.call(model.model(), &prompt)?;
+        let mut assembler = Assembler::default();
+        while let Some(deltas) = stream.next().await {
+            deltas?.into_iter().for_each(|delta| assembler.push(delta));
+        }
+        let origin = Origin { dialect: provider.dialect().to_owned(), provider: String::new(), model: String::new() };
+        let message = assembler.complete(origin, Seq::FIRST);
+        Ok(ModelFindings {
+            text: !message.text().is_empty(),
+            called_tool: message.calls().any(|call| call.name == "clock__time_in"),
+            recovered_from_text: message.calls().any(|call| call.recovered),
+            usage_reported: message.usage.input_tokens.is_some() || message.usage.output_tokens.is_some(),
+            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// The MCP servers as they are.
+    pub fn mcp_servers(&self) -> Vec<McpStatus> {
+        self.servers.iter().map(status).collect()
+    }
+
+    /// An MCP server after it has settled; `None` where there is none of this name.
+    pub async fn check_mcp(&self, name: &str) -> Option<McpStatus> {
+        let server = self.servers.iter().find(|server| server.server.config().name == name)?;
+        if server.server.config().enabled {
+            server.server.start();
+            server.server.settled().await;
+        }
+        Some(status(server))
+    }
+
+    /// Looks at everything that a person can mend.
+    pub async fn doctor(&self) -> Vec<Finding> {
+        let ok = |subject: &str, text: String| Finding { subject: subject.to_owned(), level: Level::Ok, text };
+        let mut findings = vec![match &self.loaded.file {
+            Some(path) => ok("configuration", format!("{} is read", path.display())),
+            None => Finding {
+                subject: "configuration".to_owned(),
+                level: Level::Note,
+                text: format!("there is no {}; everything has its default", crate::config::FILE_NAME),
+            },
+        }];
+        findings.extend(self.loaded.warnings.iter().map(|warning| Finding {
+            subject: "configuration".to_owned(),
+            level: Level::Problem,
+            text: warning.to_string(),
+        }));
+        findings.extend(self.problems().iter().map(|problem| Finding {
+            subject: "configuration".to_owned(),
+            level: Level::Problem,
+            text: problem.clone(),
+        }));
+        findings.push(ok("data", format!("{} can be written", self.loaded.data_dir.display())));
+        findings.push(ok("model", format!("{} answers where nobody names a model", self.default_model())));
+        for provider in self.models().await {
+            let subject = format!("provider {}", provider.provider);
+            findings.push(match provider.models {
+                Ok(models) => ok(&subject, format!("{} models, from {}", models.len(), provider.origin)),
+                Err(failure) => Finding { subject, level: Level::Problem, text: failure.message },
+            });
+        }
+        let enabled = self.servers.iter().filter(|server| server.server.config().enabled);
+        futures_util::future::join_all(enabled.clone().map(|server| server.server.settled())).await;
+        findings.extend(self.servers.iter().map(|server| of_server(&status(server))));
+        findings.extend(self.engine.tools_set_aside().into_iter().map(|text| Finding {
+            subject: "tools".to_owned(),
+            level: Level::Problem,
+            text: format!("set aside: {text}"),
+        }));
+        findings.push(ok("tools", format!("{} are offered", self.engine.tools().await.len())));
+        findings
+    }
+}
+
+fn of_server(status: &McpStatus) -> Finding {
+    let subject = format!("MCP server {}", status.name);
+    let (level, text) = match &status.state {
+        _ if !status.is_enabled => (Level::Note, "is switched off (enabled = false)".to_owned()),
+        SourceState::Ready => (Level::Ok, format!("is ready with {} tools", status.tools.len())),
+        SourceState::Failing { reason } => (Level::Problem, reason.clone()),
+        SourceState::Starting => (Level::Problem, "did not start within its limit (start_ms)".to_owned()),
+        SourceState::Stopped => (Level::Problem, "is stopped".to_owned()),
+    };
+    Finding { subject, level, text }
+}
+
+fn status(server: &Server) -> McpStatus {
+    let config = server.server.config();
+    let words = std::iter::once(config.command.as_str()).chain(config.args.iter().map(String::as_str));
+    McpStatus {
+        name: config.name.clone(),
+        transport: words.collect::<Vec<_>>().join(" "),
+        origin: server.origin.clone(),
+        is_enabled: config.enabled,
+        state: server.server.state(),
+        tools: server.server.tools().iter().map(|tool| turnwright_engine::qualified(&config.name, &tool.name)).collect(),
+        log: server.server.logs().into_iter().map(|line| line.text).collect(),
+        quarantined: server.server.quarantined().iter().map(|tool| format!("{}: {}", tool.tool, tool.reason)).collect(),
+    }
+}

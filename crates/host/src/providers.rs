@@ -1,0 +1,112 @@
+//! The providers of an installation: configured, found in the environment, on this machine, and practice.
+
+use std::sync::{Arc, OnceLock};
+
+use indexmap::IndexMap;
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_engine::{Provider, Providers, SystemClock};
+use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
+
+use crate::config::{Endpoint, EndpointOrigin};
+
+/// The provider that is always there.
+pub(crate) const PRACTICE: &str = "practice";
+
+/// The providers by name; each is made when it is asked for first.
+#[derive(Debug)]
+pub(crate) struct ProviderSet {
+    entries: IndexMap<String, Entry>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) endpoint: Option<Endpoint>,
+    made: OnceLock<Result<Arc<dyn Provider>, ProviderFailure>>,
+}
+
+impl ProviderSet {
+    /// These endpoints, in this order, and practice at the end. The first of a name counts.
+    pub(crate) fn new(endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
+        let mut entries = IndexMap::new();
+        for endpoint in endpoints {
+            entries.entry(endpoint.name.clone()).or_insert_with(|| Entry { endpoint: Some(endpoint), made: OnceLock::new() });
+        }
+        entries.entry(PRACTICE.to_owned()).or_insert_with(|| Entry { endpoint: None, made: OnceLock::new() });
+        Self { entries }
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.entries.iter()
+    }
+}
+
+impl Entry {
+    pub(crate) fn provider(&self) -> Result<Arc<dyn Provider>, ProviderFailure> {
+        self.made
+            .get_or_init(|| match &self.endpoint {
+                None => Ok(Arc::new(Practice) as Arc<dyn Provider>),
+                Some(endpoint) => made(endpoint),
+            })
+            .clone()
+    }
+}
+
+fn made(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderFailure> {
+    let provider = HttpProvider::new(endpoint_config(endpoint)?, Arc::new(SystemClock));
+    Ok(Arc::new(provider))
+}
+
+fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, ProviderFailure> {
+    let unavailable = |text| ProviderFailure::new(ProviderFailureKind::Unavailable, text);
+    let Some(dialect) = dialect_named(endpoint.dialect.as_str()) else {
+        let (name, dialect) = (&endpoint.name, endpoint.dialect);
+        return Err(unavailable(format!("provider `{name}` speaks {dialect}, which this version cannot; openai-chat works")));
+    };
+    let mut config = EndpointConfig::new(&endpoint.name, dialect, &endpoint.base_url);
+    config.api_key = endpoint.api_key.as_ref().map(|key| Secret::from(key.expose().to_owned()));
+    config.models.clone_from(&endpoint.models);
+    config.headers =
+        endpoint.headers.iter().map(|(name, value)| (name.clone(), Secret::from(value.expose().to_owned()))).collect();
+    config.max_retries = endpoint.max_retries;
+    if let Some(profile) = &endpoint.profile {
+        let choice: Result<ProfileChoice, _> = serde_json::to_value(profile).and_then(serde_json::from_value);
+        let resolved = choice.map_err(|error| error.to_string());
+        let resolved = resolved.and_then(|choice| choice.resolve(&endpoint.base_url).map_err(|error| error.to_string()));
+        config.profile = resolved
+            .map_err(|why| unavailable(format!("the profile of provider `{}` cannot be used: {why}", endpoint.name)))?;
+    }
+    if let Some(connect) = endpoint.connect {
+        config.timeouts.connect = connect;
+    }
+    if let Some(idle) = endpoint.idle {
+        config.timeouts.idle = idle;
+    }
+    Ok(config)
+}
+
+/// Where an endpoint comes from, for people.
+pub(crate) fn origin(endpoint: Option<&Endpoint>) -> String {
+    match endpoint.map(|endpoint| &endpoint.origin) {
+        None => "built in".to_owned(),
+        Some(EndpointOrigin::Configured) => "configuration".to_owned(),
+        Some(EndpointOrigin::Variable(name)) => name.clone(),
+        Some(EndpointOrigin::Local) => "local server".to_owned(),
+    }
+}
+
+impl Providers for ProviderSet {
+    fn get(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
+        match self.entries.get(name) {
+            Some(entry) => entry.provider(),
+            None => {
+                let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
+                let text = format!("there is no provider `{name}`; there are {}", known.join(", "));
+                Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
+            }
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.entries.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! The tool sources of an installation: the built-ins, MCP servers of the configuration and of other programs' files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwright_engine::{CallLimits, SystemClock, ToolSource};
+use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
+use turnwright_mcp::{
+    MARK, McpServer, ProcessLedger, ProcessRecord, ServerConfig, Surroundings, ToolDeclaration, is_inherited,
+};
+use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
+
+use crate::config::{self, Loaded, McpTransport, expand};
+use crate::{Environment, HostError};
+
+/// A server of the configuration that runs, or would.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) server: Arc<McpServer>,
+    /// The file that names it.
+    pub(crate) origin: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    pub(crate) all: Vec<Arc<dyn ToolSource>>,
+    pub(crate) servers: Vec<Server>,
+    /// What is not right and does not hinder the rest.
+    pub(crate) problems: Vec<String>,
+    /// The mark that every command carries in its environment, by which the next start finds what was left (law 8).
+    pub(crate) command_mark: Option<String>,
+}
+
+impl Sources {
+    fn is_taken(&self, name: &str) -> bool {
+        self.all.iter().any(|source| source.name() == name)
+    }
+
+    fn add_server(&mut self, config: ServerConfig, surroundings: &Surroundings, origin: String) {
+        if self.is_taken(&config.name) {
+            self.problems.push(format!("{origin}: the name `{}` is taken; this server is left out", config.name));
+            return;
+        }
+        let is_enabled = config.enabled;
+        let server = Arc::new(McpServer::new(config, surroundings.clone()));
+        if is_enabled {
+            self.all.push(server.clone());
+        }
+        self.servers.push(Server { server, origin });
+    }
+}
+
+/// The sources of a configuration, none of them started.
+pub(crate) fn sources(
+    loaded: &Loaded,
+    environment: &Environment,
+    ledger: Arc<dyn ProcessLedger>,
+    own: Vec<Arc<dyn ToolSource>>,
+) -> Result<Sources, HostError> {
+    let mut sources = Sources { all: own, ..Sources::default() };
+    add_built_ins(&mut sources, loaded, environment, &*ledger)?;
+    let inherited_env = environment
+        .variables()
+        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+        .filter(|(name, _)| is_inherited(name))
+        .collect();
+    let surroundings = Surroundings { inherited_env, ledger, clock: Arc::new(SystemClock) };
+    for (name, server) in &loaded.config.mcp.servers {
+        match server.transport() {
+            Some(McpTransport::Command(command)) => {
+                let origin =
+                    loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
+                sources.add_server(configured(name, command, server), &surroundings, origin);
+            }
+            Some(McpTransport::Url(_)) => sources.problems.push(not_built(name, "an address (url)")),
+            Some(McpTransport::Image(_)) => sources.problems.push(not_built(name, "a Docker image (image)")),
+            None => sources.problems.push(format!("MCP server `{name}` has no command; it is left out")),
+        }
+    }
+    for file in &loaded.mcp_files {
+        add_file(&mut sources, &file.path, environment, &surroundings);
+    }
+    Ok(sources)
+}
+
+fn not_built(name: &str, what: &str) -> String {
+    format!("MCP server `{name}` is reached by {what}, which this version cannot do; it is left out (a `command` works)")
+}
+
+fn add_built_ins(
+    sources: &mut Sources,
+    loaded: &Loaded,
+    environment: &Environment,
+    ledger: &dyn ProcessLedger,
+) -> Result<(), HostError> {
+    let tools = &loaded.config.tools;
+    let or_here = |roots: &[PathBuf]| -> Vec<PathBuf> {
+        if roots.is_empty() { vec![environment.working_directory().to_owned()] } else { roots.to_owned() }
+    };
+    let roots = or_here(&tools.filesystem.roots);
+    if tools.filesystem.enabled && !sources.is_taken("filesystem") {
+        let mut config = FilesystemConfig::new(roots.clone());
+        config.max_read_bytes = tools.filesystem.max_read_bytes.unwrap_or(config.max_read_bytes);
+        config.max_write_bytes = tools.filesystem.max_write_bytes.unwrap_or(config.max_write_bytes);
+        config.max_entries =
+            tools.filesystem.max_entries.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_entries);
+        sources.all.push(Arc::new(filesystem(config)?));
+    }
+    if tools.command.enabled && !sources.is_taken("command") {
+        let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
+        let inherited = environment.variables().filter(|(name, _)| name.to_str().is_some_and(is_inherited));
+        let mut env: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        env.extend(tools.command.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
+        let mark = mark(ledger)?;
+        env.push((MARK.into(), mark.clone().into()));
+        sources.command_mark = Some(mark);
+        let mut config = CommandConfig::new(roots, env);
+        config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
+        config.default_timeout = tools.command.timeout_ms.map_or(config.default_timeout, Duration::from_millis);
+        config.max_timeout = tools.command.max_timeout_ms.map_or(config.max_timeout, Duration::from_millis);
+        let most = tools.command.max_output_bytes.and_then(|most| usize::try_from(most).ok());
+        config.max_output_bytes = most.unwrap_or(config.max_output_bytes);
+        sources.all.push(Arc::new(command(config)?));
+    }
+    Ok(())
+}
+
+/// A new mark, remembered for the next start.
+fn mark(ledger: &dyn ProcessLedger) -> Result<String, HostError> {
+    use std::fmt::Write;
+    let unusable = |reason: String| HostError::DataDir { path: "processes".to_owned(), reason };
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| unusable(error.to_string()))?;
+    let mark = bytes.iter().fold(String::new(), |mut mark, byte| {
+        let _ = write!(mark, "{byte:02x}");
+        mark
+    });
+    let record = ProcessRecord { mark: mark.clone(), server: "command".to_owned(), pgid: None, started: None, boot_id: None };
+    ledger.started(&record).map_err(|error| unusable(error.to_string()))?;
+    Ok(mark)
+}
+
+fn configured(name: &str, command: &str, server: &config::McpServer) -> ServerConfig {
+    let mut config = ServerConfig::new(name, command);
+    config.args.clone_from(&server.args);
+    config.env = server.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    config.cwd.clone_from(&server.cwd);
+    config.enabled = server.enabled;
+    config.serial = server.serial;
+    config.trust_annotations = server.trust_annotations;
+    config.start_limit = server.start_ms.map_or(config.start_limit, Duration::from_millis);
+    config.limits = limits(config.limits, server.idle_ms, server.total_ms);
+    config.max_concurrent_calls =
+        server.max_concurrent_calls.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_concurrent_calls);
+    let declare = |tool: &config::McpTool| ToolDeclaration {
+        declared: tool.declared(),
+        limits: (tool.idle_ms.is_some() || tool.total_ms.is_some()).then(|| limits(config.limits, tool.idle_ms, tool.total_ms)),
+    };
+    config.tools = server.tools.iter().map(|(name, tool)| (name.clone(), declare(tool))).collect();
+    config
+}
+
+fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> CallLimits {
+    CallLimits {
+        idle: idle_ms.map_or(base.idle, Duration::from_millis),
+        total: total_ms.map_or(base.total, Duration::from_millis),
+    }
+}
+
+/// The servers of another program's file.
+fn add_file(sources: &mut Sources, path: &Path, environment: &Environment, surroundings: &Surroundings) {
+    let origin = path.display().to_string();
+    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let import = match read.and_then(|text| import::read(&text).map_err(|error| error.to_string())) {
+        Ok(import) => import,
+        Err(reason) => return sources.problems.push(format!("{origin} cannot be used: {reason}")),
+    };
+    sources.problems.extend(import.problems.iter().map(|problem| format!("{origin}: {problem}")));
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    for server in import.servers {
+        let name = server.name.clone();
+        match imported(server, folder, environment) {
+            Ok(config) => sources.add_server(config, surroundings, origin.clone()),
+            Err(reason) => sources.problems.push(format!("{origin}: MCP server `{name}` is left out: {reason}")),
+        }
+    }
+}
+
+fn imported(server: ImportedServer, folder: &Path, environment: &Environment) -> Result<ServerConfig, String> {
+    let ImportedTransport::Stdio { command, args, env, cwd } = server.transport else {
+        return Err("it is reached by an address, which this version cannot do".to_owned());
+    };
+    // A server that is switched off misses nothing.
+    let fill = |text: &str| match expand(text, environment) {
+        Ok(expanded) => Ok(expanded.text),
+        Err(_) if !server.enabled => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    let mut config = ServerConfig::new(server.name, fill(&command)?);
+    config.args = args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
+    config.env = env.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect::<Result<_, String>>()?;
+    config.cwd = cwd.map(|cwd| fill(&cwd).map(|cwd| folder.join(cwd))).transpose()?;
+    config.enabled = server.enabled;
+    Ok(config)
+}
