@@ -217,10 +217,13 @@ fn a_turn_that_was_resumed_three_times_without_getting_further_fails() {
 fn a_call_that_takes_its_host_down_each_time_fails_the_turn() {
     let (down, next) = (call_id(FIRST, 0), call_id(FIRST, 1));
     let mut told = Told::new(settings()).asks_for(2).decides(down, Verdict::Allow).tell(started(down, true));
-    for count in 1..=2 {
-        told = told.tell(claimed(u64::from(count) + 1)).tell(resumed(count)).tell(started(down, true));
+    for epoch in 2..=3 {
+        let count = told.turn().next_resumption();
+        told = told.tell(claimed(epoch)).tell(resumed(count)).tell(started(down, true));
     }
-    let told = told.tell(claimed(4)).tell(resumed(3));
+    let count = told.turn().next_resumption();
+    assert_eq!(count, 3, "starting again is no progress");
+    let told = told.tell(claimed(4)).tell(resumed(count));
     let answers = [SyntheticResult::Interrupted, SyntheticResult::GivenUp].map(CallNeed::Answer);
     assert_eq!(needs(&told), answers);
     let told = told.tell(failed(down));
