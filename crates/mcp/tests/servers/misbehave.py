@@ -129,8 +129,8 @@ def call(request, params):
     elif MODE == "huge":
         answer(request, text("A" * int(ARGUMENT)))
     elif MODE == "noise":
-        for _ in range(int(ARGUMENT) // 100):
-            raw(b"x" * 99 + b"\n")
+        for _ in range(int(ARGUMENT) // 100_000):
+            raw((b"x" * 99 + b"\n") * 1000)
         answer(request, text("after the noise"))
     elif MODE == "glued":
         raw(b"INFO handling call ")
