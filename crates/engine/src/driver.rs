@@ -222,7 +222,8 @@ impl Driver {
         }
         let Some(turn) = state.journal.turn() else { return Err(Halt::Quietly) };
         let claims_first = first.iter().any(|entry| matches!(entry, Entry::Control(Control::Claimed(_))));
-        if turn.ended().is_none() && !claims_first && !turn.is_held_by(&self.claim) {
+        let is_mine = if claims_first { self.claim.epoch >= state.journal.next_epoch() } else { turn.is_held_by(&self.claim) };
+        if turn.ended().is_none() && !is_mine {
             return Err(Halt::Quietly);
         }
         let mut ruler = TurnRuler {
@@ -339,14 +340,14 @@ impl Driver {
     /// Somebody appended. A cancel reaches the model and the tools here.
     fn hear_of_others(&mut self) -> Vec<Entry> {
         let mut state = self.live.lock();
-        let is_cancelling = state.journal.turn().is_some_and(turnwright_core::Turn::is_cancelling);
-        if !is_cancelling {
-            return Vec::new();
+        let Some(turn) = state.journal.turn() else { return Vec::new() };
+        if turn.is_cancelling() {
+            for cancel in self.running.values() {
+                cancel.cancel();
+            }
         }
-        for cancel in self.running.values() {
-            cancel.cancel();
-        }
-        let model = self.model.take();
+        let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
+        let model = if stops_model { self.model.take() } else { None };
         model.and_then(|model| model.cancelled(&mut state)).into_iter().collect()
     }
 

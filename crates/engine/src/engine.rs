@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -135,6 +136,7 @@ impl Engine {
             registry: Registry::default(),
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            is_server: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -374,6 +376,7 @@ impl Engine {
     /// Keeps looking for turns to take up: what a decision in another process moved on, what a dead process left. Runs
     /// until [`Engine::shutdown`].
     pub fn keep_resuming(&self) {
+        self.inner.is_server.store(true, Ordering::Relaxed);
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
             let mut foreign = engine.inner.store.foreign_writes();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,7 @@ use crate::catalog::Catalogs;
 use crate::driver::Driver;
 use crate::live::Live;
 use crate::registry::Registry;
-use crate::{Clock, EngineError, Providers, SourceState, Store};
+use crate::{Clock, EngineError, KeptBy, Providers, SourceState, Store};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tasks: TaskTracker,
+    /// Whether this process takes up what servers keep.
+    pub(crate) is_server: AtomicBool,
 }
 
 impl Inner {
@@ -63,21 +66,19 @@ impl Inner {
         Claim { driver: self.store.driver().clone(), epoch: journal.next_epoch() }
     }
 
-    /// Sees to it that an open turn that can go on is driven, by this process or by the living one that holds it.
+    /// Sees to it that an open turn that can go on is driven: by this process, or by the living one that holds it. A turn
+    /// that a server parked is left to that server while it lives, since this process may be about to end.
     pub(crate) async fn ensure_driven(self: &Arc<Self>, live: &Arc<Live>) -> Result<bool, EngineError> {
-        let holder = {
+        let claimer = {
             let state = live.lock();
-            if state.is_driven || state.broken.is_some() {
-                return Ok(false);
-            }
-            match state.journal.open_turn() {
-                Some(turn) if !turn.is_parked() || !turn.is_suspended() => turn.claim().map(|claim| claim.driver.clone()),
-                Some(_) | None => return Ok(false),
-            }
+            let open = state.journal.open_turn().filter(|turn| !turn.is_parked() || !turn.is_suspended());
+            let Some(turn) = open.filter(|_| !state.is_driven && state.broken.is_none()) else { return Ok(false) };
+            let may_take = turn.holder().is_none() && (state.kept_by == KeptBy::Chat || self.is_server.load(Ordering::Relaxed));
+            turn.claim().filter(|_| !may_take).map(|claim| claim.driver.clone())
         };
-        if let Some(holder) = &holder
-            && holder != self.store.driver()
-            && self.store.is_alive(holder).await?
+        if let Some(claimer) = &claimer
+            && claimer != self.store.driver()
+            && self.store.is_alive(claimer).await?
         {
             return Ok(false);
         }
@@ -88,9 +89,7 @@ impl Inner {
         let Some(turn) = state.journal.open_turn().filter(|_| !state.is_driven) else { return Ok(false) };
         let claim = self.next_claim(&state.journal);
         let mut first = vec![Entry::Control(Control::Claimed(claim.clone()))];
-        // A turn that moves on after a person's word was not left in the lurch.
-        let was_left = turn.claim().is_some() && !is_moved_by_person(&state.journal);
-        if was_left {
+        if turn.holder().is_some() {
             first.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));
         }
         state.is_driven = true;
@@ -104,17 +103,4 @@ impl Inner {
         let driver = Driver::new(self.clone(), live.clone(), claim);
         self.tasks.spawn(driver.run(first));
     }
-}
-
-/// Whether the newest entry is a person's: the turn was parked and moves on by it.
-fn is_moved_by_person(journal: &Journal) -> bool {
-    let mut newest = journal.entries().iter().rev().map(|stored| &*stored.entry);
-    let mut last = newest.next();
-    while matches!(
-        last,
-        Some(Entry::Decision(_) | Entry::User(_) | Entry::Control(Control::CancelRequested { .. } | Control::Hidden { .. }))
-    ) {
-        last = newest.next();
-    }
-    matches!(last, Some(Entry::Control(Control::Suspended | Control::Ended { .. } | Control::Retried { .. })) | None)
 }

@@ -78,10 +78,11 @@ async fn run() -> Result<()> {
         host = host.source(Arc::new(tools()));
     }
     let host = host.start().await?;
+    let state = turnwright_server::ServerState::new(host.engine().clone(), turnwright_server::ServerOptions::default());
     let end = async {
         let _ = tokio::signal::ctrl_c().await;
     };
-    turnwright_server::serve(listener, turnwright_server::router(host.engine().clone()), end).await.context("the server failed")?;
+    turnwright_server::serve(listener, turnwright_server::router(state), end).await.context("the server failed")?;
     host.shutdown().await;
     Ok(())
 }

@@ -54,6 +54,11 @@ impl ModelCall {
         Self { stream, origin: origin(dialect, &settings.model), saw }
     }
 
+    /// The last entry that the model was shown.
+    pub(super) fn saw(&self) -> Seq {
+        self.saw
+    }
+
     pub(super) async fn next(&mut self) -> Said {
         match &mut self.stream {
             Err(failure) => Said::Failed(failure.clone()),

@@ -223,7 +223,7 @@ impl Engine {
                 return Err(EngineError::NoOpenTurn { why });
             };
             let turn = open.id();
-            let entries = if open.is_cancelling() { vec![] } else { vec![Entry::Control(Control::CancelRequested { turn })] };
+            let entries = vec![Entry::Control(Control::CancelRequested { turn })];
             Ok(Act { entries, side: vec![still_open(state, turn)], answer: turn })
         })
         .await?;
