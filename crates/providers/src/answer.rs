@@ -1,0 +1,224 @@
+//! One model call: attempts until there is content, then the answer in batches.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::stream::unfold;
+use reqwest::Response;
+use tokio::time::{sleep, timeout};
+use turnwright_core::{ProviderFailure, ProviderFailureKind, StreamDelta};
+use turnwright_dialects::{Offered, ReplyDecoder};
+use turnwright_engine::ModelStream;
+
+use crate::explain::{explain, redact};
+use crate::http::{Endpoint, Prepared};
+use crate::retry::Failed;
+
+/// The most bytes of the body that become one batch.
+const MAX_BATCH_BYTES: usize = 256 * 1024;
+/// How long a failing provider may take to say the rest.
+const MAX_FAILING: Duration = Duration::from_secs(1);
+/// How long is waited for the end of a body whose answer is complete, so that its connection can be used again.
+const MAX_DRAIN: Duration = Duration::from_millis(10);
+
+/// A call that is to be made.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) model: String,
+    pub(crate) request: Prepared,
+    pub(crate) offered: Offered,
+}
+
+/// The answer to `call`. The request is sent when it is polled; dropping it closes the connection.
+pub(crate) fn stream(call: Call) -> ModelStream {
+    let answer = Answer { call, attempt: 0, state: State::Closed, has_content: false };
+    Box::pin(unfold(answer, |mut answer| async move { answer.next().await.map(|batch| (batch, answer)) }))
+}
+
+struct Answer {
+    call: Call,
+    attempt: u32,
+    state: State,
+    /// Whether content was given on: nothing is tried again after that.
+    has_content: bool,
+}
+
+enum State {
+    Closed,
+    Open(Box<Open>),
+    /// The answer is complete; its body may not have ended.
+    Draining(Response),
+    Failed(ProviderFailure),
+    Over,
+}
+
+struct Open {
+    response: Response,
+    reply: ReplyDecoder,
+    request_id: Option<String>,
+}
+
+/// How a read went.
+enum Read {
+    /// More may come.
+    More,
+    /// The answer is complete; the body has ended or not.
+    Complete {
+        has_ended: bool,
+    },
+    Failed(ProviderFailure),
+}
+
+impl Answer {
+    async fn next(&mut self) -> Option<Result<Vec<StreamDelta>, ProviderFailure>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Over) {
+                State::Over => return None,
+                State::Failed(failure) => return Some(Err(failure)),
+                State::Draining(mut response) => {
+                    let drain = async { while let Ok(Some(_)) = response.chunk().await {} };
+                    // Where it takes longer the connection is closed, which harms nobody.
+                    drop(timeout(MAX_DRAIN, drain).await);
+                    return None;
+                }
+                State::Closed => match self.open().await {
+                    Ok(open) => self.state = State::Open(Box::new(open)),
+                    Err(failed) => self.failed(failed).await,
+                },
+                State::Open(mut open) => {
+                    let mut batch = Vec::new();
+                    match open.read(self.call.endpoint.config.timeouts.idle, &mut batch).await {
+                        Read::More => self.state = State::Open(open),
+                        Read::Complete { has_ended: true } => {}
+                        Read::Complete { has_ended: false } => self.state = State::Draining(open.response),
+                        Read::Failed(mut failure) => {
+                            failure.request_id = failure.request_id.or(open.request_id);
+                            drop(open.response);
+                            self.has_content |= batch.iter().any(is_content);
+                            self.failed(Failed::from(failure)).await;
+                            if matches!(self.state, State::Closed) {
+                                continue;
+                            }
+                        }
+                    }
+                    if !batch.is_empty() {
+                        self.has_content |= batch.iter().any(is_content);
+                        return Some(Ok(batch));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn open(&mut self) -> Result<Open, Failed> {
+        let Call { endpoint, request, offered, .. } = &mut self.call;
+        let opened = endpoint.open(request).await?;
+        let decoder = endpoint.config.dialect.decoder(&endpoint.config.profile, offered);
+        let reply = ReplyDecoder::new(decoder, opened.content_type.as_deref());
+        Ok(Open { response: opened.response, reply, request_id: opened.request_id })
+    }
+
+    /// Waits for another attempt, or gives up.
+    async fn failed(&mut self, failed: Failed) {
+        let config = &self.call.endpoint.config;
+        let jitter = RandomState::new().build_hasher().finish();
+        let delay = failed.delay(self.attempt, config.max_retries, jitter).filter(|_| !self.has_content);
+        let Some(delay) = delay else {
+            self.state = State::Failed(explain(config, &self.call.model, failed.failure));
+            return;
+        };
+        self.attempt += 1;
+        tracing::info!(
+            provider = config.name,
+            attempt = self.attempt,
+            delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            failure = redact(config, failed.failure.message),
+            "a model call failed and is tried again"
+        );
+        sleep(delay).await;
+        self.state = State::Closed;
+    }
+}
+
+impl Open {
+    /// Waits for bytes, and takes with them all that came together: what the network brought at once is one batch.
+    async fn read(&mut self, idle: Duration, batch: &mut Vec<StreamDelta>) -> Read {
+        let wait = if self.reply.is_failing() { MAX_FAILING.min(idle) } else { idle };
+        let Ok(first) = timeout(wait, self.response.chunk()).await else {
+            return self.idle(wait, batch);
+        };
+        let mut next = first;
+        let mut bytes = 0;
+        loop {
+            match next {
+                Ok(Some(chunk)) => {
+                    bytes += chunk.len();
+                    if let Err(failure) = self.reply.push(&chunk, batch) {
+                        return Read::Failed(failure);
+                    }
+                }
+                Ok(None) => return self.ended(batch),
+                Err(error) => return self.broke(&error, batch),
+            }
+            if bytes >= MAX_BATCH_BYTES {
+                break;
+            }
+            let mut more = self.response.chunk().now_or_never();
+            if more.is_none() {
+                // The connection's own task may hold more that has arrived: it gives one chunk for each poll.
+                tokio::task::yield_now().await;
+                more = self.response.chunk().now_or_never();
+            }
+            let Some(more) = more else { break };
+            next = more;
+        }
+        if self.reply.is_done() { Read::Complete { has_ended: false } } else { Read::More }
+    }
+
+    fn ended(&mut self, batch: &mut Vec<StreamDelta>) -> Read {
+        match self.reply.end(batch) {
+            Ok(()) => Read::Complete { has_ended: true },
+            Err(failure) => Read::Failed(failure),
+        }
+    }
+
+    /// The connection broke. Some servers close it instead of ending the body: what is complete is complete.
+    fn broke(&mut self, error: &reqwest::Error, batch: &mut Vec<StreamDelta>) -> Read {
+        match self.ended(batch) {
+            Read::Failed(failure) if failure.kind == ProviderFailureKind::CutOff => {
+                let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+                let text = format!("the connection broke before the answer's end ({reason})");
+                Read::Failed(ProviderFailure::new(ProviderFailureKind::CutOff, text))
+            }
+            read => read,
+        }
+    }
+
+    fn idle(&mut self, waited: Duration, batch: &mut Vec<StreamDelta>) -> Read {
+        if self.reply.is_done() || self.reply.is_failing() {
+            return self.ended(batch);
+        }
+        self.reply.cut_off(batch);
+        let text = format!("nothing came for {} s", waited.as_secs_f64());
+        Read::Failed(ProviderFailure::new(ProviderFailureKind::Timeout, text))
+    }
+}
+
+/// Whether a delta is a part of the answer, which a second attempt would repeat.
+fn is_content(delta: &StreamDelta) -> bool {
+    match delta {
+        StreamDelta::Usage(_) | StreamDelta::Finished(_) => false,
+        StreamDelta::Text(_)
+        | StreamDelta::Reasoning(_)
+        | StreamDelta::Refusal(_)
+        | StreamDelta::CallStarted { .. }
+        | StreamDelta::CallArguments { .. }
+        | StreamDelta::CallNative { .. }
+        | StreamDelta::CallRecovered { .. }
+        | StreamDelta::BlockEnded { .. }
+        | StreamDelta::Opaque(_) => true,
+    }
+}

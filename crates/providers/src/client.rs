@@ -1,0 +1,86 @@
+//! The HTTP client of one endpoint, and its addresses.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url, redirect};
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+
+use crate::EndpointConfig;
+use crate::explain::shown_url;
+
+const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
+
+/// The address of `path` below the endpoint's base address, whose query is kept.
+pub(crate) fn url(config: &EndpointConfig, path: &str) -> Result<Url, ProviderFailure> {
+    let wrong = |why: &str| {
+        let text = format!("base_url `{}` {why}", shown_url(&config.base_url));
+        ProviderFailure::new(ProviderFailureKind::Unavailable, text)
+    };
+    let mut url = Url::parse(&config.base_url).map_err(|error| wrong(&format!("is no address: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(wrong("is no http or https address"));
+    }
+    let whole = format!("{}{path}", url.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    Ok(url)
+}
+
+/// The headers of every request.
+pub(crate) fn headers(config: &EndpointConfig) -> Result<HeaderMap, ProviderFailure> {
+    let wrong = |what: String| ProviderFailure::new(ProviderFailureKind::Unavailable, what);
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    if let Some(key) = &config.api_key {
+        let (name, value) = config.dialect.authorization(key.expose());
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| wrong("its api_key holds a line break or another character that no key has".to_owned()))?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    for (name, value) in &config.headers {
+        let known = HeaderName::try_from(name.as_str()).map_err(|_| wrong(format!("`{name}` is no header name")))?;
+        let mut value = HeaderValue::from_str(value.expose())
+            .map_err(|_| wrong(format!("the value of its header `{name}` cannot be sent")))?;
+        value.set_sensitive(true);
+        headers.insert(known, value);
+    }
+    Ok(headers)
+}
+
+/// A client for the endpoint. Root certificates are loaded only where the address is `https`.
+pub(crate) async fn client(config: &EndpointConfig) -> Result<Client, ProviderFailure> {
+    let url = url(config, "")?;
+    let is_plain = url.scheme() == "http";
+    let mut builder = Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(config.timeouts.connect)
+        .redirect(redirect::Policy::none())
+        .tcp_nodelay(true);
+    if is_loopback(&url) {
+        // What runs on this machine is not behind a proxy; its name needs no look-up.
+        let any_port = |address: IpAddr| SocketAddr::new(address, 0);
+        let addresses = [any_port(Ipv4Addr::LOCALHOST.into()), any_port(Ipv6Addr::LOCALHOST.into())];
+        builder = builder.no_proxy().resolve_to_addrs("localhost", &addresses);
+    }
+    if is_plain {
+        builder = builder.tls_certs_only([]);
+    }
+    let make = move || {
+        // Another part of the process may have installed one before: either will do.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        builder.build()
+    };
+    // Reading the system's certificates blocks for milliseconds.
+    let client = if is_plain { Ok(make()) } else { tokio::task::spawn_blocking(make).await };
+    let failed = |error: &dyn std::fmt::Display| {
+        ProviderFailure::new(ProviderFailureKind::Unavailable, format!("its HTTP client cannot be made: {error}"))
+    };
+    client.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,66 @@
+//! What an endpoint is configured with.
+
+use std::time::Duration;
+
+use turnwright_dialects::{Dialect, Profile};
+
+use crate::Secret;
+
+/// An endpoint that speaks a dialect.
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    /// The provider's name in the configuration; any characters.
+    pub name: String,
+    /// The wire format.
+    pub dialect: &'static dyn Dialect,
+    /// What comes before the format's own path, such as `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// The key; nothing is sent where there is none.
+    pub api_key: Option<Secret>,
+    /// The models, where they are configured.
+    pub models: Vec<String>,
+    /// Headers that are sent with every request.
+    pub headers: Vec<(String, Secret)>,
+    /// How often a failed call is tried again before its first content.
+    pub max_retries: u32,
+    /// How the endpoint differs from its format.
+    pub profile: Profile,
+    /// How long is waited.
+    pub timeouts: Timeouts,
+}
+
+impl EndpointConfig {
+    /// An endpoint with the defaults of an address: no key, two retries, the profile that the address suggests.
+    pub fn new(name: impl Into<String>, dialect: &'static dyn Dialect, base_url: impl Into<String>) -> Self {
+        let base_url = base_url.into();
+        let profile = Profile::for_base_url(&base_url);
+        Self {
+            name: name.into(),
+            dialect,
+            base_url,
+            api_key: None,
+            models: Vec::new(),
+            headers: Vec::new(),
+            max_retries: 2,
+            profile,
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// How long is waited (`provider-wire-formats.md` section 1.2). A stream has no limit in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the headers of the response: reasoning models can be silent for minutes.
+    pub headers: Duration,
+    /// Between two reads of the body; comments count.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), headers: Duration::from_mins(5), idle: Duration::from_mins(2) }
+    }
+}

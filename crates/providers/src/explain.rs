@@ -1,0 +1,94 @@
+//! Failures in words that tell a person what happened where, and what to do.
+
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+
+use crate::EndpointConfig;
+
+/// `failure` with the whole story for people: the provider, the status, what it said, what would be right. Holds no secret.
+pub(crate) fn explain(config: &EndpointConfig, model: &str, failure: ProviderFailure) -> ProviderFailure {
+    let name = &config.name;
+    let did = did(config, model, &failure);
+    let status = match (failure.status, failure.code.as_deref()) {
+        (Some(status), Some(code)) if code != status.to_string() => format!(" ({status} {code})"),
+        (Some(status), _) => format!(" ({status})"),
+        (None, Some(code)) => format!(" ({code})"),
+        (None, None) => String::new(),
+    };
+    let said = failure.message.trim().trim_end_matches(['.', ';']);
+    let hint = hint(config, &failure).map(|hint| format!("; {hint}")).unwrap_or_default();
+    let message = redact(config, format!("provider `{name}` {did}{status}: {said}{hint}"));
+    ProviderFailure { message, code: failure.code.map(|code| redact(config, code)), ..failure }
+}
+
+/// `text` without the key and the configured headers.
+pub(crate) fn redact(config: &EndpointConfig, text: String) -> String {
+    let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
+    secrets.fold(text, |text, secret| secret.redact(text))
+}
+
+/// What the provider did, after its name.
+fn did(config: &EndpointConfig, model: &str, failure: &ProviderFailure) -> String {
+    use ProviderFailureKind as K;
+    match failure.kind {
+        K::Auth if config.api_key.is_none() => "wants a key".to_owned(),
+        K::Auth => "refused the key".to_owned(),
+        K::Permission => "does not permit this".to_owned(),
+        K::Quota => "has no credit or quota left for this key".to_owned(),
+        K::RateLimit => "takes no more requests at the moment".to_owned(),
+        K::Overloaded => "is overloaded".to_owned(),
+        K::Server => "failed".to_owned(),
+        K::Timeout => "did not answer in time".to_owned(),
+        K::NotFound if model.is_empty() => "does not know the address".to_owned(),
+        K::NotFound => format!("does not know the model `{model}` or the address"),
+        K::TooLarge => "finds the request too large".to_owned(),
+        K::ContextLength => format!("finds the conversation too long for the model `{model}`"),
+        K::ContentFilter => "withheld the answer".to_owned(),
+        K::InvalidRequest => "refused the request".to_owned(),
+        K::Connect => "cannot be reached".to_owned(),
+        K::CutOff => "broke off".to_owned(),
+        K::Malformed => "did not answer as its protocol says".to_owned(),
+        K::Limit => "answered with too much".to_owned(),
+        K::Unavailable => "is not available".to_owned(),
+    }
+}
+
+/// What to do about it.
+fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
+    use ProviderFailureKind as K;
+    let wait = failure.retry_after_ms.map(|ms| format!("it asks to wait {} s", ms.div_ceil(1000)));
+    match failure.kind {
+        K::Auth => Some(format!("set api_key of the provider, or {}", config.dialect.key_variable())),
+        K::Quota => Some("add credit there, or choose another model".to_owned()),
+        K::NotFound => Some(format!("check the model's name and base_url, which is {}", shown_url(&config.base_url))),
+        K::Connect => Some("check that it runs and that base_url is right".to_owned()),
+        K::ContextLength => Some("shorten the conversation, or choose a model with more room".to_owned()),
+        K::Malformed => Some(format!("check base_url, which is {}", shown_url(&config.base_url))),
+        K::RateLimit | K::Overloaded | K::Server | K::Timeout => wait,
+        K::Permission | K::TooLarge | K::ContentFilter | K::InvalidRequest | K::CutOff | K::Limit | K::Unavailable => None,
+    }
+}
+
+/// An address without a user's name, a password or a query.
+pub(crate) fn shown_url(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_secrets() {
+        assert_eq!(shown_url("https://me:pass@host:8/v1?key=x#y"), "https://host:8/v1");
+        assert_eq!(shown_url("https://me:pass@host"), "https://host");
+        assert_eq!(shown_url("nonsense"), "nonsense");
+    }
+}

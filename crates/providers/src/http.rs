@@ -1,0 +1,247 @@
+//! A provider behind HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Client, Method, Request, Response};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{Origin, ProviderFailure, ProviderFailureKind};
+use turnwright_dialects::{ErrorResponse, HttpRequest, Offered};
+use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
+
+use crate::answer::{self, Call};
+use crate::explain::{explain, shown_url};
+use crate::retry::{Failed, retry_after_ms};
+use crate::{EndpointConfig, client};
+
+/// The most bytes of an error's body that are read.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// The most bytes of a list of models.
+const MAX_MODELS_BYTES: usize = 8 * 1024 * 1024;
+
+/// A [`Provider`] over HTTP, for any dialect. Its client is made when it is first used.
+#[derive(Debug, Clone)]
+pub struct HttpProvider {
+    endpoint: Arc<Endpoint>,
+}
+
+impl HttpProvider {
+    /// The provider at this endpoint.
+    pub fn new(config: EndpointConfig, clock: Arc<dyn Clock>) -> Self {
+        let endpoint = Endpoint { config, clock, connection: OnceCell::new(), refuses_optional: AtomicBool::new(false) };
+        Self { endpoint: Arc::new(endpoint) }
+    }
+}
+
+#[async_trait]
+impl Provider for HttpProvider {
+    fn dialect(&self) -> &str {
+        self.endpoint.config.dialect.name()
+    }
+
+    fn call(&self, model: &str, prompt: &Prompt<'_>) -> Result<ModelStream, ProviderFailure> {
+        let config = &self.endpoint.config;
+        let dialect = config.dialect;
+        let origin = Origin { dialect: dialect.name().to_owned(), provider: config.name.clone(), model: model.to_owned() };
+        let mut request =
+            dialect.request(&origin, prompt, &config.profile).map_err(|failure| explain(config, model, failure))?;
+        if self.endpoint.refuses_optional.load(Ordering::Relaxed) {
+            request.drop_optional();
+        }
+        let offered = if config.profile.recover_text_calls { Offered::of(prompt) } else { Offered::default() };
+        let request = Prepared::new(request);
+        let call = Call { endpoint: Arc::clone(&self.endpoint), model: origin.model, request, offered };
+        Ok(answer::stream(call))
+    }
+
+    async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {
+        let config = &self.endpoint.config;
+        let named = |id: String| ModelInfo { id, description: None };
+        if !config.models.is_empty() {
+            return Ok(config.models.iter().cloned().map(named).collect());
+        }
+        let listed = self.endpoint.list_models().await;
+        let models = listed.map_err(|failed| explain(config, "", failed.failure))?;
+        Ok(models.into_iter().map(named).collect())
+    }
+}
+
+/// An endpoint and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) config: EndpointConfig,
+    clock: Arc<dyn Clock>,
+    connection: OnceCell<Connection>,
+    /// It refused the optional parameter once.
+    refuses_optional: AtomicBool,
+}
+
+/// A request whose body can be sent again without being copied.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// All but the body.
+    rest: HttpRequest,
+    body: Bytes,
+}
+
+impl Prepared {
+    fn new(mut rest: HttpRequest) -> Self {
+        let body = std::mem::take(&mut rest.body).into();
+        Self { rest, body }
+    }
+
+    fn drop_optional(&mut self) {
+        self.rest.body = self.body.to_vec();
+        self.rest.drop_optional();
+        self.body = std::mem::take(&mut self.rest.body).into();
+    }
+}
+
+/// What every request needs.
+#[derive(Debug)]
+struct Connection {
+    client: Client,
+    headers: HeaderMap,
+}
+
+/// A response with a success status.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) response: Response,
+    pub(crate) content_type: Option<String>,
+    pub(crate) request_id: Option<String>,
+}
+
+impl Endpoint {
+    async fn connection(&self) -> Result<&Connection, ProviderFailure> {
+        let make = || async {
+            let headers = client::headers(&self.config)?;
+            Ok(Connection { client: client::client(&self.config).await?, headers })
+        };
+        self.connection.get_or_try_init(make).await
+    }
+
+    /// Sends a request once; where the endpoint refuses its optional parameter, once more without.
+    pub(crate) async fn open(&self, request: &mut Prepared) -> Result<Opened, Failed> {
+        let answer = self.send(Method::POST, request).await;
+        let Err(failed) = &answer else { return answer };
+        let is_refused = matches!(failed.failure.status, Some(400 | 422))
+            && request.rest.optional.as_ref().is_some_and(|(name, _)| failed.failure.message.contains(name));
+        if !is_refused {
+            return answer;
+        }
+        self.refuses_optional.store(true, Ordering::Relaxed);
+        request.drop_optional();
+        self.send(Method::POST, request).await
+    }
+
+    async fn send(&self, method: Method, request: &Prepared) -> Result<Opened, Failed> {
+        let connection = self.connection().await?;
+        let mut sent = Request::new(method, client::url(&self.config, &request.rest.path)?);
+        *sent.headers_mut() = connection.headers.clone();
+        for (name, value) in &request.rest.headers {
+            if let Ok(value) = value.parse() {
+                sent.headers_mut().insert(*name, value);
+            }
+        }
+        if !request.body.is_empty() {
+            *sent.body_mut() = Some(request.body.clone().into());
+        }
+        let waited = self.config.timeouts.headers;
+        let response = match timeout(waited, connection.client.execute(sent)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.unreachable(&error).into()),
+            Err(_) => {
+                let text = format!("no response within {} s", waited.as_secs_f64());
+                return Err(ProviderFailure::new(ProviderFailureKind::Timeout, text).into());
+            }
+        };
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(redirected(&response).into());
+        }
+        if !status.is_success() {
+            return Err(self.refused(response).await);
+        }
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let (content_type, request_id) = (header("content-type"), header("x-request-id").or_else(|| header("request-id")));
+        Ok(Opened { response, content_type, request_id })
+    }
+
+    /// What went wrong before there was a response.
+    fn unreachable(&self, error: &reqwest::Error) -> ProviderFailure {
+        let mut reason = String::new();
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            reason = cause.to_string();
+            source = cause.source();
+        }
+        if reason.is_empty() {
+            reason = error.to_string();
+        }
+        let kind =
+            if error.is_timeout() && !error.is_connect() { ProviderFailureKind::Timeout } else { ProviderFailureKind::Connect };
+        ProviderFailure::new(kind, format!("{} at {}", reason, shown_url(&self.config.base_url)))
+    }
+
+    /// What a response with an error status says.
+    async fn refused(&self, mut response: Response) -> Failed {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        // A body that breaks off or is too long still says most of what it has to say.
+        let body = read(&mut response, MAX_ERROR_BYTES, self.config.timeouts.idle).await;
+        let mut failure = self.config.dialect.failure(&ErrorResponse { status, header: &header, body: &body.bytes });
+        failure.retry_after_ms = retry_after_ms(header, self.clock.now_ms()).or(failure.retry_after_ms);
+        let should_retry = match header("x-should-retry") {
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            _ => None,
+        };
+        Failed { failure, should_retry }
+    }
+
+    async fn list_models(&self) -> Result<Vec<String>, Failed> {
+        let path = self.config.dialect.models_path().to_owned();
+        let request = HttpRequest { path, headers: Vec::new(), body: Vec::new(), optional: None };
+        let mut opened = self.send(Method::GET, &Prepared::new(request)).await?;
+        let body = read(&mut opened.response, MAX_MODELS_BYTES, self.config.timeouts.idle).await;
+        if body.is_whole {
+            return self.config.dialect.models(&body.bytes).map_err(Failed::from);
+        }
+        let text = "its list of models broke off or is too long";
+        Err(ProviderFailure::new(ProviderFailureKind::CutOff, text).into())
+    }
+}
+
+fn redirected(response: &Response) -> ProviderFailure {
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("elsewhere");
+    let text = format!("it redirects to {}, and keys are not sent on; set base_url to where the API is", shown_url(location));
+    ProviderFailure { status: Some(response.status().as_u16()), ..ProviderFailure::new(ProviderFailureKind::NotFound, text) }
+}
+
+struct Body {
+    bytes: Vec<u8>,
+    is_whole: bool,
+}
+
+async fn read(response: &mut Response, max_bytes: usize, idle: std::time::Duration) -> Body {
+    let mut body = Body { bytes: Vec::new(), is_whole: false };
+    while let Ok(Ok(chunk)) = timeout(idle, response.chunk()).await {
+        let Some(chunk) = chunk else {
+            body.is_whole = true;
+            break;
+        };
+        let room = max_bytes.saturating_sub(body.bytes.len());
+        body.bytes.extend(chunk.iter().take(room));
+        if chunk.len() > room {
+            break;
+        }
+    }
+    body
+}

@@ -1,0 +1,8 @@
+//! The HTTP provider against a server that says what each test wants.
+
+#[cfg(test)]
+mod answers;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod support;
