@@ -86,6 +86,12 @@ impl Drivers {
     }
 }
 
+impl Drop for Drivers {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// Removes the files whose lock nobody holds. What cannot be removed is left to the next start.
 fn sweep(folder: &Path) {
     let Ok(files) = std::fs::read_dir(folder) else { return };
