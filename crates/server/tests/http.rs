@@ -106,7 +106,7 @@ async fn a_chat_creates_its_conversation_and_answers_in_the_form_of_mcp_open_cli
         server([Answer::whole([text("Let me look."), call(0, "lab__look", r#"{"at":1}"#)]), Answer::whole([text("Seen.")])]);
     let answer = server.post("/api/v1/conversations/c1/chat", json!({"content": "Look!"})).await;
     assert_eq!(answer.status, StatusCode::OK);
-    let at = "2025-01-11T19:00:00Z";
+    let at = "2025-01-11T19:00:00.000Z";
     let body = answer.json();
     let messages = body["turn"]["messages"].clone();
     let ids: Vec<&str> = messages.as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap()).collect();
@@ -305,7 +305,7 @@ async fn conversations_are_created_changed_listed_and_deleted() {
         )
         .await;
     assert_eq!((created.status, created.header("location")), (StatusCode::CREATED, "/api/v1/conversations/a.b:c-1"));
-    let at = "2025-01-11T19:00:00Z";
+    let at = "2025-01-11T19:00:00.000Z";
     let expected = json!({
         "id": "a.b:c-1", "title": "First", "model": "test/x", "system_prompt": null, "settings": {"max_steps": 3},
         "tools": null, "created_at": at, "updated_at": at,

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{CallId, Completion, Control, ConversationId, Entry, Seq, ToolDefinition, TurnId, Verdict, text_of};
+use turnwright_core::{Completion, Control, ConversationId, Entry, Seq, ToolDefinition, TurnId, text_of};
 use turnwright_engine::{Event, Frame};
 
 use super::UiVersion;
-use super::chunk::{BlockKind, Chunks, Output, Question, Start};
+use super::chunk::{BlockKind, Chunks, Start};
 use crate::timestamp::timestamp;
+
+mod calls;
+
+use calls::{Call, definition};
 
 /// Where a stream begins. In every case the fold is given the whole turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub struct UiFold {
     phase: Phase,
     is_started: bool,
     step: Step,
+    /// Where the open step's chunks begin among what is to be sent, while nothing of them was sent.
+    unsent_step: Option<usize>,
     open: Option<OpenBlock>,
     texts: u32,
     reasonings: u32,
@@ -77,16 +83,6 @@ struct OpenBlock {
     number: u32,
 }
 
-#[derive(Debug)]
-struct Call {
-    id: CallId,
-    name: String,
-    /// Whole arguments, once the call is stored.
-    arguments: Option<String>,
-    /// Whether the client knows the call.
-    is_announced: bool,
-}
-
 /// How the turn stands, told when nothing more contradicts it.
 #[derive(Debug)]
 enum End {
@@ -113,6 +109,7 @@ impl UiFold {
             phase: if begin == Begin::Turn { Phase::Telling } else { Phase::Quiet },
             is_started: false,
             step: Step::Closed,
+            unsent_step: None,
             open: None,
             texts: 0,
             reasonings: 0,
@@ -135,6 +132,7 @@ impl UiFold {
         {
             self.chunks.set_id(seq.get());
         }
+        self.unsent_step = None;
         for event in frame.events.iter() {
             if self.phase == Phase::Past {
                 break;
@@ -265,6 +263,7 @@ impl UiFold {
     /// Ends the quiet part: from here on the client is told.
     fn speak(&mut self, out: &mut Vec<u8>) {
         self.phase = Phase::Telling;
+        self.unsent_step = None;
         self.open = None;
         self.start(out);
         match self.begin {
@@ -308,14 +307,16 @@ impl UiFold {
             Step::Streaming => self.reset(out),
             Step::Told => {
                 self.chunks.plain(out, r#"{"type":"finish-step"}"#);
-                self.chunks.plain(out, r#"{"type":"start-step"}"#);
-                self.step = Step::Empty;
+                self.begin_step(out);
             }
-            Step::Closed => {
-                self.chunks.plain(out, r#"{"type":"start-step"}"#);
-                self.step = Step::Empty;
-            }
+            Step::Closed => self.begin_step(out),
         }
+    }
+
+    fn begin_step(&mut self, out: &mut Vec<u8>) {
+        self.chunks.plain(out, r#"{"type":"start-step"}"#);
+        self.step = Step::Empty;
+        self.unsent_step = Some(out.len());
     }
 
     /// Drops what the step produced, as far as the client can.
@@ -323,11 +324,16 @@ impl UiFold {
         if self.step != Step::Streaming {
             return;
         }
-        self.close_block(out);
-        if self.version >= UiVersion::V7 {
+        if let Some(begin) = self.unsent_step {
+            out.truncate(begin);
+            self.open = None;
+            self.calls.retain(|call| call.arguments.is_some());
+        } else if self.version >= UiVersion::V7 {
+            self.close_block(out);
             self.chunks.plain(out, r#"{"type":"reset-step"}"#);
             self.calls.retain(|call| call.arguments.is_some());
         } else {
+            self.close_block(out);
             self.chunks.notice(out, "info", "The model's answer was interrupted and begins again.");
         }
         self.step = Step::Empty;
@@ -358,97 +364,6 @@ impl UiFold {
     fn close_block(&mut self, out: &mut Vec<u8>) {
         if let Some(open) = self.open.take() {
             self.chunks.block_end(out, open.kind, open.number);
-        }
-    }
-
-    fn call(&self, id: CallId) -> Option<&Call> {
-        self.calls.iter().rev().find(|call| call.id == id)
-    }
-
-    /// The call, taken up where it is not known yet.
-    fn call_mut(&mut self, id: CallId, name: &str) -> Option<&mut Call> {
-        if self.call(id).is_none() {
-            self.calls.push(Call { id, name: name.to_owned(), arguments: None, is_announced: false });
-        }
-        self.calls.iter_mut().rev().find(|call| call.id == id)
-    }
-
-    fn input_started(&mut self, id: CallId, name: &str, out: &mut Vec<u8>) {
-        self.close_block(out);
-        self.step = Step::Streaming;
-        if let Some(call) = self.call_mut(id, name) {
-            call.is_announced = true;
-        }
-        self.chunks.input_start(out, id, name, definition(&self.offered, name));
-    }
-
-    fn input_ready(&mut self, id: CallId, name: &str, arguments: &str, out: &mut Vec<u8>) {
-        if let Some(call) = self.call_mut(id, name) {
-            call.is_announced = true;
-            name.clone_into(&mut call.name);
-            call.arguments = Some(arguments.to_owned());
-        }
-        self.chunks.input(out, id, name, arguments, definition(&self.offered, name));
-    }
-
-    /// Makes sure that the client knows a call before more is said about it.
-    fn announce(&mut self, id: CallId, out: &mut Vec<u8>) {
-        let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id && !call.is_announced) else { return };
-        call.is_announced = true;
-        let arguments = call.arguments.as_deref().unwrap_or_default();
-        self.chunks.input(out, id, &call.name, arguments, definition(&self.offered, &call.name));
-    }
-
-    fn approval_requested(&mut self, id: CallId, reason: &str, rule: Option<&str>, out: &mut Vec<u8>) {
-        if self.version < UiVersion::V6 {
-            return;
-        }
-        self.announce(id, out);
-        let reason = match (reason, rule) {
-            ("unknown_outcome", _) => Some("it was interrupted and may have happened; allow it to run it again".into()),
-            ("definition_changed", _) => Some("the tool has changed since this was allowed".into()),
-            (_, Some(rule)) => Some(format!("asked by {rule}").into()),
-            (_, None) => None,
-        };
-        self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: false });
-    }
-
-    fn approval_decided(&mut self, id: CallId, verdict: Verdict, rule: Option<&str>, reason: Option<&str>, out: &mut Vec<u8>) {
-        if self.version < UiVersion::V7 {
-            return;
-        }
-        let is_approved = match verdict {
-            Verdict::Allow | Verdict::RunAgain | Verdict::Happened => true,
-            Verdict::Deny | Verdict::Skip => false,
-        };
-        self.announce(id, out);
-        if let Some(rule) = rule {
-            let reason = Some(format!("{} by {rule}", if is_approved { "allowed" } else { "denied" }).into());
-            self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: true });
-        }
-        self.chunks.approval_response(out, id, is_approved, reason);
-    }
-
-    fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
-        let Event::ToolFinished { outcome, is_error, content, structured_content, duration_ms, .. } = event else { return };
-        self.announce(id, out);
-        let tool = self.call(id).and_then(|call| definition(&self.offered, &call.name));
-        match *outcome {
-            "denied" if self.version >= UiVersion::V6 => self.chunks.output_denied(out, id),
-            // These calls never gave a result of their own.
-            "denied" | "timeout" | "unavailable" | "interrupted" | "cancelled" => {
-                self.chunks.output_error(out, id, &text_of(content), tool);
-            }
-            _ => {
-                let output = Output {
-                    content,
-                    structured_content: structured_content.as_ref(),
-                    is_error: *is_error,
-                    duration_ms: *duration_ms,
-                    tool,
-                };
-                self.chunks.output(out, id, &output);
-            }
         }
     }
 
@@ -505,10 +420,6 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
         | Event::TurnSuspended { .. }
         | Event::TurnFinished { .. } => false,
     }
-}
-
-fn definition<'a>(offered: &'a [Arc<ToolDefinition>], name: &str) -> Option<&'a ToolDefinition> {
-    offered.iter().find(|definition| definition.name == name).map(|definition| &**definition)
 }
 
 fn finish_word(reason: &str) -> &'static str {

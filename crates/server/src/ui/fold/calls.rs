@@ -1,0 +1,126 @@
+//! What the client is told about calls.
+
+use std::sync::Arc;
+
+use turnwright_core::{CallId, ToolDefinition, Verdict, text_of};
+use turnwright_engine::Event;
+
+use super::{Step, UiFold};
+use crate::ui::UiVersion;
+use crate::ui::chunk::{Output, Question};
+
+/// A call and what the client knows of it.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) name: String,
+    /// Whole arguments, once the call is stored.
+    pub(super) arguments: Option<String>,
+    /// Whether the client knows the call.
+    pub(super) is_announced: bool,
+}
+
+impl UiFold {
+    pub(super) fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls.iter().rev().find(|call| call.id == id)
+    }
+
+    /// The call, taken up where it is not known yet.
+    fn call_mut(&mut self, id: CallId, name: &str) -> Option<&mut Call> {
+        if self.call(id).is_none() {
+            self.calls.push(Call { id, name: name.to_owned(), arguments: None, is_announced: false });
+        }
+        self.calls.iter_mut().rev().find(|call| call.id == id)
+    }
+
+    pub(super) fn input_started(&mut self, id: CallId, name: &str, out: &mut Vec<u8>) {
+        self.close_block(out);
+        self.step = Step::Streaming;
+        if let Some(call) = self.call_mut(id, name) {
+            call.is_announced = true;
+        }
+        self.chunks.input_start(out, id, name, definition(&self.offered, name));
+    }
+
+    pub(super) fn input_ready(&mut self, id: CallId, name: &str, arguments: &str, out: &mut Vec<u8>) {
+        if let Some(call) = self.call_mut(id, name) {
+            call.is_announced = true;
+            name.clone_into(&mut call.name);
+            call.arguments = Some(arguments.to_owned());
+        }
+        self.chunks.input(out, id, name, arguments, definition(&self.offered, name));
+    }
+
+    /// Makes sure that the client knows a call before more is said about it.
+    fn announce(&mut self, id: CallId, out: &mut Vec<u8>) {
+        let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id && !call.is_announced) else { return };
+        call.is_announced = true;
+        let arguments = call.arguments.as_deref().unwrap_or_default();
+        self.chunks.input(out, id, &call.name, arguments, definition(&self.offered, &call.name));
+    }
+
+    pub(super) fn approval_requested(&mut self, id: CallId, reason: &str, rule: Option<&str>, out: &mut Vec<u8>) {
+        if self.version < UiVersion::V6 {
+            return;
+        }
+        self.announce(id, out);
+        let reason = match (reason, rule) {
+            ("unknown_outcome", _) => Some("it was interrupted and may have happened; allow it to run it again".into()),
+            ("definition_changed", _) => Some("the tool has changed since this was allowed".into()),
+            (_, Some(rule)) => Some(format!("asked by {rule}").into()),
+            (_, None) => None,
+        };
+        self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: false });
+    }
+
+    pub(super) fn approval_decided(
+        &mut self,
+        id: CallId,
+        verdict: Verdict,
+        rule: Option<&str>,
+        reason: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
+        if self.version < UiVersion::V7 {
+            return;
+        }
+        let is_approved = match verdict {
+            Verdict::Allow | Verdict::RunAgain | Verdict::Happened => true,
+            Verdict::Deny | Verdict::Skip => false,
+        };
+        self.announce(id, out);
+        if let Some(rule) = rule {
+            let reason = Some(format!("{} by {rule}", if is_approved { "allowed" } else { "denied" }).into());
+            self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: true });
+        }
+        self.chunks.approval_response(out, id, is_approved, reason);
+    }
+
+    pub(super) fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
+        let Event::ToolFinished { outcome, is_error, content, structured_content, duration_ms, .. } = event else { return };
+        self.announce(id, out);
+        let tool = self.call(id).and_then(|call| definition(&self.offered, &call.name));
+        match *outcome {
+            "denied" if self.version >= UiVersion::V6 => self.chunks.output_denied(out, id),
+            // These calls never gave a result of their own.
+            "denied" | "timeout" | "unavailable" | "interrupted" | "cancelled" => {
+                self.chunks.output_error(out, id, &text_of(content), tool);
+            }
+            _ => {
+                let output = Output {
+                    content,
+                    structured_content: structured_content.as_ref(),
+                    is_error: *is_error,
+                    duration_ms: *duration_ms,
+                    tool,
+                };
+                self.chunks.output(out, id, &output);
+            }
+        }
+    }
+}
+
+/// The tool of this name.
+pub(super) fn definition<'a>(offered: &'a [Arc<ToolDefinition>], name: &str) -> Option<&'a ToolDefinition> {
+    offered.iter().find(|definition| definition.name == name).map(|definition| &**definition)
+}

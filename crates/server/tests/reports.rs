@@ -1,0 +1,108 @@
+//! Turn reports of turns that a real engine ran over doubles.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use turnwright_api::{Message, Role, TurnReport};
+use turnwright_core::policy::Policy;
+use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, StreamDelta, TurnSettings};
+use turnwright_engine::{Engine, EngineParts, NewMessage, ToolOutput, ToolSource};
+use turnwright_server::turn_report;
+use turnwright_testkit::{
+    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+};
+
+async fn report_of(tools: Vec<ScriptedTool>, answers: Vec<Answer>, max_steps: u32) -> TurnReport {
+    let settings = TurnSettings { approve: ApproveMode::All, max_steps, ..TurnSettings::new(ModelRef::new("test", "m")) };
+    let engine = Engine::new(EngineParts {
+        providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
+        sources: vec![Arc::new(ScriptedSource::new("lab", tools)) as Arc<dyn ToolSource>],
+        store: Arc::new(MemoryStore::default()),
+        clock: Arc::new(ManualClock::at(0)),
+        policy: Policy::default(),
+        defaults: settings,
+    });
+    let id: ConversationId = "c1".parse().unwrap();
+    let sent = engine.send(&id, NewMessage { create: true, ..NewMessage::text("Go") }).await.unwrap();
+    engine.wait(&id, sent.turn_id).await.unwrap();
+    turn_report(&engine.journal(&id).await.unwrap(), &id, sent.turn_id).unwrap()
+}
+
+/// Role, content, tool and failure of a message.
+type Shown<'a> = (Role, Option<&'a str>, Option<&'a str>, Option<bool>);
+
+fn messages(report: &TurnReport) -> Vec<Shown<'_>> {
+    report.messages.iter().map(shown).collect()
+}
+
+fn shown(message: &Message) -> Shown<'_> {
+    (message.role, message.content.as_deref(), message.name.as_deref(), message.is_error)
+}
+
+#[tokio::test]
+async fn results_stand_in_call_order_whatever_order_they_came_in() {
+    let done = Arc::new(Notify::new());
+    let (wait, tell) = (done.clone(), done);
+    let slow = ScriptedTool::new("slow", move |_, _| {
+        let wait = wait.clone();
+        async move {
+            wait.notified().await;
+            Ok(ToolOutput::text("slow"))
+        }
+    });
+    let fast = ScriptedTool::new("fast", move |_, _| {
+        let tell = tell.clone();
+        async move {
+            tell.notify_one();
+            Ok(ToolOutput::text("fast"))
+        }
+    });
+    let calls = Answer::whole([call(0, "lab__slow", "{}"), call(1, "lab__fast", "{}")]);
+    let report = report_of(vec![slow, fast], vec![calls, Answer::whole([text("Done")])], 25).await;
+    let expected = [
+        (Role::User, Some("Go"), None, None),
+        (Role::Assistant, None, None, None),
+        (Role::Tool, Some("slow"), Some("lab__slow"), Some(false)),
+        (Role::Tool, Some("fast"), Some("lab__fast"), Some(false)),
+        (Role::Assistant, Some("Done"), None, None),
+    ];
+    assert_eq!(messages(&report), expected);
+}
+
+#[tokio::test]
+async fn calls_that_never_ran_stay_each_with_a_failed_result() {
+    let calls = Answer::whole([call(0, "nobody__knows", "{\"a\":"), call(1, "lab__echo", "[1]")]);
+    let last = Answer::whole([call(0, "lab__echo", "{}")]);
+    let report = report_of(vec![ScriptedTool::echo("echo")], vec![calls, last], 2).await;
+    assert_eq!((report.status.as_str(), report.steps), ("step_limit", 2));
+    let shown: Vec<_> = messages(&report).into_iter().map(|(role, _, name, is_error)| (role, name, is_error)).collect();
+    let expected = [
+        (Role::User, None, None),
+        (Role::Assistant, None, None),
+        (Role::Tool, Some("nobody__knows"), Some(true)),
+        (Role::Tool, Some("lab__echo"), Some(true)),
+        (Role::Assistant, None, None),
+        (Role::Tool, Some("lab__echo"), Some(true)),
+    ];
+    assert_eq!(shown, expected);
+    let asked = report.messages[1].tool_calls.as_ref().unwrap();
+    let arguments: Vec<&str> = asked.iter().map(|call| call.function.arguments.as_str()).collect();
+    assert_eq!(arguments, ["{\"a\":", "[1]"], "arguments are the model's text as it came");
+}
+
+#[tokio::test]
+async fn thinking_and_refusals_are_not_content() {
+    let deltas = vec![
+        StreamDelta::Reasoning("I should not".to_owned()),
+        StreamDelta::Refusal("I will not".to_owned()),
+        StreamDelta::Finished(Finish { reason: FinishReason::Refusal, raw: Some("refusal".to_owned()) }),
+    ];
+    let report = report_of(vec![], vec![Answer::of([deltas])], 25).await;
+    let content = report.messages[1].content.as_deref();
+    assert_eq!((content, report.text.as_str(), report.status.as_str()), (None, "", "stopped"));
+    let words = (report.stop.as_deref(), report.finish_reason.as_deref(), report.finish_reason_raw.as_deref());
+    assert_eq!(words, (Some("refused"), Some("content_filter"), Some("refusal")));
+    assert_eq!(report.usage, turnwright_api::Usage::default());
+}

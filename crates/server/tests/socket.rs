@@ -1,0 +1,66 @@
+//! What only a real connection shows.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use turnwright_core::policy::Policy;
+use turnwright_core::{ModelRef, TurnSettings};
+use turnwright_engine::{Engine, EngineParts};
+use turnwright_server::{ServeError, ServerOptions, ServerState, router, serve};
+use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, text};
+
+fn app() -> axum::Router {
+    let engine = Engine::new(EngineParts {
+        providers: Arc::new(ScriptedProviders(ScriptedProvider::new([Answer::whole([text("Hello")])]))),
+        sources: Vec::new(),
+        store: Arc::new(MemoryStore::default()),
+        clock: Arc::new(ManualClock::at(0)),
+        policy: Policy::default(),
+        defaults: TurnSettings::new(ModelRef::new("test", "m")),
+    });
+    router(ServerState::new(engine, ServerOptions::default()))
+}
+
+/// Sends a chat message of so many bytes and reads the answer to its end.
+async fn chat(address: std::net::SocketAddr, size: usize) -> String {
+    let body = format!("{{\"content\":\"{}\"}}", "x".repeat(size));
+    let head = format!(
+        "POST /api/v1/conversations/c1/chat HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_large_prompt_works_and_one_over_the_limit_is_refused_where_its_sender_sees_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let client = async {
+        let fits = chat(address, 10_000_000).await;
+        let refused = chat(address, 40_000_000).await;
+        shutdown.cancel();
+        (fits, refused)
+    };
+    let (served, (fits, refused)) = tokio::join!(serve(listener, app(), shutdown.clone().cancelled_owned()), client);
+    served.unwrap();
+    assert!(fits.starts_with("HTTP/1.1 200 OK"), "{}", fits.chars().take(500).collect::<String>());
+    assert!(refused.starts_with("HTTP/1.1 413 Payload Too Large"), "{refused}");
+    assert!(refused.contains("the request body is 40000014 bytes, the limit is 33554432 bytes"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_is_not_served() {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let refused = serve(listener, app(), std::future::pending()).await;
+    assert!(matches!(refused, Err(ServeError::NotLoopback { .. })), "{refused:?}");
+}
