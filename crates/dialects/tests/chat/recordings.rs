@@ -1,13 +1,17 @@
 //! Real provider traffic: every recorded answer decodes to what a correct client makes of it.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use turnwright_core::{AssistantBlock, AssistantMessage, ProviderFailure};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::{
+    AssistantBlock, AssistantMessage, CallId, ModelRef, Outcome, ProviderFailure, Seq, ToolResult, TurnSettings,
+};
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::{Dialect, ErrorResponse, Offered, Profile};
 
-use crate::support::{Decoded, decode_with};
+use crate::support::{Decoded, decode_with, origin};
 
 struct Case {
     name: String,
@@ -15,12 +19,13 @@ struct Case {
     body: Vec<u8>,
     headers: Value,
     expected: Value,
+    request: Value,
 }
 
 /// The recordings, or nothing where they are not there.
 fn cases() -> Vec<Case> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/recordings");
-    let folder = option_env!("TURNWRIGHT_RECORDINGS").map_or_else(default, PathBuf::from);
+    let folder = std::env::var_os("TURNWRIGHT_RECORDINGS").map_or_else(default, PathBuf::from);
     let mut cases = Vec::new();
     for api in ["openai-chat", "openai-compat"] {
         let Ok(entries) = std::fs::read_dir(folder.join(api)) else {
@@ -44,6 +49,7 @@ fn case(folder: &Path) -> Case {
         body: body.unwrap_or_default(),
         headers: json("response_headers.json"),
         expected: json("expected.json"),
+        request: json("request.json"),
     }
 }
 
@@ -157,6 +163,77 @@ fn a_recorded_answer_that_is_cut_is_never_a_silent_success() {
             assert!(decoded.failure.is_some() || is_all_there, "{} cut at {cut}: {decoded:?}", case.name);
         }
     }
+}
+
+/// The messages of a request that follow its last question: calls as values, results as text.
+fn last_step(messages: &[Value]) -> Vec<Value> {
+    let start = messages.iter().rposition(|message| message["role"] == "assistant").unwrap_or(messages.len());
+    let step = messages.iter().skip(start).filter(|message| message["role"] != "user");
+    step.map(|message| {
+        let calls: Vec<Value> = message["tool_calls"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|call| {
+                let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+                serde_json::json!([call["id"], call["function"]["name"], arguments])
+            })
+            .collect();
+        let is_call = message["role"] == "assistant";
+        let content = if is_call { Value::Null } else { Value::from(text_of_content(&message["content"])) };
+        serde_json::json!([message["role"], message["tool_call_id"], content, calls])
+    })
+    .collect()
+}
+
+fn text_of_content(content: &Value) -> String {
+    let part = |part: &Value| part["text"].as_str().map(str::to_owned);
+    content.as_str().map_or_else(|| content.as_array().into_iter().flatten().filter_map(part).collect(), str::to_owned)
+}
+
+/// What we would send after `message`, with the results that the recorded client sent.
+fn encoded(message: &AssistantMessage, recorded: &[Value]) -> Vec<Value> {
+    let result_of = |id: Option<&str>| {
+        let sent = recorded.iter().rfind(|message| message["tool_call_id"].as_str() == id && id.is_some());
+        sent.map(|message| text_of_content(&message["content"])).unwrap_or_default()
+    };
+    let results = message.calls().zip(0..).map(|(call, index)| {
+        let id = CallId { message: Seq::FIRST, index };
+        let result = ToolResult::of(id, Outcome::Success, result_of(call.provider_id.as_deref()));
+        PromptResult { id, call, result: Cow::Owned(result), note: None }
+    });
+    let settings = TurnSettings::new(ModelRef::new("p", "m"));
+    let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message }, PromptMessage::Results(results.collect())];
+    let prompt = Prompt { settings: &settings, messages, tools: &[], allow_calls: true };
+    let request = OpenAiChat.request(&origin(), &prompt, &Profile::COMPATIBLE).unwrap();
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    body["messages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_recorded_answer_and_its_results_are_encoded_as_the_recorded_client_did() {
+    let cases = cases();
+    let mut compared = 0;
+    for before in cases.iter().filter(|case| case.expected["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty())) {
+        let decoded = before.decode(&[&before.body]);
+        let ids: Vec<&str> = decoded.message.calls().filter_map(|call| call.provider_id.as_deref()).collect();
+        // Ids that were scrubbed are the same in conversations that have nothing to do with one another.
+        if ids.iter().any(|id| id.contains("REDACTED")) {
+            continue;
+        }
+        // The next request of a conversation is the one whose last calls have these ids.
+        let after = cases.iter().find(|case| {
+            let messages = case.request["messages"].as_array();
+            let last = messages.and_then(|all| all.iter().rfind(|message| message["role"] == "assistant"));
+            let calls = last.and_then(|message| message["tool_calls"].as_array());
+            calls.is_some_and(|calls| !ids.is_empty() && calls.iter().map(|call| &call["id"]).eq(ids.iter().copied()))
+        });
+        let Some(after) = after else { continue };
+        let recorded = after.request["messages"].as_array().unwrap();
+        assert_eq!(last_step(&encoded(&decoded.message, recorded)), last_step(recorded), "{}", after.name);
+        compared += 1;
+    }
+    assert!(cases.is_empty() || compared >= 10, "{compared} conversations were compared");
 }
 
 /// Every byte of the first 4 KiB, and 100 places beyond that are always the same.
