@@ -1,2 +1,42 @@
-//! The `turnwright` binary.
-fn main() {}
+//! The `turnwright` binary: command line, logging, signals, exit codes.
+//!
+//! [`cli`] says what can be typed, [`commands`] holds one file per command. What they share: [`opened`] reads the
+//! configuration and starts the host, [`output`] writes, [`signals`] hears wishes to stop, [`exit`] says how it ended.
+
+mod cli;
+mod commands;
+mod exit;
+mod logging;
+mod opened;
+mod output;
+mod signals;
+mod table;
+
+use std::process::ExitCode;
+
+use crate::exit::Exit;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let mut output = Output::standard();
+    let exit = match cli::parse(std::env::args_os()) {
+        Ok(cli) => commands::run(cli, &mut output),
+        Err(error) => {
+            let text = error.render().to_string();
+            if error.use_stderr() {
+                output::say(text.trim_end());
+                Exit::Usage
+            } else {
+                output.write(&text);
+                Exit::Done
+            }
+        }
+    };
+    match output.finish() {
+        Ok(()) => exit.into(),
+        Err(error) => {
+            output::say(&format!("error: standard output cannot be written: {error}"));
+            Exit::Failed.into()
+        }
+    }
+}

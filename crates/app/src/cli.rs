@@ -1,0 +1,315 @@
+//! What can be typed (DESIGN section 7).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use turnwright_core::{ApproveMode, CallId, ConversationId, ModelRef, Verdict};
+
+/// Lets a language model work with tools: chat here, or serve a web page and an API.
+#[derive(Debug, Parser)]
+#[command(name = "turnwright", version, propagate_version = false, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) everywhere: Everywhere,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The flags that every command has.
+#[derive(Debug, Args)]
+pub(crate) struct Everywhere {
+    /// The configuration file; turnwright.toml here, then in the user's configuration directory, unless given
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where conversations and other data are kept; created where it is missing
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Another database than the one in the data directory: a SQLite file
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
+    pub(crate) database: Option<String>,
+    /// What is logged: off, error, warn, info, debug, trace, or directives
+    #[arg(long, global = true, value_name = "LEVEL", help_heading = "Everywhere")]
+    pub(crate) log_level: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Ask a model, once or in a chat
+    Chat(Chat),
+    /// Serve the web page and the HTTP API
+    Serve(Serve),
+    /// The tools that models are offered
+    #[command(subcommand)]
+    Tools(Tools),
+    /// MCP servers
+    #[command(subcommand)]
+    Mcp(Mcp),
+    /// Models and their providers
+    #[command(subcommand)]
+    Models(Models),
+    /// Stored conversations
+    #[command(subcommand)]
+    Conversations(Conversations),
+    /// Calls that wait for a person
+    #[command(subcommand)]
+    Approvals(Approvals),
+    /// The configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// Look at everything that could be wrong
+    Doctor(Listed),
+}
+
+/// Whether a list is for programs.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Listed {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Asks a model.
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// The message; without it, what is piped in, or a chat on a terminal
+    pub(crate) prompt: Option<String>,
+    /// The model, PROVIDER/MODEL
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<ModelRef>,
+    /// The conversation to go on with, or to begin where there is none of this name
+    #[arg(long, value_name = "ID", conflicts_with = "continue_")]
+    pub(crate) conversation: Option<ConversationId>,
+    /// Go on with the conversation that was used last
+    #[arg(long = "continue")]
+    pub(crate) continue_: bool,
+    /// Offer only the tools that match; may be given several times
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    pub(crate) tools: Vec<String>,
+    /// What happens to calls for which no rule decides
+    #[arg(long, value_name = "MODE")]
+    pub(crate) approve: Option<Approve>,
+    /// The most model calls of a turn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// How the answer is printed
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Form,
+    /// What the model is told before the conversation
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// A text file or an image to send along; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+}
+
+/// What happens to calls for which no rule decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// A person is asked about tools that are not declared read-only
+    Ask,
+    /// They run
+    All,
+    /// They do not run
+    None,
+    /// Only tools that are declared read-only run
+    ReadOnly,
+}
+
+impl From<Approve> for ApproveMode {
+    fn from(approve: Approve) -> Self {
+        match approve {
+            Approve::Ask => Self::Ask,
+            Approve::All => Self::All,
+            Approve::None => Self::None,
+            Approve::ReadOnly => Self::ReadOnly,
+        }
+    }
+}
+
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// The answer's text as it comes
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// One event per line as it comes
+    Events,
+}
+
+/// Serves.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The address and port to listen at; 127.0.0.1:8700 unless configured otherwise
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<String>,
+}
+
+/// Tools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tools {
+    /// List the tools that are offered
+    List(Listed),
+    /// Show one tool with the schema of its arguments
+    Show {
+        /// The tool's name, such as filesystem__read
+        name: String,
+        #[command(flatten)]
+        listed: Listed,
+    },
+    /// Run one tool as a turn would, and print what it gave
+    Call {
+        /// The tool's name, such as filesystem__read
+        name: String,
+        /// The arguments, a JSON object
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        arguments: String,
+        /// What happens where no rule decides; alone it means all
+        #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "all")]
+        approve: Option<Approve>,
+    },
+}
+
+/// MCP servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// List the configured servers
+    List(Listed),
+    /// Start one server and say how it is
+    Check {
+        /// The server's name
+        name: String,
+        #[command(flatten)]
+        listed: Listed,
+    },
+}
+
+/// Models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// List the models of all providers
+    List(Listed),
+    /// Ask a model one small question that needs a tool
+    Check {
+        /// The model, PROVIDER/MODEL; the default one where not given
+        model: Option<ModelRef>,
+        #[command(flatten)]
+        listed: Listed,
+    },
+}
+
+/// Conversations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Conversations {
+    /// List conversations, the one that was used last first
+    List {
+        /// The most that are listed
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: usize,
+        #[command(flatten)]
+        listed: Listed,
+    },
+    /// Show a conversation's messages
+    Show {
+        /// Its name
+        id: ConversationId,
+        #[command(flatten)]
+        listed: Listed,
+    },
+    /// Delete a conversation
+    Delete {
+        /// Its name
+        id: ConversationId,
+    },
+}
+
+/// Approvals.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List the calls that wait
+    List(Listed),
+    /// Decide about a call, and bring its turn to an end
+    Decide(Decide),
+}
+
+/// Decides about a call.
+#[derive(Debug, Args)]
+pub(crate) struct Decide {
+    /// The call, such as `call_3_0`
+    pub(crate) call: CallId,
+    /// What is decided
+    pub(crate) decision: Choice,
+    /// Its conversation, where more than one has such a call
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<ConversationId>,
+    /// Other arguments to run with, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
+    /// Why, for the model
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// How the answer is printed
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Form,
+}
+
+/// What can be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Choice {
+    /// It may run
+    Allow,
+    /// It may not
+    Deny,
+    /// Its outcome was unknown: it happened
+    Happened,
+    /// Its outcome was unknown: run it again
+    #[value(alias = "run-again")]
+    RunAgain,
+    /// Its outcome was unknown: go on without it
+    Skip,
+}
+
+impl From<Choice> for Verdict {
+    fn from(choice: Choice) -> Self {
+        match choice {
+            Choice::Allow => Self::Allow,
+            Choice::Deny => Self::Deny,
+            Choice::Happened => Self::Happened,
+            Choice::RunAgain => Self::RunAgain,
+            Choice::Skip => Self::Skip,
+        }
+    }
+}
+
+/// The configuration.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum Config {
+    /// Print what counts, where it comes from, without secrets
+    Show,
+    /// Say what is wrong with it
+    Check,
+    /// Print which file counts
+    Path,
+    /// Print its JSON Schema
+    Schema,
+}
+
+/// Reads the command line.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

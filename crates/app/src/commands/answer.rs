@@ -1,0 +1,159 @@
+//! A turn brought to its end, printed in one of the forms of `--output`.
+
+use std::io::{self, IsTerminal};
+
+use turnwright_core::{ConversationId, Journal, QuestionReason};
+use turnwright_engine::{Engine, Event, WaitingCall};
+use turnwright_host::Environment;
+use turnwright_server::turn_report;
+use turnwright_terminal::{
+    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, carry, clean_line, ending,
+};
+
+use crate::cli::{Everywhere, Form};
+use crate::exit::{Exit, Failure};
+use crate::logging::wants_color;
+use crate::output::{Output, say};
+
+/// What a command that prints an answer has.
+pub(super) struct Printer<'a> {
+    pub(super) everywhere: &'a Everywhere,
+    pub(super) form: Form,
+    pub(super) output: &'a mut Output,
+    pub(super) look: Look,
+}
+
+/// How text looks on this process's output.
+pub(super) fn look(output: &Output, environment: &Environment) -> Look {
+    let aside_is_on_terminal = io::stderr().is_terminal();
+    Look {
+        answer_is_on_terminal: output.is_terminal(),
+        is_one_screen: output.is_terminal() && aside_is_on_terminal,
+        has_color: aside_is_on_terminal && wants_color(environment),
+    }
+}
+
+/// Follows a turn until it is over or parked and prints it. Where there is an `editor`, a person is asked about calls that
+/// wait.
+pub(super) async fn answer(
+    engine: &Engine,
+    id: &ConversationId,
+    told: Told,
+    printer: Printer<'_>,
+    interrupts: &mut impl Interrupts,
+    editor: Option<&mut LineEditor>,
+) -> Result<Exit, Failure> {
+    let Printer { everywhere, form, output, look } = printer;
+    let carried = match form {
+        Form::Text => {
+            let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look) };
+            carry(engine, (id, told), &mut teller, interrupts, editor).await?
+        }
+        Form::Events => {
+            let mut follow = Follow::begin(engine, id, told.after).await?;
+            let settled = follow.until_settled(told.turn, interrupts, &mut EventLines { output: &mut *output }).await?;
+            Carried { settled, interrupt: follow.interrupt() }
+        }
+        Form::Json => {
+            let mut follow = Follow::silent(engine, id);
+            let settled = follow.until_settled(told.turn, interrupts, &mut EventLines { output: &mut *output }).await?;
+            Carried { settled, interrupt: follow.interrupt() }
+        }
+    };
+    let journal = engine.journal(id).await?;
+    if form == Form::Json {
+        let report = turn_report(&journal, id, told.turn);
+        output.json(&report.ok_or_else(|| Failure::failed(format!("`{}` is not in `{id}` any more", told.turn)))?);
+        output.flush();
+    }
+    match &carried.settled {
+        Settled::Left => {
+            say("note: left before the turn had stopped; it is told to stop and does so when it is taken up");
+            Ok(Exit::Cancelled)
+        }
+        Settled::Parked if carried.interrupt.is_some() => Ok(Exit::Cancelled),
+        Settled::Parked => {
+            say_waiting(&engine.waiting(id).await?, everywhere);
+            Ok(Exit::Parked)
+        }
+        Settled::Ended(status) => {
+            let exit = if carried.interrupt.is_some() { Exit::Cancelled } else { Exit::of(status) };
+            say_ending(&journal, told, status, exit);
+            Ok(exit)
+        }
+    }
+}
+
+fn say_ending(journal: &Journal, told: Told, status: &turnwright_core::TurnStatus, exit: Exit) {
+    let failure = journal.turn().filter(|turn| turn.id() == told.turn).and_then(|turn| turn.failure());
+    if let Some(ending) = ending(status, failure) {
+        let word = if exit == Exit::Cancelled { "note" } else { "error" };
+        say(&format!("{word}: {}", ending.text));
+        if let Some(hint) = ending.hint {
+            say(&format!("hint: {hint}"));
+        }
+    }
+}
+
+/// Says which calls wait and how to decide about them.
+fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
+    for call in waiting {
+        let by = call.rule.as_ref().map(|rule| format!(" ({})", clean_line(rule))).unwrap_or_default();
+        let why = match call.reason {
+            QuestionReason::Approval => "waits to be allowed",
+            QuestionReason::UnknownOutcome => "was interrupted and may or may not have happened",
+            QuestionReason::DefinitionChanged => "changed since it was allowed and waits to be allowed again",
+        };
+        say(&format!("waiting: {} {} {why}{by}", clean_line(&call.name), clean_line(&call.arguments)));
+    }
+    for call in waiting {
+        let choice = match call.reason {
+            QuestionReason::Approval | QuestionReason::DefinitionChanged => "allow",
+            QuestionReason::UnknownOutcome => "run_again",
+        };
+        let (id, call) = (&call.conversation, call.call);
+        say(&format!("hint: turnwright approvals decide {call} {choice} --conversation {id}{}", flags(everywhere)));
+    }
+}
+
+/// The flags that say which data is meant, as a shell takes them.
+fn flags(everywhere: &Everywhere) -> String {
+    let path = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let flags = [
+        ("config", everywhere.config.as_ref().map(path)),
+        ("data-dir", everywhere.data_dir.as_ref().map(path)),
+        ("database", everywhere.database.clone()),
+    ];
+    let given = flags.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(&value?))));
+    given.collect()
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=@%+,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// Prints events, one per line.
+struct EventLines<'a> {
+    output: &'a mut Output,
+}
+
+impl Audience for EventLines<'_> {
+    async fn hear(&mut self, events: &[Event]) {
+        let mut lines = String::new();
+        for event in events {
+            match serde_json::to_string(event) {
+                Ok(line) => {
+                    lines.push_str(&line);
+                    lines.push('\n');
+                }
+                Err(error) => tracing::error!(%error, "an event cannot be written"),
+            }
+        }
+        self.output.tell(lines).await;
+    }
+
+    async fn stopping(&mut self) {
+        say("note: stopping; once more leaves at once");
+    }
+}

@@ -1,0 +1,53 @@
+//! Files that go along with a message.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use turnwright_core::ContentBlock;
+
+use crate::exit::Failure;
+
+/// The largest file, in bytes.
+const MAX_BYTES: u64 = 20 * 1024 * 1024;
+
+/// A file as a content block: text with its name, or an image.
+pub(super) fn attach(path: &Path) -> Result<ContentBlock, Failure> {
+    let refuse = |why: String| Failure::usage(format!("`{}` cannot be attached: {why}", path.display()));
+    // A pipe would be waited for, perhaps for ever.
+    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(refuse("it is not a file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_BYTES) {
+        return Err(refuse(format!("it has {} bytes, the limit is {MAX_BYTES}", metadata.len())));
+    }
+    if let Some(mime_type) = image_type(&bytes) {
+        return Ok(ContentBlock::Image { data: STANDARD.encode(&bytes), mime_type: mime_type.to_owned() });
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(ContentBlock::text(format!("File {name}:\n\n{text}"))),
+        Ok(_) | Err(_) => {
+            Err(refuse("it is neither UTF-8 text nor an image".to_owned()).hint("images are PNG, JPEG, GIF and WebP"))
+        }
+    }
+}
+
+/// The media type of an image that models take, by its first bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    let known: [(&[u8], &str); 4] = [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF87a", "image/gif"),
+        (b"GIF89a", "image/gif"),
+    ];
+    let found = known.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, mime_type)| *mime_type);
+    found.or(is_webp.then_some("image/webp"))
+}

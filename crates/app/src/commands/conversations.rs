@@ -1,0 +1,131 @@
+//! `turnwright conversations`: what is stored.
+
+use jiff::Timestamp;
+use serde_json::json;
+use turnwright_api::{Message, Role};
+use turnwright_core::{ConversationId, Journal};
+use turnwright_engine::{Conversation, Engine};
+use turnwright_host::Needs;
+use turnwright_server::report::messages;
+
+use crate::cli::{Conversations, Everywhere, Listed};
+use crate::exit::{Exit, Failure};
+use crate::opened::{self, QUIET};
+use crate::output::{Output, say};
+use crate::table::{first_line, table};
+
+/// The most characters of a tool's arguments and result in a transcript.
+const MAX_RESULT: usize = 400;
+
+pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output: &mut Output) -> Result<Exit, Failure> {
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let host = opened.start(Needs::Store).await?;
+    let engine = host.engine();
+    let result = match command {
+        Conversations::List { limit, listed } => list(engine, limit, listed, output).await,
+        Conversations::Show { id, listed } => show(engine, &id, listed, output).await,
+        Conversations::Delete { id } => engine.delete(&id).await.map_err(Failure::from).map(|()| say(&format!("deleted {id}"))),
+    };
+    host.shutdown().await;
+    result.map(|()| Exit::Done)
+}
+
+async fn list(engine: &Engine, limit: usize, listed: Listed, output: &mut Output) -> Result<(), Failure> {
+    let conversations = engine.conversations(None, limit).await?;
+    if listed.json {
+        output.json_pretty(&conversations.iter().map(conversation).collect::<Vec<_>>());
+        return Ok(());
+    }
+    let rows: Vec<_> = conversations
+        .iter()
+        .map(|conversation| {
+            let title = conversation.title.clone().unwrap_or_default();
+            [conversation.id.to_string(), time(conversation.updated_at_ms), title]
+        })
+        .collect();
+    output.lines(&table(&rows));
+    Ok(())
+}
+
+async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut Output) -> Result<(), Failure> {
+    let found = engine
+        .conversation(id)
+        .await
+        .map_err(|error| Failure::from(error).hint("`turnwright conversations list` shows those that there are"))?;
+    let journal = engine.journal(id).await?;
+    let messages = messages(&journal);
+    if listed.json {
+        let mut value = conversation(&found);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("turn".to_owned(), turn(&journal));
+            fields.insert("messages".to_owned(), json!(messages));
+        }
+        output.json_pretty(&value);
+        return Ok(());
+    }
+    output.line(&format!("{id}  {}  {}", time(found.updated_at_ms), found.title.as_deref().unwrap_or_default()));
+    for message in &messages {
+        output.line("");
+        print(message, output);
+    }
+    if let Some(open) = journal.open_turn() {
+        let text = if open.is_parked() { "waits for a decision" } else { "is not over" };
+        say(&format!("note: {} {text}", open.id()));
+    }
+    Ok(())
+}
+
+fn print(message: &Message, output: &mut Output) {
+    let content = message.content.as_deref().unwrap_or_default();
+    match message.role {
+        Role::User => output.line(&format!("user: {content}")),
+        Role::System => output.line(&format!("system: {content}")),
+        Role::Assistant => {
+            if !content.is_empty() {
+                output.line(&format!("assistant: {content}"));
+            }
+            for call in message.tool_calls.iter().flatten() {
+                let arguments = first_line(&call.function.arguments, MAX_RESULT);
+                output.line(&format!("assistant calls {} {arguments}", call.function.name));
+            }
+        }
+        Role::Tool => {
+            let name = message.name.as_deref().unwrap_or_default();
+            let failed = if message.is_error == Some(true) { " failed" } else { "" };
+            output.line(&format!("{name}{failed}: {}", cut(content)));
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_RESULT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn conversation(conversation: &Conversation) -> serde_json::Value {
+    json!({
+        "id": conversation.id,
+        "title": conversation.title,
+        "settings": conversation.overlay,
+        "created_at": time(conversation.created_at_ms),
+        "updated_at": time(conversation.updated_at_ms),
+    })
+}
+
+fn turn(journal: &Journal) -> serde_json::Value {
+    let Some(turn) = journal.turn() else { return serde_json::Value::Null };
+    let status = match turn.ended() {
+        Some(status) => status.as_contract(),
+        None if turn.is_parked() => "suspended",
+        None => "running",
+    };
+    json!({"id": turn.id(), "status": status})
+}
+
+/// ISO 8601 in UTC.
+fn time(at_ms: u64) -> String {
+    let time = i64::try_from(at_ms).ok().and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok());
+    time.unwrap_or(Timestamp::MAX).to_string()
+}

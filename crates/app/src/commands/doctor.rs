@@ -1,0 +1,54 @@
+//! `turnwright doctor`: everything that a person can mend.
+
+use serde_json::json;
+use turnwright_host::{Finding, Level, Needs};
+
+use crate::cli::{Everywhere, Listed};
+use crate::exit::{Exit, Failure};
+use crate::opened::{self, QUIET};
+use crate::output::Output;
+use crate::table::table;
+
+pub(super) async fn run(everywhere: &Everywhere, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
+    let opened = match opened::open(&opened::overrides(everywhere), QUIET) {
+        Ok(opened) => opened,
+        Err(failure) => return Ok(report(&of_failure("configuration", &failure), listed, output, Exit::Usage)),
+    };
+    // Its findings say all that a start would have said.
+    let host = match turnwright_host::Host::start(opened.loaded, &opened.environment, Needs::Everything).await {
+        Ok(host) => host,
+        Err(error) => return Ok(report(&of_failure("start", &error.into()), listed, output, Exit::Usage)),
+    };
+    let findings = host.doctor().await;
+    host.shutdown().await;
+    Ok(report(&findings, listed, output, Exit::Failed))
+}
+
+fn of_failure(subject: &str, failure: &Failure) -> Vec<Finding> {
+    let finding = |line: &str| Finding { subject: subject.to_owned(), level: Level::Problem, text: line.to_owned() };
+    failure.text.lines().map(finding).collect()
+}
+
+fn report(findings: &[Finding], listed: Listed, output: &mut Output, if_bad: Exit) -> Exit {
+    if listed.json {
+        let findings = findings
+            .iter()
+            .map(|finding| json!({"subject": finding.subject, "level": word(finding.level), "text": finding.text}));
+        output.json_pretty(&findings.collect::<Vec<_>>());
+    } else {
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|finding| [word(finding.level).to_owned(), finding.subject.clone(), finding.text.clone()])
+            .collect();
+        output.lines(&table(&rows));
+    }
+    if findings.iter().any(|finding| finding.level == Level::Problem) { if_bad } else { Exit::Done }
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "ok",
+        Level::Note => "note",
+        Level::Problem => "problem",
+    }
+}

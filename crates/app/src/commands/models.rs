@@ -1,0 +1,121 @@
+//! `turnwright models`: models and their providers.
+
+use serde::Serialize;
+use serde_json::json;
+use turnwright_core::ModelRef;
+use turnwright_host::{Host, Needs, Overrides};
+
+use crate::cli::{Everywhere, Listed, Models};
+use crate::exit::{Exit, Failure};
+use crate::opened::{self, QUIET};
+use crate::output::{Output, say};
+use crate::table::{first_line, table};
+
+/// The most characters of a description in a list.
+const MAX_DESCRIPTION: usize = 100;
+
+pub(super) async fn run(everywhere: &Everywhere, command: Models, output: &mut Output) -> Result<Exit, Failure> {
+    let named = match &command {
+        Models::Check { model, .. } => model.clone(),
+        Models::List(_) => None,
+    };
+    let overrides = Overrides { model: named.as_ref().map(ToString::to_string), ..opened::overrides(everywhere) };
+    let opened = opened::open(&overrides, QUIET)?;
+    if let Some(missing) = named.as_ref().and_then(|model| opened.loaded.missing_provider(model.provider())) {
+        return Err(Failure::usage(missing).hint("`turnwright models list` shows the models that there are"));
+    }
+    let host = opened.start(Needs::Everything).await?;
+    let exit = match command {
+        Models::List(listed) => list(&host, listed, output).await,
+        Models::Check { model, listed } => {
+            let model = model.unwrap_or_else(|| host.default_model().clone());
+            check(&host, &model, listed, output).await
+        }
+    };
+    host.shutdown().await;
+    Ok(exit)
+}
+
+/// A model in a list.
+#[derive(Serialize)]
+struct Listing {
+    id: String,
+    provider: String,
+    model: String,
+    description: Option<String>,
+    is_default: bool,
+    dialect: String,
+    base_url: Option<String>,
+    origin: String,
+}
+
+async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
+    let default = host.default_model();
+    let mut models = Vec::new();
+    for provider in host.models().await {
+        match provider.models {
+            Ok(found) => models.extend(found.into_iter().map(|model| Listing {
+                id: format!("{}/{}", provider.provider, model.id),
+                provider: provider.provider.clone(),
+                is_default: default.provider() == provider.provider && default.model() == model.id,
+                model: model.id,
+                description: model.description,
+                dialect: provider.dialect.clone(),
+                base_url: provider.base_url.clone(),
+                origin: provider.origin.clone(),
+            })),
+            Err(failure) => say(&format!("warning: {} does not list its models: {failure}", provider.provider)),
+        }
+    }
+    if listed.json {
+        output.json_pretty(&models);
+        return Exit::Done;
+    }
+    let rows: Vec<_> = models
+        .iter()
+        .map(|model| {
+            let mark = if model.is_default { "default" } else { "" };
+            let about = first_line(model.description.as_deref().unwrap_or_default(), MAX_DESCRIPTION);
+            [model.id.clone(), mark.to_owned(), model.origin.clone(), about]
+        })
+        .collect();
+    output.lines(&table(&rows));
+    Exit::Done
+}
+
+async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Output) -> Exit {
+    let checked = host.check_model(model).await;
+    let findings = match &checked.outcome {
+        Ok(findings) => findings,
+        Err(failure) => {
+            if listed.json {
+                output.json_pretty(&json!({"model": model.to_string(), "ok": false, "error": {
+                    "kind": failure.kind.as_str(), "status": failure.status, "message": failure.message,
+                }}));
+            }
+            say(&format!("error: {model} does not answer: {failure}"));
+            return Exit::Failed;
+        }
+    };
+    let is_ok = findings.text || findings.called_tool;
+    if listed.json {
+        output.json_pretty(&json!({
+            "model": model.to_string(),
+            "ok": is_ok,
+            "text": findings.text,
+            "called_tool": findings.called_tool,
+            "recovered_from_text": findings.recovered_from_text,
+            "usage_reported": findings.usage_reported,
+            "duration_ms": findings.duration_ms,
+        }));
+    } else {
+        output.line(&format!("{model} answers in {} ms", findings.duration_ms));
+        output.line(match (findings.called_tool, findings.recovered_from_text) {
+            (true, false) => "it calls tools",
+            (true, true) => "it writes tool calls as text; they are recovered",
+            (false, _) => "it did not call the tool that it was offered",
+        });
+        output.line(if findings.usage_reported { "it reports its tokens" } else { "it does not report its tokens" });
+    }
+    if is_ok { Exit::Done } else { Exit::Failed }
+}

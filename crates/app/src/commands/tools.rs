@@ -1,0 +1,146 @@
+//! `turnwright tools`: what models are offered.
+
+use serde::Serialize;
+use turnwright_api::Tool;
+use turnwright_core::{ApproveMode, ContentBlock, Outcome, ToolDefinition};
+use turnwright_engine::{Engine, SourceState};
+use turnwright_host::Needs;
+use turnwright_terminal::Interrupts;
+
+use crate::cli::{Everywhere, Listed, Tools};
+use crate::exit::{Exit, Failure};
+use crate::opened::{self, QUIET};
+use crate::output::{Output, say};
+use crate::signals::Signals;
+use crate::table::{first_line, table};
+
+/// The most characters of a description in a list.
+const MAX_DESCRIPTION: usize = 100;
+
+pub(super) async fn run(everywhere: &Everywhere, command: Tools, output: &mut Output) -> Result<Exit, Failure> {
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+    let host = opened.start(Needs::Everything).await?;
+    let engine = host.engine();
+    let work = async {
+        match command {
+            Tools::List(listed) => Ok(list(engine, listed, output).await),
+            Tools::Show { name, listed } => show(engine, &name, listed, output).await,
+            Tools::Call { name, arguments, approve } => {
+                let approve = approve.map_or(host.config().approve, ApproveMode::from);
+                call(engine, &name, &arguments, approve, output).await
+            }
+        }
+    };
+    let result = tokio::select! {
+        result = work => result,
+        _ = signals.next() => Ok(Exit::Cancelled),
+    };
+    host.shutdown().await;
+    result
+}
+
+async fn list(engine: &Engine, listed: Listed, output: &mut Output) -> Exit {
+    let tools = engine.tools().await;
+    for text in engine.tools_set_aside() {
+        say(&format!("warning: set aside: {text}"));
+    }
+    for source in engine.sources() {
+        if let SourceState::Failing { reason } = source.state() {
+            say(&format!("warning: {} does not run: {reason}", source.name()));
+        }
+    }
+    if listed.json {
+        output.json_pretty(&tools.iter().map(|definition| tool(engine, definition)).collect::<Vec<_>>());
+        return Exit::Done;
+    }
+    let rows: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            let kind = if tool.declared.read_only { "read-only" } else { "" };
+            [tool.name.clone(), kind.to_owned(), first_line(&tool.description, MAX_DESCRIPTION)]
+        })
+        .collect();
+    output.lines(&table(&rows));
+    Exit::Done
+}
+
+async fn show(engine: &Engine, name: &str, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
+    let tools = engine.tools().await;
+    let Some(definition) = tools.iter().find(|tool| tool.name == name) else {
+        return Err(
+            Failure::usage(format!("there is no tool `{name}`")).hint("`turnwright tools list` shows those that there are")
+        );
+    };
+    if listed.json {
+        output.json_pretty(&tool(engine, definition));
+        return Ok(Exit::Done);
+    }
+    let (source, own) = (&definition.source, &definition.tool);
+    output.line(&format!("{name}  ({own} of {source})"));
+    if let Some(title) = &definition.title {
+        output.line(title);
+    }
+    output.line(&definition.description);
+    if definition.declared.read_only {
+        output.line("declared read-only: runs without being asked");
+    }
+    if let Some(annotations) = &definition.annotations {
+        output.line(&format!("its own hints, not checked: {annotations}"));
+    }
+    output.line("arguments:");
+    output.json_pretty(&definition.input_schema);
+    Ok(Exit::Done)
+}
+
+/// What `tools call` prints.
+#[derive(Serialize)]
+struct Called<'a> {
+    outcome: &'static str,
+    is_error: bool,
+    content: &'a [ContentBlock],
+    structured_content: Option<&'a serde_json::Value>,
+    duration_ms: Option<u64>,
+}
+
+async fn call(
+    engine: &Engine,
+    name: &str,
+    arguments: &str,
+    approve: ApproveMode,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let result = engine.call_tool(name, arguments, approve).await?;
+    if let Some(diagnostic) = &result.diagnostic {
+        say(&format!("note: {diagnostic}"));
+    }
+    let is_error = result.outcome.is_error();
+    output.json_pretty(&Called {
+        outcome: match result.outcome {
+            Outcome::Success => "success",
+            Outcome::Denied => "denied",
+            Outcome::Error(kind) => kind.as_str(),
+        },
+        is_error,
+        content: &result.content,
+        structured_content: result.structured_content.as_ref(),
+        duration_ms: result.duration_ms,
+    });
+    Ok(if is_error { Exit::Failed } else { Exit::Done })
+}
+
+/// A tool as the API tells it.
+fn tool(engine: &Engine, definition: &ToolDefinition) -> Tool {
+    let source = engine.sources().iter().find(|source| source.name() == definition.source);
+    let state = source.map_or(SourceState::Stopped, |source| source.state());
+    Tool {
+        id: definition.name.clone(),
+        server_id: definition.source.clone(),
+        tool_name: definition.tool.clone(),
+        title: definition.title.clone(),
+        description: definition.description.clone(),
+        input_schema: definition.input_schema.clone(),
+        read_only: definition.declared.read_only,
+        server_state: state.as_str().to_owned(),
+    }
+}

@@ -1,0 +1,111 @@
+//! How a command ends: its exit code, and what it says where it could not do its work.
+
+use std::process::ExitCode;
+
+use turnwright_core::{IdError, TurnStatus};
+use turnwright_engine::EngineError;
+use turnwright_host::{HostError, Problems};
+
+/// The exit codes (DESIGN section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did its work.
+    Done,
+    /// It failed, reached the step limit or was stopped.
+    Failed,
+    /// What was asked for is wrong, or the configuration, or the database that it names.
+    Usage,
+    /// A turn waits for a decision.
+    Parked,
+    /// A person stopped it.
+    Cancelled,
+}
+
+impl Exit {
+    /// What a turn's end means.
+    pub(crate) fn of(status: &TurnStatus) -> Self {
+        match status {
+            TurnStatus::Completed => Self::Done,
+            TurnStatus::Cancelled => Self::Cancelled,
+            TurnStatus::Failed { .. } | TurnStatus::StepLimit | TurnStatus::Stopped { .. } => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Parked => 3,
+            Exit::Cancelled => 130,
+        })
+    }
+}
+
+/// Why a command did not do its work.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// What is wrong; one line per problem.
+    pub(crate) text: String,
+    /// What would be right.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    /// What was asked for is wrong.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, text: text.into(), hint: None }
+    }
+
+    /// It could not be done.
+    pub(crate) fn failed(text: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, text: text.into(), hint: None }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The lines to say.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        let errors = self.text.lines().map(|line| format!("error: {line}"));
+        errors.chain(self.hint.iter().map(|hint| format!("hint: {hint}")))
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::usage(problems.to_string())
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<IdError> for Failure {
+    fn from(error: IdError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match &error {
+            EngineError::NotFound { .. } | EngineError::Invalid { .. } => Self::usage(error.to_string()),
+            EngineError::Exists { .. }
+            | EngineError::NoOpenTurn { .. }
+            | EngineError::NotWaiting { .. }
+            | EngineError::KeyReused { .. }
+            | EngineError::Provider(_)
+            | EngineError::Store(_)
+            | EngineError::Journal(_)
+            | EngineError::ShuttingDown => Self::failed(error.to_string()),
+        }
+    }
+}

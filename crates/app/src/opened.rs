@@ -1,0 +1,58 @@
+//! The configuration and the host of a command.
+
+use turnwright_host::{Environment, Host, Loaded, Needs, Overrides, config};
+
+use crate::cli::Everywhere;
+use crate::exit::Failure;
+use crate::{logging, output};
+
+/// What is logged by a command that answers and ends.
+pub(crate) const QUIET: &str = "warn";
+/// What is logged by a server.
+pub(crate) const SERVER: &str = "info";
+
+/// A configuration that was read.
+pub(crate) struct Opened {
+    pub(crate) environment: Environment,
+    pub(crate) loaded: Loaded,
+}
+
+/// The flags that every command has, as the configuration takes them.
+pub(crate) fn overrides(everywhere: &Everywhere) -> Overrides {
+    Overrides {
+        config: everywhere.config.clone(),
+        data_dir: everywhere.data_dir.clone(),
+        database: everywhere.database.clone(),
+        log_level: everywhere.log_level.clone(),
+        ..Overrides::default()
+    }
+}
+
+/// What the process was started with.
+pub(crate) fn environment() -> Result<Environment, Failure> {
+    Environment::read().map_err(|error| Failure::usage(format!("the working directory cannot be used: {error}")))
+}
+
+/// Reads the configuration and begins to log.
+pub(crate) fn open(overrides: &Overrides, log_level: &str) -> Result<Opened, Failure> {
+    let environment = environment()?;
+    let loaded = config::open(&environment, overrides)?;
+    logging::start(loaded.config.log_level.as_deref().unwrap_or(log_level), &environment);
+    Ok(Opened { environment, loaded })
+}
+
+impl Opened {
+    /// Starts the host, and says what looks wrong and does not hinder.
+    pub(crate) async fn start(self, needs: Needs) -> Result<Host, Failure> {
+        for warning in &self.loaded.warnings {
+            output::say(&format!("warning: {warning}"));
+        }
+        let host = Host::start(self.loaded, &self.environment, needs).await?;
+        if needs == Needs::Everything {
+            for problem in host.problems() {
+                output::say(&format!("warning: {problem}"));
+            }
+        }
+        Ok(host)
+    }
+}

@@ -1,0 +1,52 @@
+//! Text of models and tools on a terminal: nothing in it may drive the terminal or hide what is asked.
+
+use std::borrow::Cow;
+
+/// Text of several lines with its control characters made visible; line breaks and tabs stay, carriage returns go.
+///
+/// Works on any piece of a text, so that a stream can be cleaned as it comes.
+pub fn clean_text(text: &str) -> Cow<'_, str> {
+    clean(text, |letter| matches!(letter, '\n' | '\t') || !letter.is_control())
+}
+
+/// Text on one line: line breaks and tabs are made visible too, and so is what changes the direction of writing, since it
+/// can make a call look like another.
+pub fn clean_line(text: &str) -> Cow<'_, str> {
+    let changes_direction = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    clean(text, |letter| !letter.is_control() && !changes_direction(letter) && !matches!(letter, '\u{2028}' | '\u{2029}'))
+}
+
+fn clean(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if text.chars().all(&stays) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaned = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            _ if stays(letter) => cleaned.push(letter),
+            '\r' => {}
+            '\n' => cleaned.push_str("\\n"),
+            '\t' => cleaned.push_str("\\t"),
+            // The picture of the control character, such as ␛.
+            '\0'..='\x1f' => cleaned.push(char::from_u32(0x2400 + u32::from(letter)).unwrap_or('\u{fffd}')),
+            '\x7f' => cleaned.push('\u{2421}'),
+            _ => cleaned.extend(letter.escape_unicode()),
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{clean_line, clean_text};
+
+    #[test]
+    fn control_characters_become_visible_and_lines_stay() {
+        assert_eq!(clean_text("a\x1b[2Jb\r\n\tc\u{9b}1m\x07"), "a␛[2Jb\n\tc\\u{9b}1m␇");
+    }
+
+    #[test]
+    fn one_line_stays_one_line_and_keeps_its_direction() {
+        assert_eq!(clean_line("rm\n\u{202e}txt.exe"), "rm\\n\\u{202e}txt.exe");
+    }
+}

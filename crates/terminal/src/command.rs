@@ -1,0 +1,60 @@
+//! What a person can type instead of a message.
+
+/// A command of the interactive chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Say what there is.
+    Help,
+    /// Leave.
+    Quit,
+    /// List the tools.
+    Tools,
+    /// Show the model, or choose another.
+    Model(Option<String>),
+    /// Stop the turn that is open.
+    Stop,
+    /// There is no such command.
+    Unknown(String),
+}
+
+/// What `/help` says.
+pub(crate) const HELP: &str = "\
+/help          this text
+/tools         the tools that are offered
+/model [NAME]  the model that answers, or another from here on (PROVIDER/MODEL)
+/stop          stop the turn that waits
+/quit          leave; so does Ctrl-D
+Ctrl-C stops the turn that runs, and pressed twice leaves. Anything else is a message.";
+
+/// Reads a line as a command; `None` where it is a message, as are paths such as `/etc/hosts`.
+pub fn parse_command(line: &str) -> Option<Command> {
+    let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+    let name = word.strip_prefix('/')?;
+    if name.is_empty() || name.contains('/') {
+        return None;
+    }
+    let rest = rest.trim();
+    Some(match (name, rest) {
+        ("help" | "?", "") => Command::Help,
+        ("quit" | "exit" | "q", "") => Command::Quit,
+        ("tools", "") => Command::Tools,
+        ("model", "") => Command::Model(None),
+        ("model", model) => Command::Model(Some(model.to_owned())),
+        ("stop", "") => Command::Stop,
+        _ => Command::Unknown(word.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, parse_command};
+
+    #[test]
+    fn commands_begin_with_a_slash_and_paths_are_messages() {
+        assert_eq!(parse_command(" /model a/b "), Some(Command::Model(Some("a/b".to_owned()))));
+        assert_eq!(parse_command("/stop"), Some(Command::Stop));
+        assert_eq!(parse_command("/sotp"), Some(Command::Unknown("/sotp".to_owned())));
+        assert_eq!(parse_command("/etc/hosts is what?"), None);
+        assert_eq!(parse_command("stop"), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! How a turn ended, in words for people.
+
+use turnwright_core::{ProviderFailure, ProviderFailureKind, StopReason, TurnStatus};
+
+/// How a turn ended that did not end well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// What happened, one sentence.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
+}
+
+/// What to say about the end of a turn; `None` where the answer says it all.
+pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<Ending> {
+    let (text, hint) = match status {
+        TurnStatus::Completed => return None,
+        TurnStatus::Cancelled => ("the turn was stopped".to_owned(), None),
+        TurnStatus::Failed { reason } => (reason.clone(), failure.and_then(|failure| hint(failure.kind))),
+        TurnStatus::StepLimit => {
+            ("the step limit ended the turn".to_owned(), Some("--max-steps N allows more, and another message goes on"))
+        }
+        TurnStatus::Stopped { reason: StopReason::Refused } => ("the model refused to answer".to_owned(), None),
+    };
+    Some(Ending { text, hint })
+}
+
+fn hint(kind: ProviderFailureKind) -> Option<&'static str> {
+    use ProviderFailureKind as K;
+    match kind {
+        K::NotFound | K::Unavailable => Some("`turnwright models list` shows the models that there are"),
+        K::Auth | K::Permission => {
+            Some("check the provider's key; `turnwright models check` asks the model one small question")
+        }
+        K::Connect => Some("check the provider's address and whether it is running; `turnwright doctor` shows what is found"),
+        K::ContextLength => Some("the conversation is too long for the model: begin a new one, or choose another with --model"),
+        K::Quota
+        | K::RateLimit
+        | K::Overloaded
+        | K::Server
+        | K::Timeout
+        | K::TooLarge
+        | K::ContentFilter
+        | K::InvalidRequest
+        | K::CutOff
+        | K::Malformed
+        | K::Limit => None,
+    }
+}

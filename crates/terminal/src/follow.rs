@@ -1,0 +1,177 @@
+//! A turn being brought to its end, with somebody who hears of it.
+
+use std::pin::pin;
+
+use futures_util::FutureExt;
+use turnwright_core::{ConversationId, Seq, TurnId, TurnStatus};
+use turnwright_engine::{Engine, EngineError, Event, Frame, TurnState, Watch, WatchFrom};
+
+/// Takes what a turn tells.
+pub trait Audience {
+    /// Events, in their order.
+    fn hear(&mut self, events: &[Event]) -> impl Future<Output = ()>;
+
+    /// The turn was asked to stop; a second wish leaves it.
+    fn stopping(&mut self) -> impl Future<Output = ()>;
+}
+
+/// A wish to stop, from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// A person pressed Ctrl-C.
+    Interrupt,
+    /// The process is to end.
+    Terminate,
+}
+
+/// Where such wishes come from.
+pub trait Interrupts {
+    /// The next wish.
+    fn next(&mut self) -> impl Future<Output = Interrupt>;
+}
+
+/// Where a turn came to rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// It is over.
+    Ended(TurnStatus),
+    /// Only a person can move it on.
+    Parked,
+    /// It was asked to stop and asked again before it had: nobody waits for it any more.
+    Left,
+}
+
+/// Follows the turns of one conversation.
+#[derive(Debug)]
+pub struct Follow {
+    engine: Engine,
+    conversation: ConversationId,
+    watch: Option<Watch>,
+    after: Option<Seq>,
+    interrupt: Option<Interrupt>,
+}
+
+impl Follow {
+    /// Tells everything after the entry at `after`; from the beginning where `None`.
+    ///
+    /// # Errors
+    /// As [`Engine::watch`].
+    pub async fn begin(engine: &Engine, conversation: &ConversationId, after: Option<Seq>) -> Result<Self, EngineError> {
+        let watch = engine.watch(conversation, WatchFrom::After(after)).await?;
+        Ok(Self { watch: Some(watch), after, ..Self::silent(engine, conversation) })
+    }
+
+    /// Tells nothing and only waits.
+    pub fn silent(engine: &Engine, conversation: &ConversationId) -> Self {
+        let (engine, conversation) = (engine.clone(), conversation.clone());
+        Self { engine, conversation, watch: None, after: None, interrupt: None }
+    }
+
+    /// The last wish to stop that came on the way, if one did.
+    pub fn interrupt(&self) -> Option<Interrupt> {
+        self.interrupt
+    }
+
+    /// Asks the turn to stop, since somebody wishes so.
+    ///
+    /// # Errors
+    /// As [`Engine::cancel`]; a turn that is over already is none.
+    pub async fn stop(&mut self, turn: TurnId, interrupt: Interrupt) -> Result<(), EngineError> {
+        self.interrupt = Some(interrupt);
+        match self.engine.cancel(&self.conversation, Some(turn)).await {
+            Ok(_) | Err(EngineError::NoOpenTurn { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until `turn` is over or parked, and tells what happens. The first wish to stop cancels the turn and its end is
+    /// waited for; the second does not wait any more.
+    ///
+    /// # Errors
+    /// As [`Engine::wait`].
+    pub async fn until_settled(
+        &mut self,
+        turn: TurnId,
+        interrupts: &mut impl Interrupts,
+        audience: &mut impl Audience,
+    ) -> Result<Settled, EngineError> {
+        let (engine, conversation) = (self.engine.clone(), self.conversation.clone());
+        let mut settled = pin!(engine.wait(&conversation, turn));
+        let mut is_stopping = false;
+        loop {
+            let was_stopping = is_stopping;
+            let frame = tokio::select! {
+                state = &mut settled => {
+                    let state = state?;
+                    self.tell_the_rest(audience).await?;
+                    return Ok(match state {
+                        TurnState::Ended(status) => Settled::Ended(status),
+                        TurnState::Parked => Settled::Parked,
+                    });
+                }
+                interrupt = interrupts.next() => {
+                    if is_stopping {
+                        return Ok(Settled::Left);
+                    }
+                    is_stopping = true;
+                    self.stop(turn, interrupt).await?;
+                    None
+                }
+                frame = next(&mut self.watch) => {
+                    if frame.is_none() {
+                        self.come_back().await?;
+                    }
+                    frame
+                }
+            };
+            if let Some(frame) = frame {
+                self.after = frame.seq.or(self.after);
+                // Whoever reads the text may be slow, or not read at all: that must not keep a wish to stop from arriving.
+                let mut hearing = pin!(audience.hear(&frame.events));
+                loop {
+                    tokio::select! {
+                        () = &mut hearing => break,
+                        interrupt = interrupts.next() => {
+                            if is_stopping {
+                                return Ok(Settled::Left);
+                            }
+                            is_stopping = true;
+                            self.stop(turn, interrupt).await?;
+                        }
+                    }
+                }
+            }
+            if is_stopping && !was_stopping {
+                audience.stopping().await;
+            }
+        }
+    }
+
+    /// The watch was cut off since whoever hears was too slow.
+    async fn come_back(&mut self) -> Result<(), EngineError> {
+        self.watch = Some(self.engine.watch(&self.conversation, WatchFrom::After(self.after)).await?);
+        Ok(())
+    }
+
+    /// What was told and not heard when the turn came to rest.
+    async fn tell_the_rest(&mut self, audience: &mut impl Audience) -> Result<(), EngineError> {
+        while self.watch.is_some() {
+            match tokio::task::unconstrained(next(&mut self.watch)).now_or_never() {
+                Some(Some(frame)) => {
+                    self.after = frame.seq.or(self.after);
+                    audience.hear(&frame.events).await;
+                }
+                Some(None) => self.come_back().await?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn next(watch: &mut Option<Watch>) -> Option<Frame> {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
