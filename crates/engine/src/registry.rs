@@ -12,7 +12,7 @@ use crate::{ConversationRecord, EngineError, KeptBy, SettingsOverlay, Store};
 /// The most bytes of idle conversations, about, that are kept in memory to spare a read.
 const MAX_IDLE_BYTES: usize = 64 << 20;
 /// The most idle conversations that are kept.
-const MAX_IDLE: usize = 1_024;
+const MAX_IDLE: usize = 256;
 
 /// The conversations in memory. Those that are driven or watched stay; others go, the longest unused first.
 #[derive(Debug, Default)]

@@ -79,7 +79,8 @@ pub(crate) fn sources(
             None => sources.problems.push(format!("MCP server `{name}` has no command; it is left out")),
         }
     }
-    for file in &loaded.mcp_files {
+    // A file that nobody named is read where it lies, and not missed where it does not.
+    for file in loaded.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
         add_file(&mut sources, &file.path, environment, &surroundings);
     }
     Ok(sources)
