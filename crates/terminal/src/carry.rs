@@ -1,8 +1,9 @@
 //! A turn carried to its end with a person who decides what waits.
 
-use turnwright_core::{ConversationId, Verdict};
+use turnwright_core::{CallId, ConversationId, Entry, Journal, Verdict};
 use turnwright_engine::{Choice, Engine, EngineError, WaitingCall};
 
+use crate::Renderer;
 use crate::approval::{Reply, choices, parse_reply, question, why};
 use crate::clean::clean_line;
 use crate::editor::{History, Line, LineEditor};
@@ -32,11 +33,7 @@ pub async fn carry(
     mut editor: Option<&mut LineEditor>,
 ) -> Result<Carried, EngineError> {
     let mut follow = Follow::begin(engine, conversation, told.after).await?;
-    if let Some(turn) = engine.journal(conversation).await?.turn() {
-        for call in turn.calls() {
-            teller.renderer.know(call.id, call.name, call.arguments);
-        }
-    }
+    know_calls(&engine.journal(conversation).await?, told, &mut teller.renderer);
     loop {
         let settled = follow.until_settled(told.turn, interrupts, teller).await?;
         let is_parked = settled == Settled::Parked;
@@ -54,6 +51,20 @@ pub async fn carry(
                 }
             }
             Asked::Later => return Ok(Carried { settled, interrupt: follow.interrupt() }),
+        }
+    }
+}
+
+/// The calls that were asked for before the telling begins: what becomes of them is told by their names.
+fn know_calls(journal: &Journal, told: Told, renderer: &mut Renderer) {
+    let known = journal.turn_entries(told.turn).take_while(|stored| told.after.is_some_and(|after| stored.seq <= after));
+    let newest = known.filter_map(|stored| match &*stored.entry {
+        Entry::Assistant(message) => Some((stored.seq, message)),
+        _ => None,
+    });
+    if let Some((seq, message)) = newest.last() {
+        for (call, index) in message.calls().zip(0_u32..) {
+            renderer.know(CallId { message: seq, index }, &call.name, &call.arguments);
         }
     }
 }

@@ -1,0 +1,48 @@
+//! The configuration and the database, where they are wrong.
+
+use crate::support::{Place, Ran};
+
+#[test]
+fn a_wrong_configuration_is_told_line_by_line() {
+    let place = Place::with("aprove = \"all\"\nmax_steps = 0\n");
+    for words in [&["chat", "hi"] as &[&str], &["tools", "list"], &["config", "check"], &["serve"]] {
+        let ran = place.run(words);
+        let lines: Vec<_> = ran.stderr.lines().map(|line| line.split(';').next().unwrap()).collect();
+        let expected =
+            ["error: turnwright.toml:2: unknown key `aprove` at the top level", "error: turnwright.toml:3: `max_steps` is 0"];
+        assert_eq!((ran.code, ran.stdout.as_str(), lines), (Some(2), "", expected.to_vec()), "{words:?}");
+    }
+}
+
+#[test]
+fn the_configuration_can_be_looked_at() {
+    let place = Place::with("approve = \"none\"\n");
+    let shown = place.run(&["config", "show"]);
+    assert!(shown.stdout.contains("approve = \"none\"  # turnwright.toml:2\n"), "{shown:?}");
+    let path = place.run(&["config", "path"]);
+    assert_eq!(path.stdout.trim_end(), place.path("turnwright.toml").canonicalize().unwrap().display().to_string());
+    assert_eq!(place.run(&["config", "check"]).code, Some(0));
+    assert_eq!(place.json(&["config", "schema"])["title"], "turnwright.toml");
+    assert!(!place.path("data").exists(), "looking starts nothing");
+}
+
+#[test]
+fn a_database_that_is_none_of_ours_is_refused() {
+    let place = Place::new();
+    place.write("other.db", "this is not a database, whatever it is");
+    let ran = place.run(&["conversations", "list", "--database", "other.db"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("is not a SQLite database"), "{ran:?}");
+    let ran = place.run(&["conversations", "list", "--database", "postgres://ada:secret@db/turnwright"]);
+    let stderr = "error: the database `postgres://…` cannot be used: this version keeps conversations in SQLite; name a file, or leave it out\n";
+    assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
+}
+
+#[test]
+fn the_data_directory_is_created_and_another_database_can_be_named() {
+    let place = Place::new();
+    assert_eq!(place.run(&["chat", "hi", "--data-dir", "deep/er"]).code, Some(0));
+    assert!(place.path("deep/er/turnwright.db").exists());
+    assert_eq!(place.run(&["chat", "hi", "--database", "sqlite:own.db"]).code, Some(0));
+    assert!(place.path("own.db").exists());
+}

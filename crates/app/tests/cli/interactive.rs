@@ -1,0 +1,159 @@
+//! The chat on a terminal, by keys and what is on the screen.
+
+use std::fs::File;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use nix::pty::{Winsize, openpty};
+
+use crate::support::{Place, follow, wait, wait_for};
+
+/// The binary on a terminal of its own.
+struct Terminal {
+    child: Child,
+    keys: File,
+    screen: Arc<Mutex<String>>,
+    /// How much of the screen was waited for.
+    seen: usize,
+}
+
+impl Terminal {
+    fn start(place: &Place, words: &[&str]) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        // A session of its own: the terminal from which the tests are run is not the chat's.
+        let mut command = place.clean(Command::new("setsid"), &[&[env!("CARGO_BIN_EXE_turnwright")], words].concat());
+        let child = command.env("NO_COLOR", "1").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let keys = File::from(pty.master);
+        let screen = follow(keys.try_clone().unwrap());
+        Self { child, keys, screen, seen: 0 }
+    }
+
+    /// Waits until a text stands on the screen, after what was waited for before.
+    fn see(&mut self, text: &str) {
+        let screen = self.screen.clone();
+        let seen = self.seen;
+        let shown = || screen.lock().unwrap()[seen..].to_owned();
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(at) = shown().find(text) {
+                self.seen += at + text.len();
+                return;
+            }
+            assert!(begun.elapsed() < crate::support::LIMIT, "no {text:?} in {:?}", shown());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits for the prompt and types a line.
+    fn type_line(&mut self, prompt: &str, line: &str) {
+        self.see(prompt);
+        self.press(&format!("{line}\r"));
+    }
+
+    fn end(&mut self) -> Option<i32> {
+        wait(&mut self.child)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn a_chat_answers_asks_and_is_left() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["chat"]);
+    terminal.see("practice/practice answers in a new conversation; /help says what there is");
+    terminal.type_line("> ", "read the file \"a.txt\"");
+    terminal.see("→ filesystem__read {\"path\":\"a.txt\"}");
+    terminal.see("✓ filesystem__read (");
+    terminal.see("answered: hello file");
+    terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
+    terminal.see("filesystem__write wants to run with");
+    terminal.see("\"content\": \"hi\"");
+    terminal.type_line("turn? ", "why");
+    terminal.see("asked by: approve mode ask");
+    terminal.type_line("turn? ", "e");
+    terminal.see("arguments: ");
+    terminal.press("\x7f\x7f there\"}\r");
+    terminal.see("✓ filesystem__write (");
+    assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "hi there");
+    terminal.type_line("> ", "/stop");
+    terminal.see("note: no turn is open");
+    terminal.type_line("> ", "/quit");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_call_may_be_denied_decided_later_or_stopped() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["chat", "--conversation", "c"]);
+    terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
+    terminal.type_line("turn? ", "no use another file");
+    terminal.see("denied by the user: use another file");
+    terminal.type_line("> ", "write \"hi\" to file \"b.txt\"");
+    terminal.type_line("turn? ", "later");
+    terminal.see("note: the turn waits");
+    terminal.type_line("> ", "/stop");
+    terminal.see("note: the turn was stopped");
+    terminal.see("> ");
+    terminal.press("\x04");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!place.path("b.txt").exists());
+}
+
+#[test]
+fn ctrl_c_stops_the_turn_and_pressed_twice_leaves() {
+    let place = Place::with("approve = \"all\"\n");
+    let mut terminal = Terminal::start(&place, &["chat"]);
+    terminal.type_line("> ", "run the command \"touch began; sleep 60\"");
+    wait_for("the command", || place.path("began").exists().then_some(()));
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(terminal.child.id()).unwrap());
+    // The terminal of a session without one sends no signal for the key.
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    terminal.see("note: stopping; once more leaves at once");
+    terminal.see("note: the turn was stopped");
+    terminal.see("> ");
+    terminal.press("\x03");
+    terminal.see("once more leaves");
+    terminal.see("> ");
+    terminal.press("\x03");
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn one_message_on_a_terminal_asks_there() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["chat", "write \"hi\" to file \"b.txt\""]);
+    terminal.type_line("turn? ", "yes");
+    terminal.see("✓ filesystem__write (");
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "hi");
+}
+
+#[test]
+fn what_would_drive_the_terminal_is_made_visible() {
+    let place = Place::with("approve = \"all\"\n");
+    place.write("evil.txt", "red \x1b[31m and gone \x1b[2J\u{9b}2J");
+    let mut terminal = Terminal::start(&place, &["chat", "read the file \"evil.txt\""]);
+    terminal.see("red ␛[31m and gone ␛[2J\\u{9b}2J");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_machine_form_needs_a_message() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["chat", "--output", "json"]);
+    terminal.see("error: --output json and --output events answer one message and there is none");
+    assert_eq!(terminal.end(), Some(2));
+}

@@ -1,0 +1,113 @@
+//! The commands that look at things.
+
+use serde_json::json;
+
+use crate::support::{PRACTICE, Place, Ran};
+
+#[test]
+fn the_version_needs_no_configuration() {
+    let place = Place::with("this is not TOML");
+    let ran = place.run(&["--version"]);
+    let stdout = format!("turnwright {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(ran, Ran { code: Some(0), stdout, stderr: String::new() });
+}
+
+#[test]
+fn tools_are_listed_and_shown() {
+    let place = Place::new();
+    let listed = place.json(&["tools", "list", "--json"]);
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|tool| tool["id"].as_str().unwrap()).collect();
+    assert!(names.contains(&"filesystem__read") && names.contains(&"command__run"), "{names:?}");
+    let shown = place.json(&["tools", "show", "filesystem__read", "--json"]);
+    assert_eq!((&shown["server_id"], &shown["read_only"]), (&json!("filesystem"), &json!(true)));
+    assert!(place.run(&["tools", "list"]).stdout.contains("\nfilesystem__read    read-only  Reads a text file"));
+    let none = place.run(&["tools", "show", "filesystem__red"]);
+    let stderr = "error: there is no tool `filesystem__red`\nhint: `turnwright tools list` shows those that there are\n";
+    assert_eq!(none, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
+}
+
+#[test]
+fn a_tool_runs_by_hand_under_the_policy() {
+    let place = Place::new();
+    let mut read = place.json(&["tools", "call", "filesystem__read", "--arguments", "{\"path\":\"a.txt\"}"]);
+    assert!(read["duration_ms"].take().is_u64());
+    let expected = json!({"outcome": "success", "is_error": false, "content": [{"type": "text", "text": "hello file\n"}],
+                          "structured_content": null, "duration_ms": null});
+    assert_eq!(read, expected);
+
+    let write = ["tools", "call", "filesystem__write", "--arguments", "{\"path\":\"b.txt\",\"content\":\"x\"}"];
+    let denied = place.run(&write);
+    assert_eq!((denied.code, denied.stdout.contains("\"outcome\": \"denied\"")), (Some(1), true), "{denied:?}");
+    assert!(!place.path("b.txt").exists());
+    assert_eq!(place.run(&[write.as_slice(), &["--approve"]].concat()).code, Some(0));
+    assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "x");
+
+    let wrong = place.run(&["tools", "call", "filesystem__read", "--arguments", "{\"pth\":1}"]);
+    assert_eq!((wrong.code, wrong.stdout.contains("\"invalid_arguments\"")), (Some(1), true), "{wrong:?}");
+    assert_eq!(place.run(&["tools", "call", "nothing__here"]).code, Some(2));
+}
+
+#[test]
+fn models_are_listed_and_checked() {
+    let place = Place::new();
+    let listed = place.json(&["models", "list", "--json"]);
+    let practice = listed.as_array().unwrap().iter().find(|model| model["id"] == "practice/practice").unwrap();
+    assert_eq!(practice["is_default"], true);
+    let mut checked = place.json(&["models", "check", "--json"]);
+    assert!(checked["duration_ms"].take().is_u64());
+    let expected = json!({"model": "practice/practice", "ok": true, "text": false, "called_tool": true,
+                          "recovered_from_text": false, "usage_reported": false, "duration_ms": null});
+    assert_eq!(checked, expected);
+    assert_eq!(place.run(&["models", "check", "practice/other"]).code, Some(1));
+    assert_eq!(place.run(&["models", "check", "nobody/x"]).code, Some(2));
+}
+
+#[test]
+fn conversations_are_listed_shown_and_deleted() {
+    let place = Place::new();
+    place.run(&["chat", "hello there", "--conversation", "one"]);
+    place.run(&["chat", "read the file \"a.txt\"", "--conversation", "two"]);
+    let listed = place.run(&["conversations", "list"]).stdout;
+    let rows: Vec<Vec<_>> = listed.lines().map(|line| line.split("  ").collect()).collect();
+    assert_eq!((rows[0][0], rows[0][2], rows[1][0], rows[1][2]), ("two", "read the file \"a.txt\"", "one", "hello there"));
+
+    let shown = place.run(&["conversations", "show", "two"]).stdout;
+    let expected = format!(
+        "\nuser: read the file \"a.txt\"\n\nassistant calls filesystem__read {{\"path\":\"a.txt\"}}\n\n\
+         filesystem__read: hello file\n\n\nassistant: {PRACTICE}`filesystem__read` answered: hello file\n"
+    );
+    assert_eq!(shown.split_once('\n').unwrap().1, expected);
+
+    assert_eq!(place.run(&["conversations", "delete", "two"]).code, Some(0));
+    let gone = place.run(&["conversations", "show", "two"]);
+    let stderr = "error: there is no conversation `two`\nhint: `turnwright conversations list` shows those that there are\n";
+    assert_eq!(gone, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
+}
+
+#[test]
+fn doctor_says_what_is_found_and_fails_where_something_is_wrong() {
+    let place = Place::new();
+    let found = place.json(&["doctor", "--json"]);
+    let model = found.as_array().unwrap().iter().find(|finding| finding["subject"] == "model").unwrap();
+    assert_eq!(model["level"], "ok");
+    let broken = Place::with("[mcp.servers.none]\ncommand = \"no-such-program-anywhere\"\n");
+    let ran = broken.run(&["doctor"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("problem  MCP server none"), "{ran:?}");
+    let ran = Place::with("nothing = 1\n").run(&["doctor"]);
+    assert_eq!((ran.code, ran.stdout.starts_with("problem  configuration")), (Some(2), true), "{ran:?}");
+}
+
+#[test]
+fn mcp_servers_are_listed_and_checked() {
+    let place = Place::with("[mcp.servers.none]\ncommand = \"no-such-program-anywhere\"\nargs = [\"x\"]\n");
+    let listed = place.json(&["mcp", "list", "--json"]);
+    assert_eq!((&listed[0]["name"], &listed[0]["transport"]), (&json!("none"), &json!("no-such-program-anywhere x")));
+    let checked = place.run(&["mcp", "check", "none"]);
+    assert_eq!((checked.code, checked.stdout.starts_with("none is failing: ")), (Some(1), true), "{checked:?}");
+    let unknown = place.run(&["mcp", "check", "other"]);
+    assert_eq!(
+        (unknown.code, unknown.stderr.as_str()),
+        (Some(2), "error: there is no MCP server `other`\nhint: there are: none\n")
+    );
+}

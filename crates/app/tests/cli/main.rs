@@ -1,0 +1,17 @@
+//! The real binary, with the practice model, in a folder of its own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and bounds its own waits"
+)]
+
+mod approvals;
+mod chat;
+mod config;
+mod forms;
+mod interactive;
+mod lists;
+mod serve;
+mod signals;
+mod support;

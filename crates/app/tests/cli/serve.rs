@@ -1,0 +1,115 @@
+//! The server: where it listens, and how it ends.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Place, Ran, follow, wait, wait_for};
+
+struct Server {
+    child: Child,
+    address: String,
+    stderr: Arc<Mutex<String>>,
+}
+
+impl Server {
+    fn start(place: &Place) -> Self {
+        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = follow(child.stderr.take().unwrap());
+        let address = wait_for("the address", || {
+            let said = stderr.lock().unwrap();
+            let line = said.lines().find_map(|line| line.strip_prefix("listening on http://"))?.to_owned();
+            said.ends_with('\n').then_some(line)
+        });
+        Self { child, address, stderr }
+    }
+
+    fn request(&self, head: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let address = &self.address;
+        let rest =
+            format!("Host: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close");
+        stream.write_all(format!("{head} HTTP/1.1\r\n{rest}\r\n\r\n{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn stop(mut self) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
+        assert_eq!(wait(&mut self.child), Some(0), "{}", self.stderr.lock().unwrap());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    let ran = Place::new().run(&["serve", "--listen", "0.0.0.0:0"]);
+    let stderr = "error: 0.0.0.0:0 can be reached from other machines; that needs logins, which this version does not have, so it does not listen there\n\
+                  hint: listen at 127.0.0.1 or [::1], and reach it through SSH or a proxy with logins\n";
+    assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = Place::new().run(&["serve", "--listen", &address]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.starts_with(&format!("error: cannot listen at {address}: ")), "{ran:?}");
+}
+
+#[test]
+fn it_answers_and_ends_when_it_is_told_to() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let answer = server.request("POST /api/v1/conversations/c/chat", "{\"content\":\"read the file \\\"a.txt\\\"\"}");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("hello file"), "{answer}");
+    server.stop();
+    assert_eq!(place.json(&["conversations", "show", "c", "--json"])["turn"]["status"], "completed");
+}
+
+#[test]
+fn a_decision_in_another_process_moves_the_turn_of_a_server_on() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let body = "{\"content\":\"write \\\"hi\\\" to file \\\"b.txt\\\"\"}";
+    let answer = server.request("POST /api/v1/conversations/c/chat", body);
+    assert!(answer.contains("\"suspended\""), "{answer}");
+    let ran = place.run(&["approvals", "decide", "call_4_0", "allow"]);
+    let stderr = "note: decided; the process that holds the conversation goes on with it\n".to_owned();
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr });
+    wait_for("the file", || place.path("b.txt").exists().then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_turn_that_a_server_left_open_goes_on_with_the_next_one() {
+    let place = Place::with("approve = \"all\"\n[tools.command]\nmax_timeout_ms = 60000\n");
+    let server = Server::start(&place);
+    let body = "{\"content\":\"run the command \\\"touch began; sleep 60\\\"\"}";
+    assert!(server.request("POST /api/v1/conversations", "{\"id\":\"c\"}").starts_with("HTTP/1.1 201"));
+    assert!(server.request("POST /api/v1/conversations/c/messages", body).starts_with("HTTP/1.1 202"));
+    wait_for("the command", || place.path("began").exists().then_some(()));
+    server.stop();
+    let shown = place.json(&["conversations", "show", "c", "--json"]);
+    assert_eq!(shown["turn"]["status"], "running", "{shown}");
+    let next = Server::start(&place);
+    wait_for("the end of the turn", || {
+        let shown = place.json(&["conversations", "show", "c", "--json"]);
+        (shown["turn"]["status"] != "running").then_some(())
+    });
+    next.stop();
+}
