@@ -154,14 +154,14 @@ pub(crate) enum Tools {
     List(Listed),
     /// Show one tool with the schema of its arguments
     Show {
-        /// The tool's name, such as filesystem__read
+        /// The tool's name, such as `filesystem__read`
         name: String,
         #[command(flatten)]
         listed: Listed,
     },
     /// Run one tool as a turn would, and print what it gave
     Call {
-        /// The tool's name, such as filesystem__read
+        /// The tool's name, such as `filesystem__read`
         name: String,
         /// The arguments, a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]

@@ -55,14 +55,6 @@ impl Output {
         }
     }
 
-    /// Writes a value as one line of JSON.
-    pub(crate) fn json(&mut self, value: &impl Serialize) {
-        match serde_json::to_string(value) {
-            Ok(text) => self.write(&format!("{text}\n")),
-            Err(error) => self.state = Err(error.into()),
-        }
-    }
-
     /// Writes a value as JSON for people, over several lines.
     pub(crate) fn json_pretty(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {

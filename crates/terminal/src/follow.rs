@@ -1,10 +1,14 @@
 //! A turn being brought to its end, with somebody who hears of it.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use turnwright_core::{ConversationId, Seq, TurnId, TurnStatus};
 use turnwright_engine::{Engine, EngineError, Event, Frame, TurnState, Watch, WatchFrom};
+
+/// How long a stopped turn's last words may take to be read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Takes what a turn tells.
 pub trait Audience {
@@ -37,7 +41,7 @@ pub enum Settled {
     Ended(TurnStatus),
     /// Only a person can move it on.
     Parked,
-    /// It was asked to stop and asked again before it had: nobody waits for it any more.
+    /// It was asked to stop, and whoever asked did not wait: for its end, or until all of it was read.
     Left,
 }
 
@@ -103,7 +107,9 @@ impl Follow {
             let frame = tokio::select! {
                 state = &mut settled => {
                     let state = state?;
-                    self.tell_the_rest(audience).await?;
+                    if self.tell_the_rest(turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll {
+                        return Ok(Settled::Left);
+                    }
                     return Ok(match state {
                         TurnState::Ended(status) => Settled::Ended(status),
                         TurnState::Parked => Settled::Parked,
@@ -124,22 +130,10 @@ impl Follow {
                     frame
                 }
             };
-            if let Some(frame) = frame {
-                self.after = frame.seq.or(self.after);
-                // Whoever reads the text may be slow, or not read at all: that must not keep a wish to stop from arriving.
-                let mut hearing = pin!(audience.hear(&frame.events));
-                loop {
-                    tokio::select! {
-                        () = &mut hearing => break,
-                        interrupt = interrupts.next() => {
-                            if is_stopping {
-                                return Ok(Settled::Left);
-                            }
-                            is_stopping = true;
-                            self.stop(turn, interrupt).await?;
-                        }
-                    }
-                }
+            if let Some(frame) = frame
+                && self.hear(&frame, turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll
+            {
+                return Ok(Settled::Left);
             }
             if is_stopping && !was_stopping {
                 audience.stopping().await;
@@ -154,19 +148,66 @@ impl Follow {
     }
 
     /// What was told and not heard when the turn came to rest.
-    async fn tell_the_rest(&mut self, audience: &mut impl Audience) -> Result<(), EngineError> {
+    async fn tell_the_rest(
+        &mut self,
+        turn: TurnId,
+        is_stopping: &mut bool,
+        interrupts: &mut impl Interrupts,
+        audience: &mut impl Audience,
+    ) -> Result<Heard, EngineError> {
         while self.watch.is_some() {
             match tokio::task::unconstrained(next(&mut self.watch)).now_or_never() {
                 Some(Some(frame)) => {
-                    self.after = frame.seq.or(self.after);
-                    audience.hear(&frame.events).await;
+                    if self.hear(&frame, turn, is_stopping, interrupts, audience).await? == Heard::NotAll {
+                        return Ok(Heard::NotAll);
+                    }
                 }
                 Some(None) => self.come_back().await?,
                 None => break,
             }
         }
-        Ok(())
+        Ok(Heard::All)
     }
+
+    /// Lets a frame be heard. Whoever reads may be slow, or not read at all: that must not keep a wish to stop from being
+    /// granted.
+    async fn hear(
+        &mut self,
+        frame: &Frame,
+        turn: TurnId,
+        is_stopping: &mut bool,
+        interrupts: &mut impl Interrupts,
+        audience: &mut impl Audience,
+    ) -> Result<Heard, EngineError> {
+        self.after = frame.seq.or(self.after);
+        let (engine, conversation) = (self.engine.clone(), self.conversation.clone());
+        let mut stopped = pin!(async {
+            // However it ended: there is nothing more to wait for.
+            drop(engine.wait(&conversation, turn).await);
+            tokio::time::sleep(LAST_WORDS).await;
+        });
+        let mut hearing = pin!(audience.hear(&frame.events));
+        loop {
+            tokio::select! {
+                () = &mut hearing => return Ok(Heard::All),
+                () = &mut stopped, if *is_stopping => return Ok(Heard::NotAll),
+                interrupt = interrupts.next() => {
+                    if *is_stopping {
+                        return Ok(Heard::NotAll);
+                    }
+                    *is_stopping = true;
+                    self.stop(turn, interrupt).await?;
+                }
+            }
+        }
+    }
+}
+
+/// Whether somebody who was told heard it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    All,
+    NotAll,
 }
 
 async fn next(watch: &mut Option<Watch>) -> Option<Frame> {

@@ -63,11 +63,18 @@ pub(super) async fn answer(
     let journal = engine.journal(id).await?;
     if form == Form::Json {
         let report = turn_report(&journal, id, told.turn);
-        output.json(&report.ok_or_else(|| Failure::failed(format!("`{}` is not in `{id}` any more", told.turn)))?);
-        output.flush();
+        let report = report.ok_or_else(|| Failure::failed(format!("`{}` is not in `{id}` any more", told.turn)))?;
+        let text = serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?;
+        tokio::select! {
+            () = output.tell(format!("{text}\n")) => {}
+            _ = interrupts.next() => return Ok(Exit::Cancelled),
+        }
     }
     match &carried.settled {
         Settled::Left => {
+            if journal.open_turn().is_none() {
+                return Ok(Exit::Cancelled);
+            }
             say("note: left before the turn had stopped; it is told to stop and does so when it is taken up");
             Ok(Exit::Cancelled)
         }

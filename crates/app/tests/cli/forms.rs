@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::{PRACTICE, Place, wait};
+use crate::support::{PRACTICE, Place, wait, wait_for};
 
 #[test]
 fn json_is_one_object_of_the_contract() {
@@ -113,4 +113,26 @@ fn a_full_disk_is_an_error() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.starts_with("error: standard output cannot be written: "), "{stderr}");
+}
+
+#[test]
+fn a_reader_that_does_not_read_cannot_hold_a_wish_to_stop_up() {
+    let place = Place::new();
+    // More than a pipe holds.
+    place.write("large.txt", "x".repeat(200_000));
+    for form in ["json", "events"] {
+        let words = ["chat", "read the file \"large.txt\"", "--conversation", form, "--output", form];
+        let mut child =
+            place.command(&words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("the turn", || {
+            let shown = place.run(&["conversations", "show", form, "--json"]).stdout;
+            shown.contains("\"completed\"").then_some(())
+        });
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+        let code = wait_for("the end of the process", || {
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+            child.try_wait().unwrap()
+        });
+        assert_eq!(code.code(), Some(130), "{form}");
+    }
 }

@@ -35,7 +35,7 @@ impl Terminal {
     fn see(&mut self, text: &str) {
         let screen = self.screen.clone();
         let seen = self.seen;
-        let shown = || screen.lock().unwrap()[seen..].to_owned();
+        let shown = || screen.lock().unwrap().get(seen..).unwrap().to_owned();
         let begun = std::time::Instant::now();
         loop {
             if let Some(at) = shown().find(text) {

@@ -1,6 +1,7 @@
 //! The real binary, with the practice model, in a folder of its own.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "a test fails by panicking, and bounds its own waits"

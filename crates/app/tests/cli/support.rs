@@ -36,7 +36,7 @@ impl Place {
     /// The same, with more in its configuration.
     pub(crate) fn with(config: &str) -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
-        place.write("turnwright.toml", &format!("model = \"practice/practice\"\n{config}"));
+        place.write("turnwright.toml", format!("model = \"practice/practice\"\n{config}"));
         place.write("a.txt", "hello file\n");
         std::fs::create_dir(place.path("config")).unwrap();
         place.write("config/mcp-servers.json", "{\"mcpServers\": {}}");
