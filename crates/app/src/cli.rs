@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnwright_core::{ApproveMode, CallId, ConversationId, ModelRef, Verdict};
 
-/// Lets a language model work with tools: chat here, or serve a web page and an API.
+/// Lets a language model work with tools: chat here, or serve an HTTP API.
 #[derive(Debug, Parser)]
 #[command(name = "turnwright", version, propagate_version = false, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -38,7 +38,7 @@ pub(crate) struct Everywhere {
 pub(crate) enum Command {
     /// Ask a model, once or in a chat
     Chat(Chat),
-    /// Serve the web page and the HTTP API
+    /// Serve the HTTP API
     Serve(Serve),
     /// The tools that models are offered
     #[command(subcommand)]

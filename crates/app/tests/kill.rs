@@ -55,7 +55,9 @@ struct World {
 fn script(folder: &Path) -> impl Fn(&Value) -> Vec<Piece> + Send + Sync + 'static {
     let folder = folder.display().to_string();
     let effect = |name: &str| {
-        let hold = |place: &str| format!("touch {folder}/{place}-{name}; while [ -e {folder}/stop-{place}-{name} ]; do sleep 0.02; done");
+        let hold = |place: &str| {
+            format!("touch {folder}/{place}-{name}; while [ -e {folder}/stop-{place}-{name} ]; do sleep 0.02; done")
+        };
         json!({"command": format!("{}; echo {name} >> {folder}/effects; {}", hold("before"), hold("after"))}).to_string()
     };
     let (one, two, three) = (effect("one"), effect("two"), effect("three"));
@@ -187,7 +189,8 @@ impl World {
             let waiting = printed["waiting"].as_array().unwrap().clone();
             for call in waiting {
                 let decision = if call["reason"] == "unknown_outcome" { "happened" } else { "allow" };
-                let _decided = self.run(&["approvals", "decide", call["id"].as_str().unwrap(), decision, "--conversation", "kill"]);
+                let _decided =
+                    self.run(&["approvals", "decide", call["id"].as_str().unwrap(), decision, "--conversation", "kill"]);
             }
             (code, printed, said) = self.run(&resume);
         }
