@@ -77,7 +77,7 @@ impl HostBuilder {
         let ledger: Arc<dyn ProcessLedger> = match needs {
             Needs::Store => Arc::new(NoLedger),
             Needs::Everything => {
-                sweep(&processes, &*store).await?;
+                sweep(&processes, &store).await?;
                 let runs_servers = !loaded.config.mcp.servers.is_empty() || !loaded.mcp_files.is_empty();
                 let runs_processes = runs_servers || loaded.config.tools.command.enabled;
                 if runs_processes { Arc::new(ledger(&processes, &store.driver().0)?) } else { Arc::new(NoLedger) }

@@ -15,4 +15,4 @@ pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
-pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels};
+pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};

@@ -44,16 +44,25 @@ pub struct ModelCheck {
 /// What a model did with one small request that offers a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelFindings {
-    /// It said something.
+    /// Whether and how it asked for the tool.
+    pub tool_call: ToolCallForm,
+    /// It said something besides.
     pub text: bool,
-    /// It asked for the tool.
-    pub called_tool: bool,
-    /// It wrote the call as text, and the endpoint's profile recovered it.
-    pub recovered_from_text: bool,
     /// It said what it cost.
     pub usage_reported: bool,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+}
+
+/// How a model asks for tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolCallForm {
+    /// As its API says.
+    Native,
+    /// As text, which the endpoint's profile recovered.
+    Text,
+    /// It did not.
+    None,
 }
 
 /// An MCP server of the configuration.
@@ -161,8 +170,11 @@ impl Host {
         let message = assembler.complete(origin, Seq::FIRST);
         Ok(ModelFindings {
             text: !message.text().is_empty(),
-            called_tool: message.calls().any(|call| call.name == "clock__time_in"),
-            recovered_from_text: message.calls().any(|call| call.recovered),
+            tool_call: match message.calls().find(|call| call.name == "clock__time_in") {
+                Some(call) if call.recovered => ToolCallForm::Text,
+                Some(_) => ToolCallForm::Native,
+                None => ToolCallForm::None,
+            },
             usage_reported: message.usage.input_tokens.is_some() || message.usage.output_tokens.is_some(),
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         })

@@ -96,14 +96,12 @@ pub(crate) fn origin(endpoint: Option<&Endpoint>) -> String {
 
 impl Providers for ProviderSet {
     fn get(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
-        match self.entries.get(name) {
-            Some(entry) => entry.provider(),
-            None => {
-                let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
-                let text = format!("there is no provider `{name}`; there are {}", known.join(", "));
-                Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
-            }
+        if let Some(entry) = self.entries.get(name) {
+            return entry.provider();
         }
+        let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
+        let text = format!("there is no provider `{name}`; there are {}", known.join(", "));
+        Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
     }
 
     fn names(&self) -> Vec<String> {

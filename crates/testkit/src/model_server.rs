@@ -149,7 +149,8 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         let mut has_begun = false;
         let mut begin = |writer: &mut TcpStream| -> std::io::Result<()> {
             if !std::mem::replace(&mut has_begun, true) {
-                writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")?;
+                writer
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")?;
             }
             Ok(())
         };

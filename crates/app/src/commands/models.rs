@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 use turnwright_core::ModelRef;
-use turnwright_host::{Host, Needs, Overrides};
+use turnwright_host::{Host, Needs, Overrides, ToolCallForm};
 
 use crate::cli::{Everywhere, Listed, Models};
 use crate::exit::{Exit, Failure};
@@ -97,23 +97,24 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
             return Exit::Failed;
         }
     };
-    let is_ok = findings.text || findings.called_tool;
+    let called_tool = findings.tool_call != ToolCallForm::None;
+    let is_ok = findings.text || called_tool;
     if listed.json {
         output.json_pretty(&json!({
             "model": model.to_string(),
             "ok": is_ok,
             "text": findings.text,
-            "called_tool": findings.called_tool,
-            "recovered_from_text": findings.recovered_from_text,
+            "called_tool": called_tool,
+            "recovered_from_text": findings.tool_call == ToolCallForm::Text,
             "usage_reported": findings.usage_reported,
             "duration_ms": findings.duration_ms,
         }));
     } else {
         output.line(&format!("{model} answers in {} ms", findings.duration_ms));
-        output.line(match (findings.called_tool, findings.recovered_from_text) {
-            (true, false) => "it calls tools",
-            (true, true) => "it writes tool calls as text; they are recovered",
-            (false, _) => "it did not call the tool that it was offered",
+        output.line(match findings.tool_call {
+            ToolCallForm::Native => "it calls tools",
+            ToolCallForm::Text => "it writes tool calls as text; they are recovered",
+            ToolCallForm::None => "it did not call the tool that it was offered",
         });
         output.line(if findings.usage_reported { "it reports its tokens" } else { "it does not report its tokens" });
     }
