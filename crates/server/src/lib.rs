@@ -24,3 +24,4 @@ pub use report::turn_report;
 pub use routes::router;
 pub use serve::{ServeError, serve};
 pub use state::{ServerOptions, ServerState};
+pub use timestamp::timestamp;

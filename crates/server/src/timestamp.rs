@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// Milliseconds since 1970 UTC as ISO 8601 in UTC, such as `2025-01-11T19:00:00.125Z`.
-pub(crate) fn timestamp(at_ms: u64) -> String {
+pub fn timestamp(at_ms: u64) -> String {
     let time = i64::try_from(at_ms).ok().and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok());
     format!("{:.3}", time.unwrap_or(Timestamp::MAX))
 }

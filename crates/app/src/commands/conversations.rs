@@ -1,12 +1,12 @@
 //! `turnwright conversations`: what is stored.
 
-use jiff::Timestamp;
 use serde_json::json;
 use turnwright_api::{Message, Role};
 use turnwright_core::{ConversationId, Journal};
 use turnwright_engine::{Conversation, Engine};
 use turnwright_host::Needs;
 use turnwright_server::report::messages;
+use turnwright_server::timestamp;
 
 use crate::cli::{Conversations, Everywhere, Listed};
 use crate::exit::{Exit, Failure};
@@ -40,7 +40,7 @@ async fn list(engine: &Engine, limit: usize, listed: Listed, output: &mut Output
         .iter()
         .map(|conversation| {
             let title = conversation.title.clone().unwrap_or_default();
-            [conversation.id.to_string(), time(conversation.updated_at_ms), title]
+            [conversation.id.to_string(), timestamp(conversation.updated_at_ms), title]
         })
         .collect();
     output.lines(&table(&rows));
@@ -63,7 +63,7 @@ async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut
         output.json_pretty(&value);
         return Ok(());
     }
-    output.line(&format!("{id}  {}  {}", time(found.updated_at_ms), found.title.as_deref().unwrap_or_default()));
+    output.line(&format!("{id}  {}  {}", timestamp(found.updated_at_ms), found.title.as_deref().unwrap_or_default()));
     for message in &messages {
         output.line("");
         print(message, output);
@@ -109,8 +109,8 @@ fn conversation(conversation: &Conversation) -> serde_json::Value {
         "id": conversation.id,
         "title": conversation.title,
         "settings": conversation.overlay,
-        "created_at": time(conversation.created_at_ms),
-        "updated_at": time(conversation.updated_at_ms),
+        "created_at": timestamp(conversation.created_at_ms),
+        "updated_at": timestamp(conversation.updated_at_ms),
     })
 }
 
@@ -122,10 +122,4 @@ fn turn(journal: &Journal) -> serde_json::Value {
         None => "running",
     };
     json!({"id": turn.id(), "status": status})
-}
-
-/// ISO 8601 in UTC.
-fn time(at_ms: u64) -> String {
-    let time = i64::try_from(at_ms).ok().and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok());
-    time.unwrap_or(Timestamp::MAX).to_string()
 }
