@@ -100,6 +100,9 @@ impl Renderer {
                 self.aside(&line, out);
             }
             Event::Notice { level, text } => self.aside(&format!("{level}: {}", clean_line(text)), out),
+            Event::TurnFinished { status: "completed", .. } if self.has_said_nothing() => {
+                self.aside("note: the model ended with an empty answer", out);
+            }
             Event::TurnSuspended { .. } | Event::TurnFinished { .. } => self.end_line(out),
             Event::Entry { .. }
             | Event::TurnStarted { .. }
@@ -117,6 +120,11 @@ impl Renderer {
             self.end_line(out);
         }
         out.push(Piece { stream: Stream::Aside, text: format!("{line}\n") });
+    }
+
+    /// Whether the newest message showed nothing to read.
+    fn has_said_nothing(&self) -> bool {
+        self.message.is_some() && self.refusal.is_empty() && self.blocks.values().all(|shown| shown.text.trim().is_empty())
     }
 
     /// Ends the answer's last line.

@@ -20,7 +20,7 @@ pub(crate) struct Call {
 impl Call {
     /// `filesystem__read {"path":"README.md"}`.
     fn with_arguments(&self, look: Look) -> String {
-        let arguments = short(&self.arguments, MAX_ARGUMENTS);
+        let arguments = short(&compact(&self.arguments), MAX_ARGUMENTS);
         let name = look.paint(Paint::Strong, &clean_line(&self.name));
         if arguments.is_empty() || arguments == "{}" { name } else { format!("{name} {arguments}") }
     }
@@ -69,6 +69,14 @@ fn duration(duration_ms: u64) -> String {
     } else {
         format!("{}.{} s", duration_ms / 1_000, duration_ms % 1_000 / 100)
     }
+}
+
+/// JSON without the line breaks and spaces that some models write; anything else as it is.
+fn compact(arguments: &str) -> std::borrow::Cow<'_, str> {
+    if !arguments.contains('\n') {
+        return arguments.into();
+    }
+    serde_json::from_str::<serde_json::Value>(arguments).map_or_else(|_| arguments.into(), |value| value.to_string().into())
 }
 
 /// The beginning of a text on one line.

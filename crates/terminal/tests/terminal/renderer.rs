@@ -187,3 +187,16 @@ fn colour_says_nothing_that_is_not_said_without_it() {
     let events = [ready(call(4, 0), "a__b", "{}"), finished(call(4, 0), "success", "", Some(1))];
     assert_eq!(render(look, &events), [aside("\x1b[32m✓\x1b[0m \x1b[1ma__b\x1b[0m\x1b[2m (1 ms)\x1b[0m\n")]);
 }
+
+#[test]
+fn an_empty_answer_is_said_to_be_one() {
+    let events = [step(4), step_finished(4), ended()];
+    assert_eq!(render(Look::default(), &events), [aside("note: the model ended with an empty answer\n")]);
+}
+
+#[test]
+fn arguments_that_a_model_spreads_over_lines_are_shown_on_one() {
+    let id = call(4, 0);
+    let events = [step(4), step_finished(4), ready(id, "f__list", "{\n    \"path\": \"docs\"\n}"), Event::ToolStarted { call_id: id }];
+    assert_eq!(render(Look::default(), &events), [aside("→ f__list {\"path\":\"docs\"}\n")]);
+}
