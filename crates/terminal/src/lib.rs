@@ -31,3 +31,4 @@ pub use look::Look;
 pub use renderer::Renderer;
 pub use screen::{Piece, Screen, Stream, Teller};
 pub use session::{Session, Told, Which};
+pub use tool_line::compact;

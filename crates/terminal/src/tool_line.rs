@@ -71,8 +71,8 @@ fn duration(duration_ms: u64) -> String {
     }
 }
 
-/// JSON without the line breaks and spaces that some models write; anything else as it is.
-fn compact(arguments: &str) -> std::borrow::Cow<'_, str> {
+/// Arguments for one line: JSON without the line breaks and spaces that some models write; anything else as it is.
+pub fn compact(arguments: &str) -> std::borrow::Cow<'_, str> {
     if !arguments.contains('\n') {
         return arguments.into();
     }

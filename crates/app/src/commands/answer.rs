@@ -7,7 +7,8 @@ use turnwright_engine::{Engine, Event, WaitingCall};
 use turnwright_host::Environment;
 use turnwright_server::turn_report;
 use turnwright_terminal::{
-    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, carry, clean_line, ending,
+    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, carry, clean_line, compact,
+    ending,
 };
 
 use crate::cli::{Everywhere, Form};
@@ -111,7 +112,7 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
             QuestionReason::UnknownOutcome => "was interrupted and may or may not have happened",
             QuestionReason::DefinitionChanged => "changed since it was allowed and waits to be allowed again",
         };
-        say(&format!("waiting: {} {} {why}{by}", clean_line(&call.name), clean_line(&call.arguments)));
+        say(&format!("waiting: {} {} {why}{by}", clean_line(&call.name), clean_line(&compact(&call.arguments))));
     }
     for call in waiting {
         let choice = match call.reason {

@@ -6,7 +6,7 @@ use turnwright_api::Call;
 use turnwright_core::{CallId, Control, ConversationId, Entry, Journal, Seq, TurnId};
 use turnwright_engine::{Choice, Engine, EngineError, Event, WaitingCall, WatchFrom};
 use turnwright_host::Needs;
-use turnwright_terminal::Told;
+use turnwright_terminal::{Told, compact};
 
 use super::answer::{Printer, answer, look};
 use crate::cli::{Approvals, Decide, Everywhere, Listed};
@@ -60,7 +60,7 @@ fn list(waiting: &[WaitingCall], listed: Listed, output: &mut Output) {
     let rows: Vec<_> = waiting
         .iter()
         .map(|call| {
-            let arguments = first_line(&call.arguments, MAX_ARGUMENTS);
+            let arguments = first_line(&compact(&call.arguments), MAX_ARGUMENTS);
             let what = format!("{} {arguments}", call.name);
             [call.call.to_string(), call.conversation.to_string(), call.reason.as_str().to_owned(), what]
         })

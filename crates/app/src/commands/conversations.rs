@@ -7,6 +7,7 @@ use turnwright_engine::{Conversation, Engine};
 use turnwright_host::Needs;
 use turnwright_server::report::messages;
 use turnwright_server::timestamp;
+use turnwright_terminal::compact;
 
 use crate::cli::{Conversations, Everywhere, Listed};
 use crate::exit::{Exit, Failure};
@@ -85,7 +86,7 @@ fn print(message: &Message, output: &mut Output) {
                 output.line(&format!("assistant: {content}"));
             }
             for call in message.tool_calls.iter().flatten() {
-                let arguments = first_line(&call.function.arguments, MAX_RESULT);
+                let arguments = first_line(&compact(&call.function.arguments), MAX_RESULT);
                 output.line(&format!("assistant calls {} {arguments}", call.function.name));
             }
         }

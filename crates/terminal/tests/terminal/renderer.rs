@@ -197,6 +197,7 @@ fn an_empty_answer_is_said_to_be_one() {
 #[test]
 fn arguments_that_a_model_spreads_over_lines_are_shown_on_one() {
     let id = call(4, 0);
-    let events = [step(4), step_finished(4), ready(id, "f__list", "{\n    \"path\": \"docs\"\n}"), Event::ToolStarted { call_id: id }];
+    let events =
+        [step(4), step_finished(4), ready(id, "f__list", "{\n    \"path\": \"docs\"\n}"), Event::ToolStarted { call_id: id }];
     assert_eq!(render(Look::default(), &events), [aside("→ f__list {\"path\":\"docs\"}\n")]);
 }
