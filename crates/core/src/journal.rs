@@ -44,6 +44,8 @@ impl JournalError {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Journal {
     entries: Vec<StoredEntry>,
+    /// The turns that there were, oldest first: where looking back begins.
+    turns: Vec<TurnId>,
     folded: Folded,
 }
 
@@ -79,6 +81,7 @@ impl Journal {
             return Err(JournalError::OutOfOrder { expected, found: stored.seq });
         }
         self.folded.apply(stored.seq, &stored.entry, |seq| self.entries.get(index(seq)?).map(|stored| &*stored.entry))?;
+        self.turns.extend(self.folded.turn.as_ref().map(Turn::id).filter(|turn| turn.0 == stored.seq));
         self.entries.push(stored);
         Ok(())
     }
@@ -154,24 +157,28 @@ impl Journal {
         self.folded.hidden.contains(&message.0)
     }
 
-    /// The entries of a turn, from its user message on.
+    /// The entries of a turn, from its user message on, up to the user message that opens the next.
     pub fn turn_entries(&self, turn: TurnId) -> impl Iterator<Item = &StoredEntry> {
-        let mut over = false;
-        self.entries
-            .get(index(turn.0).unwrap_or(usize::MAX)..)
-            .unwrap_or_default()
-            .iter()
-            .enumerate()
-            .take_while(move |(index, stored)| {
-                let opens_next = *index > 0 && over && matches!(*stored.entry, Entry::User(_));
-                match &*stored.entry {
-                    Entry::Control(Control::Ended { .. }) => over = true,
-                    Entry::Control(Control::Retried { .. }) => over = false,
-                    _ => {}
-                }
-                !opens_next
-            })
-            .map(|(_, stored)| stored)
+        let next = self.turns.get(self.turns.partition_point(|known| *known <= turn));
+        let end = next.and_then(|next| index(next.0)).unwrap_or(self.entries.len());
+        self.entries.get(index(turn.0).unwrap_or(usize::MAX)..end).unwrap_or_default().iter()
+    }
+
+    /// Shows the entries after `after`, oldest first, each with the newest turn as it stood once the entry was taken. Folds
+    /// again from the beginning of the turn that the first of them is in, not from the journal's.
+    pub fn look_back(&self, after: Option<Seq>, mut show: impl FnMut(Option<&Turn>, &StoredEntry)) {
+        let first = after.map_or(Seq::FIRST, Seq::next);
+        let opened = self.turns.partition_point(|turn| turn.0 <= first).checked_sub(1).and_then(|at| self.turns.get(at));
+        let begin = opened.and_then(|turn| index(turn.0)).unwrap_or_default();
+        let mut folded = Folded::default();
+        for stored in self.entries.get(begin..).unwrap_or_default() {
+            // It fitted when it was taken; what it needs from before its turn is in this journal.
+            let fits = folded.apply(stored.seq, &stored.entry, |seq| self.entry(seq).map(|stored| &*stored.entry));
+            debug_assert_eq!(fits, Ok(()), "an entry fits once and not again");
+            if stored.seq >= first {
+                show(folded.turn.as_ref(), stored);
+            }
+        }
     }
 
     /// The result of a call, where it is stored.

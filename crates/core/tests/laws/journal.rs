@@ -219,6 +219,22 @@ fn a_turns_entries_go_to_the_next_turn() {
 }
 
 #[test]
+fn who_looks_back_from_anywhere_sees_each_entry_with_the_turn_as_it_stood() {
+    let told = Told::new(settings()).tell(ended(1, failure())).tell(hidden(1)).user("next").tell(claimed(2)).asks_for(1);
+    let told =
+        told.runs(call_id(7, 0)).answers("done").tell(ended(5, failure())).tell(retried(5)).tell(claimed(3)).user("joins");
+    let entries = told.journal.entries();
+    let stood = |at: usize| Journal::replay(entries[..at].iter().cloned()).expect("it fits").turn().cloned();
+    for after in 0..=entries.len() {
+        let mut seen = Vec::new();
+        told.journal
+            .look_back(turnwright_core::Seq::new(after as u64), |turn, stored| seen.push((turn.cloned(), stored.clone())));
+        let expected: Vec<_> = (after..entries.len()).map(|at| (stood(at + 1), entries[at].clone())).collect();
+        assert_eq!(seen, expected, "after {after}");
+    }
+}
+
+#[test]
 fn entries_are_found_by_their_place() {
     let told = Told::new(settings());
     assert_eq!(told.journal.entry(seq(2)).map(|stored| stored.entry.kind()), Some("claimed"));

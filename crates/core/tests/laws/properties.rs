@@ -227,6 +227,11 @@ proptest! {
             step_fits(&told, slots)?;
             well_formed(&told.journal)?;
         }
+        for after in 0..told.journal.entries().len() {
+            let mut newest = None;
+            told.journal.look_back(turnwright_core::Seq::new(after as u64), |turn, _| newest = turn.cloned());
+            prop_assert_eq!(newest.as_ref(), told.journal.turn());
+        }
         let replayed = Journal::replay(told.journal.entries().iter().cloned());
         prop_assert_eq!(replayed, Ok(told.journal));
     }
