@@ -65,6 +65,7 @@ impl From<StoreError> for EngineError {
             StoreError::Gone { conversation } => Self::NotFound { what: format!("conversation `{conversation}`") },
             StoreError::Exists { conversation } => Self::Exists { id: conversation },
             StoreError::Conflict { .. }
+            | StoreError::Repeated { .. }
             | StoreError::Newer { .. }
             | StoreError::Damaged { .. }
             | StoreError::Unusable { .. } => Self::Store(error),

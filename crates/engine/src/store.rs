@@ -18,16 +18,19 @@ pub trait Store: Send + Sync + Debug {
     /// A conversation's record; `None` where there is none.
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError>;
 
-    /// Replaces a conversation's title, model, system prompt, settings and enabled tools.
+    /// Replaces a conversation's title and settings.
     ///
     /// # Errors
     /// [`StoreError::Gone`], where there is none.
     async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError>;
 
     /// Conversations, the one with the newest entry first.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`], where there is no conversation [`Page::after`].
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError>;
 
-    /// Removes a conversation with its entries and side records.
+    /// Removes a conversation with its entries and side records, the answers to idempotency keys among them.
     ///
     /// # Errors
     /// [`StoreError::Gone`], where there is none.
@@ -37,7 +40,8 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// # Errors
     /// [`StoreError::Conflict`], where the journal's next place is not [`Append::at`]; nothing is written then.
-    /// [`StoreError::Gone`], where there is no such conversation.
+    /// [`StoreError::Gone`], where there is no such conversation. [`StoreError::Repeated`], where one of its idempotency keys
+    /// has an answer already, through whichever conversation; nothing is written then either.
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
 
     /// The entries from `from` on, oldest first, at most `limit`.
@@ -187,6 +191,12 @@ pub enum StoreError {
     Exists {
         /// Its name.
         conversation: ConversationId,
+    },
+    /// An append of this idempotency key was stored before; ask for its answer.
+    #[error("a request with the idempotency key `{key}` was stored before")]
+    Repeated {
+        /// The key.
+        key: String,
     },
     /// A newer version wrote this.
     #[error("{what} was written by a newer version of turnwright; use that version or newer")]

@@ -1,7 +1,9 @@
 //! A store in memory, shared by any number of "processes", with a fuse that kills one of them at a chosen append.
+//!
+//! It does what every store must: the store's conformance suite runs over it too.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -19,11 +21,22 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Tables {
-    conversations: BTreeMap<String, ConversationRecord>,
-    entries: HashMap<ConversationId, Vec<StoredEntry>>,
-    open: BTreeMap<String, OpenTurn>,
-    idempotent: HashMap<String, Idempotent>,
+    conversations: HashMap<ConversationId, Kept>,
+    /// How many conversations were ever created.
+    created: u64,
+    /// By the number of the conversation.
+    open: BTreeMap<u64, OpenTurn>,
+    /// With the conversation through which each came, and with which it goes.
+    idempotent: HashMap<String, (ConversationId, Idempotent)>,
     alive: HashSet<DriverId>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// Counts the conversations; lists break ties by it.
+    number: u64,
+    record: ConversationRecord,
+    entries: Vec<StoredEntry>,
 }
 
 /// When a process dies: before or after its n-th append.
@@ -42,6 +55,7 @@ pub struct MemoryStore {
     driver: DriverId,
     fuse: Option<Fuse>,
     appends: AtomicU64,
+    is_closed: AtomicBool,
 }
 
 impl Default for MemoryStore {
@@ -67,7 +81,7 @@ impl MemoryStore {
     fn join(shared: Arc<Shared>, fuse: Option<Fuse>) -> Self {
         let driver = DriverId(format!("driver-{}", shared.drivers.fetch_add(1, Ordering::Relaxed) + 1));
         shared.tables.lock().unwrap_or_else(PoisonError::into_inner).alive.insert(driver.clone());
-        Self { shared, driver, fuse, appends: AtomicU64::new(0) }
+        Self { shared, driver, fuse, appends: AtomicU64::new(0), is_closed: AtomicBool::new(false) }
     }
 
     /// Ends this process as far as others can tell.
@@ -80,6 +94,14 @@ impl MemoryStore {
         self.with(|tables| tables.alive.contains(&self.driver))
     }
 
+    /// As [`MemoryStore::with`], unless the store was closed.
+    fn ask<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(StoreError::Unusable { reason: "the store is closed".to_owned() });
+        }
+        self.with(work)
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Tables) -> T) -> T {
         work(&mut self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -90,40 +112,62 @@ impl MemoryStore {
 }
 
 impl Tables {
+    fn create(&mut self, record: ConversationRecord) -> Result<&mut Kept, StoreError> {
+        if self.conversations.contains_key(&record.id) {
+            return Err(StoreError::Exists { conversation: record.id });
+        }
+        self.created += 1;
+        let kept = Kept { number: self.created, record, entries: Vec::new() };
+        Ok(self.conversations.entry(kept.record.id.clone()).or_insert(kept))
+    }
+
+    fn kept(&mut self, id: &ConversationId) -> Result<&mut Kept, StoreError> {
+        self.conversations.get_mut(id).ok_or_else(|| StoreError::Gone { conversation: id.clone() })
+    }
+
     fn append(&mut self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
         let id = &append.conversation;
-        if let Some(SideRecord::Create(record)) = append.side.first() {
-            if self.conversations.contains_key(id.as_str()) {
-                return Err(StoreError::Exists { conversation: id.clone() });
-            }
-            self.conversations.insert(id.as_str().to_owned(), record.clone());
-        }
-        let Some(conversation) = self.conversations.get_mut(id.as_str()) else {
-            return Err(StoreError::Gone { conversation: id.clone() });
+        let creates = append.side.iter().find_map(|record| match record {
+            SideRecord::Create(record) => Some(record.clone()),
+            SideRecord::Title(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Idempotent { .. } => None,
+        });
+        let next = match (self.conversations.get(id), &creates) {
+            (Some(_), Some(_)) => return Err(StoreError::Exists { conversation: id.clone() }),
+            (None, None) => return Err(StoreError::Gone { conversation: id.clone() }),
+            (Some(kept), None) => kept.entries.last().map_or(Seq::FIRST, |last| last.seq.next()),
+            (None, Some(_)) => Seq::FIRST,
         };
-        let entries = self.entries.entry(id.clone()).or_default();
-        let next = entries.last().map_or(Seq::FIRST, |last| last.seq.next());
         if append.at != next {
             return Err(StoreError::Conflict { next });
         }
-        let mut seq = next;
-        let mut stored = Vec::new();
-        for entry in append.entries {
-            stored.push(StoredEntry { seq, at_ms: append.at_ms, entry: Arc::new(entry) });
-            seq = seq.next();
+        for record in &append.side {
+            if let SideRecord::Idempotent { key, .. } = record
+                && self.idempotent.contains_key(key)
+            {
+                return Err(StoreError::Repeated { key: key.clone() });
+            }
         }
-        entries.extend(stored.iter().cloned());
-        conversation.updated_at_ms = append.at_ms;
+        let kept = match creates {
+            Some(record) => self.create(record)?,
+            None => self.kept(id)?,
+        };
+        let number = kept.number;
+        let places = std::iter::successors(Some(next), |seq| Some(seq.next()));
+        let stored = |(entry, seq)| StoredEntry { seq, at_ms: append.at_ms, entry: Arc::new(entry) };
+        let stored: Vec<StoredEntry> = append.entries.into_iter().zip(places).map(stored).collect();
+        if !stored.is_empty() {
+            kept.entries.extend(stored.iter().cloned());
+            kept.record.updated_at_ms = append.at_ms;
+        }
         for side in append.side {
             match side {
                 SideRecord::Create(_) => {}
-                SideRecord::Title(title) => conversation.title = Some(title),
+                SideRecord::Title(title) => self.kept(id)?.record.title = Some(title),
                 SideRecord::TurnOpen { turn, parked, kept_by } => {
-                    let open = OpenTurn { conversation: id.clone(), turn, parked, kept_by };
-                    self.open.insert(id.as_str().to_owned(), open);
+                    self.open.insert(number, OpenTurn { conversation: id.clone(), turn, parked, kept_by });
                 }
-                SideRecord::TurnOver => drop(self.open.remove(id.as_str())),
-                SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, record)),
+                SideRecord::TurnOver => drop(self.open.remove(&number)),
+                SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, (id.clone(), record))),
             }
         }
         Ok(stored)
@@ -133,45 +177,50 @@ impl Tables {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
-        self.with(|tables| {
-            if tables.conversations.contains_key(conversation.id.as_str()) {
-                return Err(StoreError::Exists { conversation: conversation.id });
-            }
-            tables.conversations.insert(conversation.id.as_str().to_owned(), conversation);
+        self.ask(|tables| tables.create(conversation).map(|_| ()))
+    }
+
+    async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+        self.ask(|tables| Ok(tables.conversations.get(id).map(|kept| kept.record.clone())))
+    }
+
+    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        self.ask(|tables| {
+            let known = &mut tables.kept(&conversation.id)?.record;
+            (known.title, known.settings) = (conversation.title, conversation.settings);
             Ok(())
         })
     }
 
-    async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
-        Ok(self.with(|tables| tables.conversations.get(id.as_str()).cloned()))
-    }
-
-    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
-        self.with(|tables| match tables.conversations.get_mut(conversation.id.as_str()) {
-            None => Err(StoreError::Gone { conversation: conversation.id }),
-            Some(known) => {
-                *known = conversation;
-                Ok(())
-            }
-        })
-    }
-
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
-        let mut all: Vec<_> = self.with(|tables| tables.conversations.values().cloned().collect());
-        all.sort_by(|a, b| b.updated_at_ms.cmp(&a.updated_at_ms).then_with(|| b.id.cmp(&a.id)));
-        let start = page.after.and_then(|after| all.iter().position(|known| known.id == *after)).map_or(0, |at| at + 1);
-        Ok(all.into_iter().skip(start).take(page.limit).collect())
+        self.ask(|tables| {
+            let mut all: Vec<&Kept> = tables.conversations.values().collect();
+            all.sort_unstable_by_key(|kept| std::cmp::Reverse((kept.record.updated_at_ms, kept.number)));
+            let start = match page.after {
+                None => 0,
+                Some(after) => {
+                    let place = all.iter().position(|kept| kept.record.id == *after);
+                    place.ok_or_else(|| StoreError::Gone { conversation: after.clone() })? + 1
+                }
+            };
+            Ok(all.into_iter().skip(start).take(page.limit).map(|kept| kept.record.clone()).collect())
+        })
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.with(|tables| {
-            tables.entries.remove(id);
-            tables.open.remove(id.as_str());
-            tables.conversations.remove(id.as_str()).map(drop).ok_or_else(|| StoreError::Gone { conversation: id.clone() })
-        })
+        self.ask(|tables| {
+            let number = tables.kept(id)?.number;
+            tables.open.remove(&number);
+            tables.idempotent.retain(|_, (conversation, _)| conversation != id);
+            tables.conversations.remove(id);
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
+        self.ask(|_| Ok(()))?;
         if !self.lives() {
             return Err(Self::dead());
         }
@@ -192,25 +241,22 @@ impl Store for MemoryStore {
     }
 
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
-        self.with(|tables| {
-            if !tables.conversations.contains_key(id.as_str()) {
-                return Err(StoreError::Gone { conversation: id.clone() });
-            }
-            let entries = tables.entries.get(id).map(Vec::as_slice).unwrap_or_default();
+        self.ask(|tables| {
+            let entries = &tables.kept(id)?.entries;
             Ok(entries.iter().filter(|entry| entry.seq >= from).take(limit).cloned().collect())
         })
     }
 
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
-        Ok(self.with(|tables| tables.entries.get(id).and_then(|entries| entries.last()).map(|entry| entry.seq)))
+        self.ask(|tables| Ok(tables.conversations.get(id).and_then(|kept| kept.entries.last()).map(|entry| entry.seq)))
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
-        Ok(self.with(|tables| tables.open.values().cloned().collect()))
+        self.ask(|tables| Ok(tables.open.values().cloned().collect()))
     }
 
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
-        Ok(self.with(|tables| tables.idempotent.get(key).cloned()))
+        self.ask(|tables| Ok(tables.idempotent.get(key).map(|(_, record)| record.clone())))
     }
 
     fn foreign_writes(&self) -> watch::Receiver<u64> {
@@ -226,6 +272,7 @@ impl Store for MemoryStore {
     }
 
     async fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         self.die();
     }
 }

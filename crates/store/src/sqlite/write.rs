@@ -168,8 +168,7 @@ impl EncodedAppend {
             if let SideRecord::Idempotent { key, .. } = record
                 && connection.prepare_cached(sql::IDEMPOTENT)?.exists((key,))?
             {
-                let reason = format!("a request with the idempotency key `{key}` was stored before; ask again for its answer");
-                return Ok(Some(StoreError::Unusable { reason }));
+                return Ok(Some(StoreError::Repeated { key: key.clone() }));
             }
         }
         Ok(None)

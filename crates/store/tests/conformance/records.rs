@@ -88,7 +88,7 @@ pub(super) async fn an_idempotency_key_keeps_its_first_answer(backend: &dyn Back
     // The same request through another conversation, as when two of them create one each.
     let again = store.append(with(append("b", 1, vec![said("1")]), vec![keyed("key", "second")])).await;
 
-    assert!(again.is_err());
+    assert_eq!(again, Err(StoreError::Repeated { key: "key".to_owned() }));
     assert_eq!(all(&*store, "b").await, []);
     assert_eq!(store.idempotent("key").await, Ok(Some(answer("first"))));
     assert_eq!(store.idempotent("Key").await, Ok(None));

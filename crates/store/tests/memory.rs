@@ -1,0 +1,21 @@
+//! The store in memory that other crates' tests use does what every store must.
+
+#![cfg(test)]
+
+#[macro_use]
+mod conformance;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use turnwright_engine::Store;
+use turnwright_testkit::MemoryStore;
+
+#[async_trait]
+impl conformance::Backend for MemoryStore {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.another_process())
+    }
+}
+
+conformance!(MemoryStore::default());
