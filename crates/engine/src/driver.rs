@@ -8,28 +8,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use futures_util::{Future, FutureExt};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, ToolResult, plan};
+use turnwright_core::{
+    CallId, Claim, Control, Entry, JournalError, Next, Outcome, Plan, Seq, ToolErrorKind, ToolResult, TurnStatus, plan,
+};
 
 use crate::inner::Inner;
-use crate::live::{From, Live, State};
+use crate::live::{From, Live};
 use crate::ruler::{Ready, Slots, TurnRuler};
 use crate::{Append, SideRecord, StoreError};
 
 mod call;
 mod model;
+mod slot_waits;
 
 use call::CallJob;
 use model::{ModelCall, Said};
+use slot_waits::SlotWaits;
 
 /// How often an append that carries something that cannot be had again is tried, and how long between.
 const HOLD_TRIES: u32 = 120;
 const HOLD_PAUSE: Duration = Duration::from_secs(1);
-
-type SlotWait = Pin<Box<dyn Future<Output = (String, OwnedSemaphorePermit)> + Send>>;
 
 /// The driver of one conversation's open turn.
 pub(crate) struct Driver {
@@ -37,13 +39,28 @@ pub(crate) struct Driver {
     live: Arc<Live>,
     claim: Claim,
     slots: Slots,
-    slot_waits: FuturesUnordered<SlotWait>,
+    slot_waits: SlotWaits,
     calls: FuturesUnordered<Pin<Box<dyn Future<Output = ToolResult> + Send>>>,
     running: HashMap<CallId, CancellationToken>,
     model: Option<ModelCall>,
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
+    /// Whether it gave the conversation up.
+    has_let_go: bool,
+}
+
+/// However a driver ends, the conversation is not driven any more, and who waits for the turn hears of it.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !self.has_let_go {
+            let mut state = self.live.lock();
+            state.in_flight = None;
+            state.is_driven = false;
+            drop(state);
+            self.live.settled.notify_waiters();
+        }
+    }
 }
 
 /// What a plan led to.
@@ -70,12 +87,13 @@ impl Driver {
             live,
             claim,
             slots: Slots::default(),
-            slot_waits: FuturesUnordered::new(),
+            slot_waits: SlotWaits::default(),
             calls: FuturesUnordered::new(),
             running: HashMap::new(),
             model: None,
             has_offered: false,
             foreign,
+            has_let_go: false,
         }
     }
 
@@ -84,13 +102,13 @@ impl Driver {
         loop {
             match self.advance(first).await {
                 Ok(Course::Going) => {}
-                Ok(Course::LetGo) => {
-                    if self.let_go() {
-                        return;
+                Ok(Course::LetGo) => match self.let_go() {
+                    None => return,
+                    Some(entries) => {
+                        first = entries;
+                        continue;
                     }
-                    first = Vec::new();
-                    continue;
-                }
+                },
                 Err(halt) => return self.halt(halt).await,
             }
             first = match self.next_occurrence().await {
@@ -100,25 +118,31 @@ impl Driver {
         }
     }
 
-    /// Gives the conversation up, unless somebody appended meanwhile.
-    fn let_go(&mut self) -> bool {
+    /// Gives the conversation up; or, where somebody appended meanwhile, says with what entries to go on.
+    fn let_go(&mut self) -> Option<Vec<Entry>> {
         self.model = None;
         let mut state = self.live.lock();
-        let is_done = match state.journal.open_turn() {
-            None => true,
-            Some(turn) => turn.is_suspended() && turn.is_parked(),
-        };
-        if is_done {
+        let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
+        let Some(turn) = open else {
             state.is_driven = false;
-        } else {
-            self.has_offered = false;
-            if let Some(claim) =
-                state.journal.turn().and_then(|turn| turn.claim()).filter(|claim| claim.driver == self.claim.driver)
-            {
-                self.claim = claim.clone();
+            self.has_let_go = true;
+            return None;
+        };
+        self.has_offered = false;
+        let is_mine = |claim: &Claim| claim.driver == self.claim.driver;
+        match (turn.holder(), turn.claim()) {
+            (Some(holder), _) if is_mine(holder) => {
+                self.claim = holder.clone();
+                Some(Vec::new())
             }
+            // It was let go as it parked. That it is driven again, others see by a new claim alone.
+            (None, claim) if claim.is_none_or(is_mine) => {
+                self.claim = self.inner.next_claim(&state.journal);
+                Some(vec![Entry::Control(Control::Claimed(self.claim.clone()))])
+            }
+            // Another's: the next plan sees that.
+            (Some(_) | None, _) => Some(Vec::new()),
         }
-        is_done
     }
 
     async fn halt(mut self, halt: Halt) {
@@ -129,17 +153,14 @@ impl Driver {
         if let Halt::Broken(reason) = &halt {
             tracing::error!(conversation = %self.live.id, reason, "the turn cannot go on; it stays open");
         }
-        // Results that come now are stored where that can still be done: a known result must not become an unknown one.
+        // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
+        // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
         while let Some(result) = self.calls.next().await {
-            if self.store_late(result).await.is_err() {
+            let is_known = result.outcome != Outcome::Error(ToolErrorKind::Interrupted);
+            if is_known && self.store_late(result).await.is_err() {
                 break;
             }
         }
-        let mut state = self.live.lock();
-        state.in_flight = None;
-        state.is_driven = false;
-        drop(state);
-        self.live.settled.notify_waiters();
     }
 
     async fn store_late(&mut self, result: ToolResult) -> Result<(), ()> {
@@ -147,7 +168,7 @@ impl Driver {
             let at = {
                 let state = self.live.lock();
                 let holds = state.journal.open_turn().is_some_and(|turn| turn.is_held_by(&self.claim));
-                if !holds {
+                if !holds || state.is_gone {
                     return Err(());
                 }
                 state.journal.next_seq()
@@ -165,44 +186,74 @@ impl Driver {
     async fn advance(&mut self, mut first: Vec<Entry>) -> Result<Course, Halt> {
         let mut tries = 0;
         loop {
-            self.offer(&mut first).await;
+            self.offer(&mut first).await?;
             let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_)));
-            let (at, plan, ready) = self.plan(&first)?;
+            let (at, mut plan, ready) = self.plan(&first)?;
             if plan.entries.is_empty() {
                 return Ok(self.carry_out(&plan, ready));
             }
             let side = self.side_records(&plan);
-            match append(&self.inner, &self.live, at, plan.entries.clone(), side).await {
+            let stored = append(&self.inner, &self.live, at, std::mem::take(&mut plan.entries), side).await;
+            let stored = match stored {
                 Ok(()) => return Ok(self.carry_out(&plan, ready)),
-                Err(StoreError::Conflict { .. }) => {
+                Err(StoreError::Conflict { next }) if next >= at => {
                     self.forget_slots(&ready);
-                    self.live.refresh(&*self.inner.store).await.map_err(|error| Halt::Broken(error.to_string()))?;
+                    self.live.refresh(&*self.inner.store).await
                 }
-                Err(StoreError::Gone { .. }) => return Err(Halt::Quietly),
+                // A journal that is shorter than what was stored is another's, of the same name.
+                Err(StoreError::Conflict { .. }) => Err(StoreError::Gone { conversation: self.live.id.clone() }),
                 Err(error) => {
                     self.forget_slots(&ready);
+                    Err(error)
+                }
+            };
+            match stored {
+                Ok(()) => {}
+                Err(StoreError::Gone { .. }) => {
+                    self.inner.registry.bury_this(&self.live);
+                    return Err(Halt::Quietly);
+                }
+                Err(error) => {
                     tries += 1;
                     if !holds || tries >= HOLD_TRIES || self.inner.shutdown.is_cancelled() {
                         return Err(Halt::Broken(error.to_string()));
                     }
                     tracing::warn!(%error, "cannot store; what is known is held and tried again");
-                    tokio::time::sleep(HOLD_PAUSE).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(HOLD_PAUSE) => {}
+                        () = self.inner.shutdown.cancelled() => {}
+                    }
                 }
             }
         }
     }
 
     /// Before a turn's first model call: waits for sources that are starting, and stores what is offered where it changed.
-    async fn offer(&mut self, first: &mut Vec<Entry>) {
+    async fn offer(&mut self, first: &mut Vec<Entry>) -> Result<(), Halt> {
         if self.has_offered {
-            return;
+            return Ok(());
         }
         self.has_offered = true;
         let settings = match self.live.lock().journal.open_turn() {
             Some(turn) if turn.steps() == 0 => turn.settings().clone(),
-            _ => return,
+            _ => return Ok(()),
         };
-        let late = self.inner.settle_sources().await;
+        let settle = self.inner.settle_sources();
+        tokio::pin!(settle);
+        let late = loop {
+            tokio::select! {
+                biased;
+                () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
+                late = &mut settle => break late,
+                // Nothing runs yet, so all that could have to be told to end is this waiting.
+                () = self.live.changed.notified() => {
+                    let state = self.live.lock();
+                    if state.is_gone || state.journal.open_turn().is_none_or(turnwright_core::Turn::is_cancelling) {
+                        return Ok(());
+                    }
+                }
+            }
+        };
         let mut state = self.live.lock();
         if !late.is_empty() {
             let text = format!("not ready in time, left out of this turn: {}", late.join(", "));
@@ -211,6 +262,7 @@ impl Driver {
         if let Some(offered) = self.inner.newly_offered(&state.journal, &settings) {
             first.push(offered);
         }
+        Ok(())
     }
 
     /// The plan from `first`, and the calls that got their slots.
@@ -220,7 +272,7 @@ impl Driver {
         if let Some(error) = &state.broken {
             return Err(Halt::Broken(error.to_string()));
         }
-        let Some(turn) = state.journal.turn() else { return Err(Halt::Quietly) };
+        let Some(turn) = state.journal.turn().filter(|_| !state.is_gone) else { return Err(Halt::Quietly) };
         let claims_first = first.iter().any(|entry| matches!(entry, Entry::Control(Control::Claimed(_))));
         let is_mine = if claims_first { self.claim.epoch >= state.journal.next_epoch() } else { turn.is_held_by(&self.claim) };
         if turn.ended().is_none() && !is_mine {
@@ -236,8 +288,10 @@ impl Driver {
             slots: &mut self.slots,
             ready: HashMap::new(),
         };
-        let plan =
-            if turn.ended().is_some() { Ok(over(turn.ended())) } else { plan(&state.journal, first.to_vec(), &mut ruler) };
+        let plan = match turn.ended() {
+            Some(status) => Ok(over(status.clone())),
+            None => plan(&state.journal, first.to_vec(), &mut ruler),
+        };
         let ready = ruler.ready;
         match plan {
             Ok(plan) => Ok((state.journal.next_seq(), plan, ready)),
@@ -250,7 +304,8 @@ impl Driver {
     fn side_records(&self, plan: &Plan) -> Vec<SideRecord> {
         let state = self.live.lock();
         let Some(turn) = state.journal.turn() else { return Vec::new() };
-        let open = |parked| SideRecord::TurnOpen { turn: turn.id(), parked, kept_by: state.kept_by };
+        let kept_by = self.inner.keeper(&state);
+        let open = |parked| SideRecord::TurnOpen { turn: turn.id(), parked, kept_by };
         match plan.next {
             Next::Ended(_) => vec![SideRecord::TurnOver],
             Next::Parked => vec![open(true)],
@@ -272,23 +327,15 @@ impl Driver {
                 self.start(*id, ready);
             }
         }
-        for source in std::mem::take(&mut self.slots.wanted) {
-            if let Some(slots) = self.inner.semaphores.get(&source).cloned() {
-                let wait = async move { slots.acquire_owned().await.ok().map(|permit| (source, permit)) };
-                self.slot_waits.push(Box::pin(async move {
-                    match wait.await {
-                        Some(granted) => granted,
-                        None => std::future::pending().await,
-                    }
-                }));
-            }
-        }
+        // What was waited for and not taken is for others.
+        self.slots.granted.clear();
+        self.slot_waits.only(std::mem::take(&mut self.slots.wanted), &self.inner.semaphores);
         match plan.next {
             Next::Ended(_) | Next::Parked => Course::LetGo,
             Next::Wait => Course::Going,
-            Next::CallModel { allow_calls } => {
+            Next::CallModel { .. } => {
                 if self.model.is_none() {
-                    self.model = Some(ModelCall::start(&self.inner, &self.live, allow_calls));
+                    self.model = ModelCall::start(&self.inner, &self.live);
                 }
                 Course::Going
             }
@@ -319,7 +366,7 @@ impl Driver {
                     }
                 }
                 Some(result) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_results(result)),
-                Some((source, permit)) = self.slot_waits.next(), if !self.slot_waits.is_empty() => {
+                (source, permit) = self.slot_waits.next(), if !self.slot_waits.is_empty() => {
                     self.slots.granted.entry(source).or_default().push(permit);
                     return Ok(Vec::new());
                 }
@@ -327,10 +374,13 @@ impl Driver {
                     if changed.is_err() {
                         return Err(Halt::Quietly);
                     }
-                    let known = self.live.lock().journal.last_seq();
-                    let stored = self.inner.store.last_seq(&self.live.id).await.map_err(|error| Halt::Broken(error.to_string()))?;
-                    if stored > known {
-                        self.live.refresh(&*self.inner.store).await.map_err(|error| Halt::Broken(error.to_string()))?;
+                    match self.inner.catch_up(&self.live).await {
+                        Ok(()) => {}
+                        Err(StoreError::Gone { .. }) => return Err(Halt::Quietly),
+                        // What runs goes on; the next append tells what was missed.
+                        Err(error) => {
+                            tracing::warn!(conversation = %self.live.id, %error, "cannot see what other processes stored");
+                        }
                     }
                 }
             }
@@ -383,16 +433,8 @@ async fn next_said(model: &mut Option<ModelCall>) -> Said {
     }
 }
 
-fn over(status: Option<&turnwright_core::TurnStatus>) -> Plan {
-    let status = status.cloned().unwrap_or(turnwright_core::TurnStatus::Completed);
+fn over(status: TurnStatus) -> Plan {
     Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status) }
-}
-
-impl State {
-    /// The last entry that a model asked now is shown.
-    pub(crate) fn shown_now(&self) -> Seq {
-        self.journal.last_seq().unwrap_or(Seq::FIRST)
-    }
 }
 
 /// Runs a call outside of any turn.

@@ -9,22 +9,25 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::Policy;
-use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings, TurnStatus};
+use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings};
 
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
+use crate::follow::Follower;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::registry::{Registry, live_of};
+use crate::registry::{Registry, live_of, overlay_of};
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, Page, Providers, SettingsOverlay, Store, ToolSource, Watch,
-    WatchFrom,
+    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SettingsOverlay, Store, StoreError,
+    ToolSource, Watch, WatchFrom,
 };
 
 mod act;
 mod tool_call;
+mod wait;
 
 pub use act::{Choice, NewMessage, OnWaiting, Sent, SentState};
+pub use wait::TurnState;
 
 /// How often a server looks for turns whose driver is gone.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -91,15 +94,6 @@ pub struct ConversationChange {
     pub overlay: Option<SettingsOverlay>,
 }
 
-/// How far a turn is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnState {
-    /// It is over.
-    Ended(TurnStatus),
-    /// Only a person can move it on.
-    Parked,
-}
-
 /// A call about which a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingCall {
@@ -134,6 +128,7 @@ impl Engine {
             validators: Validators::default(),
             semaphores,
             registry: Registry::default(),
+            follower: Follower::default(),
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
             is_server: AtomicBool::new(false),
@@ -226,12 +221,13 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn delete(&self, id: &ConversationId) -> Result<(), EngineError> {
-        self.inner.store.delete(id).await?;
-        if let Some(live) = self.inner.registry.forget(id) {
-            live.dismiss();
-            live.changed.notify_one();
-        }
-        Ok(())
+        let (inner, id) = (self.inner.clone(), id.clone());
+        let delete = async move {
+            inner.store.delete(&id).await?;
+            inner.registry.bury(&id);
+            Ok(())
+        };
+        self.inner.whole(delete).await
     }
 
     /// The journal as it is now. Cheap: entries are shared.
@@ -262,60 +258,9 @@ impl Engine {
                 live
             }
         };
-        self.follow_foreign(&live);
-        Ok(live.watch(from))
-    }
-
-    /// Waits until a turn is over or parked.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::Store`] and [`EngineError::ShuttingDown`]
-    /// where its driver had to stop and it stays open.
-    pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
-        let live = self.load(id).await?;
-        self.follow_foreign(&live);
-        loop {
-            let settled = live.settled.notified();
-            tokio::pin!(settled);
-            settled.as_mut().enable();
-            {
-                let state = live.lock();
-                if let Some(error) = &state.broken {
-                    return Err(EngineError::Journal(error.clone()));
-                }
-                if let Some(found) = state_of(&state.journal, turn) {
-                    return found;
-                }
-                if self.inner.shutdown.is_cancelled() {
-                    return Err(EngineError::ShuttingDown);
-                }
-            }
-            // Nobody moves it on any more: whoever waits must not wait for ever.
-            if !self.is_driven_anywhere(&live).await? {
-                return Err(EngineError::NoOpenTurn { why: format!("`{turn}` had to stop and stays open; the log says why") });
-            }
-            tokio::select! {
-                () = settled => {}
-                () = self.inner.shutdown.cancelled() => return Err(EngineError::ShuttingDown),
-            }
-        }
-    }
-
-    async fn is_driven_anywhere(&self, live: &Live) -> Result<bool, EngineError> {
-        let holder = {
-            let state = live.lock();
-            if state.is_driven {
-                return Ok(true);
-            }
-            match state.journal.open_turn() {
-                Some(turn) => turn.claim().map(|claim| claim.driver.clone()),
-                None => return Ok(true),
-            }
-        };
-        match holder {
-            Some(holder) if holder != *self.inner.store.driver() => Ok(self.inner.store.is_alive(&holder).await?),
-            _ => Ok(false),
-        }
+        let watch = live.watch(from);
+        self.inner.follow(live.lock().is_driven);
+        Ok(watch)
     }
 
     /// The calls of a conversation about which a person is asked.
@@ -332,8 +277,8 @@ impl Engine {
     pub async fn all_waiting(&self) -> Result<Vec<WaitingCall>, EngineError> {
         let mut waiting = Vec::new();
         for open in self.inner.store.open_turns().await? {
-            match self.waiting(&open.conversation).await {
-                Ok(calls) => waiting.extend(calls),
+            match self.load_open(&open).await {
+                Ok(live) => waiting.extend(waiting_in(&open.conversation, &live.lock().journal)),
                 Err(EngineError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -352,7 +297,11 @@ impl Engine {
     /// [`EngineError::NotFound`].
     pub async fn resume(&self, id: &ConversationId) -> Result<Option<TurnId>, EngineError> {
         let live = self.load_newest(id).await?;
-        let is_driven = self.inner.ensure_driven(&live).await?;
+        self.take_up(&live).await
+    }
+
+    async fn take_up(&self, live: &Arc<Live>) -> Result<Option<TurnId>, EngineError> {
+        let is_driven = self.inner.ensure_driven(live).await?;
         let state = live.lock();
         Ok(state.journal.open_turn().filter(|_| is_driven).map(turnwright_core::Turn::id))
     }
@@ -361,10 +310,14 @@ impl Engine {
     pub async fn resume_open_turns(&self) -> Result<usize, EngineError> {
         let mut resumed = 0;
         for open in self.inner.store.open_turns().await? {
-            if open.kept_by != KeptBy::Servers || open.parked {
+            if open.kept_by != KeptBy::Servers || open.parked || self.is_looked_after(&open).await? {
                 continue;
             }
-            match self.resume(&open.conversation).await {
+            let turn = match self.load_open(&open).await {
+                Ok(live) => self.take_up(&live).await,
+                Err(error) => Err(error),
+            };
+            match turn {
                 Ok(turn) => resumed += usize::from(turn.is_some()),
                 Err(EngineError::NotFound { .. }) => {}
                 Err(error) => tracing::error!(conversation = %open.conversation, %error, "a turn could not be taken up"),
@@ -406,70 +359,73 @@ impl Engine {
         self.inner.store.close().await;
     }
 
+    /// Whether a turn is known to be driven, here or by another process that lives: then its journal need not be read.
+    async fn is_looked_after(&self, open: &OpenTurn) -> Result<bool, EngineError> {
+        let Some(live) = self.inner.registry.known(&open.conversation) else { return Ok(false) };
+        let holder = {
+            let state = live.lock();
+            if state.is_driven {
+                return Ok(true);
+            }
+            let turn = state.journal.open_turn().filter(|turn| turn.id() == open.turn);
+            turn.and_then(|turn| turn.holder()).map(|claim| claim.driver.clone())
+        };
+        match holder {
+            Some(holder) if holder != *self.inner.store.driver() => Ok(self.inner.store.is_alive(&holder).await?),
+            Some(_) | None => Ok(false),
+        }
+    }
+
     async fn load(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
-        self.inner.registry.load(id, &*self.inner.store).await
+        let live = self.inner.registry.load(id, &*self.inner.store).await?;
+        self.learn_keeper(&live).await?;
+        Ok(live)
     }
 
     /// The conversation with everything that any process has stored.
     async fn load_newest(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
-        let live = self.load(id).await?;
-        if live.lock().is_driven {
-            return Ok(live);
-        }
-        let known = live.lock().journal.last_seq();
-        if self.inner.store.last_seq(id).await? > known {
-            live.refresh(&*self.inner.store).await?;
-        }
+        let live = self.inner.registry.load(id, &*self.inner.store).await?;
+        let live = self.newest(live).await?;
+        self.learn_keeper(&live).await?;
         Ok(live)
     }
 
-    /// While a conversation is looked at here and driven elsewhere, its entries are fetched as they come.
-    fn follow_foreign(&self, live: &Arc<Live>) {
-        let is_elsewhere = {
+    /// The same for a row of the index of open turns.
+    async fn load_open(&self, open: &OpenTurn) -> Result<Arc<Live>, EngineError> {
+        let live = self.inner.registry.load(&open.conversation, &*self.inner.store).await?;
+        let live = self.newest(live).await?;
+        let mut state = live.lock();
+        if state.kept_by().is_none() {
+            state.keeper = Some((open.turn, open.kept_by));
+        }
+        drop(state);
+        Ok(live)
+    }
+
+    async fn newest(&self, live: Arc<Live>) -> Result<Arc<Live>, EngineError> {
+        if live.lock().is_driven {
+            return Ok(live);
+        }
+        match self.inner.catch_up(&live).await {
+            Ok(()) => Ok(live),
+            // What was known is gone; there may be another of its name.
+            Err(StoreError::Gone { .. }) => self.inner.registry.load(&live.id, &*self.inner.store).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what takes the open turn up again, where another process began it.
+    async fn learn_keeper(&self, live: &Live) -> Result<(), EngineError> {
+        let is_known = {
             let state = live.lock();
-            let mine = self.inner.store.driver();
-            !state.is_driven
-                && state.journal.open_turn().and_then(|turn| turn.claim()).is_some_and(|claim| claim.driver != *mine)
+            state.journal.open_turn().is_none() || state.kept_by().is_some()
         };
-        if !is_elsewhere {
-            return;
+        if !is_known {
+            let row = self.inner.store.open_turns().await?.into_iter().find(|open| open.conversation == live.id);
+            live.lock().keeper = row.map(|open| (open.turn, open.kept_by));
         }
-        let (inner, live) = (self.inner.clone(), live.clone());
-        self.inner.tasks.spawn(async move {
-            let mut foreign = inner.store.foreign_writes();
-            while live.lock().journal.open_turn().is_some() && !live.lock().is_driven {
-                tokio::select! {
-                    () = inner.shutdown.cancelled() => return,
-                    changed = foreign.changed() => if changed.is_err() { return },
-                }
-                if live.refresh(&*inner.store).await.is_err() {
-                    return;
-                }
-            }
-        });
+        Ok(())
     }
-}
-
-fn state_of(journal: &Journal, turn: TurnId) -> Option<Result<TurnState, EngineError>> {
-    match journal.turn() {
-        Some(newest) if newest.id() == turn => match newest.ended() {
-            Some(status) => Some(Ok(TurnState::Ended(status.clone()))),
-            None if newest.is_suspended() => Some(Ok(TurnState::Parked)),
-            None => None,
-        },
-        Some(newest) if newest.id() > turn => {
-            let ended = journal.turn_entries(turn).filter_map(|stored| match &*stored.entry {
-                turnwright_core::Entry::Control(turnwright_core::Control::Ended { status, .. }) => Some(status.clone()),
-                _ => None,
-            });
-            Some(ended.last().map(TurnState::Ended).ok_or_else(|| no_such_turn(turn)))
-        }
-        Some(_) | None => Some(Err(no_such_turn(turn))),
-    }
-}
-
-fn no_such_turn(turn: TurnId) -> EngineError {
-    EngineError::NotFound { what: format!("turn `{turn}` in this conversation") }
 }
 
 fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingCall> {
@@ -509,12 +465,10 @@ fn record(conversation: &Conversation) -> Result<ConversationRecord, EngineError
 }
 
 fn conversation(record: ConversationRecord) -> Result<Conversation, EngineError> {
-    let live = live_of(&record)?;
-    let overlay = live.lock().overlay.clone();
     Ok(Conversation {
+        overlay: overlay_of(&record)?,
         id: record.id,
         title: record.title,
-        overlay,
         created_at_ms: record.created_at_ms,
         updated_at_ms: record.updated_at_ms,
     })

@@ -1,4 +1,4 @@
-//! What watchers are told while it happens (DESIGN section 5, `interop-protocols.md` section 0).
+//! What watchers are told while it happens.
 //!
 //! Deltas are told and not stored. Everything else here is a pure function of the entries, see [`crate::fold`], so that
 //! a watcher who comes back and one who stayed see the same.
@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 use turnwright_core::{CallId, ContentBlock, Entry, MessageId, ModelRef, Seq, TurnId, Usage};
+
+use crate::live::content_weight;
 
 /// One event. Serialized with its name as `type`, such as `text.delta`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -202,4 +204,34 @@ pub enum Event {
         /// Why, where it failed.
         error: Option<String>,
     },
+}
+
+impl Event {
+    /// About how many bytes it holds by itself; an entry is shared with the journal.
+    pub(crate) fn weight(&self) -> usize {
+        let texts = match self {
+            Self::Entry { .. }
+            | Self::TurnStarted { .. }
+            | Self::StepStarted { .. }
+            | Self::StepReset
+            | Self::StepFinished { .. }
+            | Self::ToolInputStarted { .. }
+            | Self::ToolApprovalRequested { .. }
+            | Self::ToolStarted { .. }
+            | Self::Usage { .. }
+            | Self::TurnSuspended { .. }
+            | Self::TurnFinished { .. } => 0,
+            Self::TextDelta { text, .. }
+            | Self::ReasoningDelta { text, .. }
+            | Self::RefusalDelta { text, .. }
+            | Self::ToolInputDelta { text, .. }
+            | Self::Notice { text, .. } => text.len(),
+            Self::ToolInputReady { arguments, .. } => arguments.len(),
+            Self::ToolApprovalDecided { arguments, .. } => arguments.as_ref().map_or(0, String::len),
+            Self::ToolProgress { message, .. } => message.as_ref().map_or(0, String::len),
+            // The structured form is about as long as the text beside it.
+            Self::ToolFinished { content, .. } => content_weight(content).saturating_mul(2),
+        };
+        texts.saturating_add(size_of::<Self>())
+    }
 }

@@ -1,8 +1,8 @@
 //! From a stored entry to the events that it means. Pure: a replay and a live turn tell the same.
 
 use turnwright_core::{
-    AssistantMessage, CallId, Control, DecidedBy, Entry, Journal, MessageId, Outcome, Seq, StoredEntry, TurnId, TurnStatus,
-    Usage,
+    AssistantMessage, CallId, Control, DecidedBy, Entry, Journal, MessageId, Outcome, Seq, StoredEntry, Turn, TurnId,
+    TurnStatus, Usage,
 };
 
 use crate::Event;
@@ -11,43 +11,36 @@ use crate::in_flight::tell_message;
 /// Tells the newest entry of `journal`, which holds everything up to it and nothing after.
 pub(crate) fn tell_newest(journal: &Journal, out: &mut Vec<Event>) {
     if let Some(stored) = journal.entries().last() {
-        tell(journal, stored, out);
+        tell(journal, journal.turn(), stored, out);
     }
 }
 
 /// Tells the entries of `journal` after `after`, as somebody who watched would have seen them, deltas merged.
 pub(crate) fn replay(journal: &Journal, after: Option<Seq>, out: &mut Vec<Event>) {
-    let is_new = |stored: &StoredEntry| after.is_none_or(|after| stored.seq > after);
-    if !journal.entries().last().is_some_and(is_new) {
-        return;
-    }
-    let mut so_far = Journal::default();
-    for stored in journal.entries() {
-        if so_far.apply(stored.clone()).is_err() {
-            return;
+    journal.look_back(after, |turn, stored| {
+        if let Entry::Assistant(message) = &*stored.entry {
+            tell_message(stored.seq, &message.blocks, out);
         }
-        if is_new(stored) {
-            if let Entry::Assistant(message) = &*stored.entry {
-                tell_message(stored.seq, &message.blocks, out);
-            }
-            tell(&so_far, stored, out);
-        }
-    }
+        tell(journal, turn, stored, out);
+    });
 }
 
-/// The tokens of a turn so far.
-pub(crate) fn usage_of(journal: &Journal, turn: TurnId) -> Usage {
-    journal.turn_entries(turn).fold(Usage::default(), |sum, stored| match &*stored.entry {
+/// The tokens of a turn up to the entry at `last`.
+fn usage_of(journal: &Journal, turn: TurnId, last: Seq) -> Usage {
+    let so_far = journal.turn_entries(turn).take_while(|stored| stored.seq <= last);
+    so_far.fold(Usage::default(), |sum, stored| match &*stored.entry {
         Entry::Assistant(message) => sum.plus(message.usage),
         _ => sum,
     })
 }
 
-fn tell(journal: &Journal, stored: &StoredEntry, out: &mut Vec<Event>) {
+/// Tells an entry; `turn` is the newest turn as it stood once the entry was taken. Of `journal` only what was there by then
+/// is looked at.
+fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut Vec<Event>) {
     out.push(Event::Entry { seq: stored.seq, at_ms: stored.at_ms, entry: stored.entry.clone() });
     match &*stored.entry {
         Entry::User(_) => {
-            if let Some(turn) = journal.turn().filter(|turn| turn.id().0 == stored.seq) {
+            if let Some(turn) = turn.filter(|turn| turn.id().0 == stored.seq) {
                 out.push(Event::TurnStarted { turn_id: turn.id(), model: turn.settings().model.clone() });
             }
         }
@@ -80,7 +73,7 @@ fn tell(journal: &Journal, stored: &StoredEntry, out: &mut Vec<Event>) {
             structured_content: result.structured_content.clone(),
             duration_ms: result.duration_ms,
         }),
-        Entry::Control(control) => tell_control(journal, control, out),
+        Entry::Control(control) => tell_control(journal, turn, stored.seq, control, out),
     }
 }
 
@@ -94,21 +87,21 @@ fn tell_assistant(stored: &StoredEntry, message: &AssistantMessage, out: &mut Ve
     }));
 }
 
-fn tell_control(journal: &Journal, control: &Control, out: &mut Vec<Event>) {
+fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Control, out: &mut Vec<Event>) {
     match control {
         Control::Suspended => {
-            if let Some(turn) = journal.turn() {
+            if let Some(turn) = turn {
                 let waiting = turn.waiting().map(|(call, _)| call.id).collect();
                 out.push(Event::TurnSuspended { turn_id: turn.id(), waiting });
             }
         }
-        Control::Retried { turn, .. } => {
-            if let Some(now) = journal.turn() {
-                out.push(Event::TurnStarted { turn_id: *turn, model: now.settings().model.clone() });
+        Control::Retried { .. } => {
+            if let Some(turn) = turn {
+                out.push(Event::TurnStarted { turn_id: turn.id(), model: turn.settings().model.clone() });
             }
         }
         Control::Ended { turn, status } => {
-            out.push(Event::Usage { usage: usage_of(journal, *turn) });
+            out.push(Event::Usage { usage: usage_of(journal, *turn, at) });
             let error = match status {
                 TurnStatus::Failed { reason } => Some(reason.clone()),
                 TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit | TurnStatus::Stopped { .. } => None,

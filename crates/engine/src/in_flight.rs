@@ -21,8 +21,15 @@ impl InFlight {
         self.seq
     }
 
-    /// Takes deltas and tells them, neighbours of one block merged: what came together is passed on together.
-    pub(crate) fn push(&mut self, deltas: Vec<StreamDelta>, out: &mut Vec<Event>) {
+    /// Takes deltas and, where somebody watches, tells them, neighbours of one block merged: what came together is passed on
+    /// together.
+    pub(crate) fn push(&mut self, deltas: Vec<StreamDelta>, out: Option<&mut Vec<Event>>) {
+        let Some(out) = out else {
+            for delta in deltas {
+                self.assembler.push(delta);
+            }
+            return;
+        };
         for delta in deltas {
             let told = match &delta {
                 StreamDelta::Text(text) | StreamDelta::Reasoning(text) | StreamDelta::Refusal(text) if text.is_empty() => {

@@ -13,9 +13,10 @@ use turnwright_core::{Claim, Control, Entry, Journal, TurnSettings};
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
 use crate::driver::Driver;
-use crate::live::Live;
+use crate::follow::Follower;
+use crate::live::{Live, State, Vacancy};
 use crate::registry::Registry;
-use crate::{Clock, EngineError, KeptBy, Providers, SourceState, Store};
+use crate::{Clock, EngineError, KeptBy, Providers, SourceState, Store, StoreError};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     /// Free slots per source.
     pub(crate) semaphores: HashMap<String, Arc<Semaphore>>,
     pub(crate) registry: Registry,
+    pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tasks: TaskTracker,
     /// Whether this process takes up what servers keep.
@@ -66,36 +68,71 @@ impl Inner {
         Claim { driver: self.store.driver().clone(), epoch: journal.next_epoch() }
     }
 
-    /// Sees to it that an open turn that can go on is driven: by this process, or by the living one that holds it. A turn
-    /// that a server parked is left to that server while it lives, since this process may be about to end.
+    /// Sees to it that an open turn that can go on is driven: by this process, or by the living one that holds it.
     pub(crate) async fn ensure_driven(self: &Arc<Self>, live: &Arc<Live>) -> Result<bool, EngineError> {
-        let claimer = {
-            let state = live.lock();
-            let open = state.journal.open_turn().filter(|turn| !turn.is_parked() || !turn.is_suspended());
-            let Some(turn) = open.filter(|_| !state.is_driven && state.broken.is_none()) else { return Ok(false) };
-            let may_take = turn.holder().is_none() && (state.kept_by == KeptBy::Chat || self.is_server.load(Ordering::Relaxed));
-            turn.claim().filter(|_| !may_take).map(|claim| claim.driver.clone())
-        };
-        if let Some(claimer) = &claimer
-            && claimer != self.store.driver()
-            && self.store.is_alive(claimer).await?
-        {
-            return Ok(false);
+        let is_server = self.is_server.load(Ordering::Relaxed);
+        loop {
+            let vacancy = live.lock().vacancy(is_server);
+            match &vacancy {
+                Vacancy::Nothing => return Ok(false),
+                Vacancy::After(claimer) if claimer != self.store.driver() && self.store.is_alive(claimer).await? => {
+                    return Ok(false);
+                }
+                Vacancy::After(_) | Vacancy::Free => {}
+            }
+            if self.shutdown.is_cancelled() {
+                return Err(EngineError::ShuttingDown);
+            }
+            let mut state = live.lock();
+            // While it was asked who lives, somebody else may have moved the turn on.
+            if state.vacancy(is_server) != vacancy {
+                continue;
+            }
+            let Some(turn) = state.journal.open_turn() else { return Ok(false) };
+            let claim = self.next_claim(&state.journal);
+            let mut first = vec![Entry::Control(Control::Claimed(claim.clone()))];
+            if turn.holder().is_some() {
+                first.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));
+            }
+            state.is_driven = true;
+            drop(state);
+            self.drive(live, claim, first);
+            return Ok(true);
         }
-        if self.shutdown.is_cancelled() {
-            return Err(EngineError::ShuttingDown);
+    }
+
+    /// Reads what other processes stored in a conversation.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`] where it was deleted, also where another of its name has taken its place; it is buried then.
+    pub(crate) async fn catch_up(&self, live: &Arc<Live>) -> Result<(), StoreError> {
+        // In this order: what is known here never is ahead of the store.
+        let known = live.lock().journal.last_seq();
+        let stored = self.store.last_seq(&live.id).await?;
+        if stored < known {
+            self.registry.bury_this(live);
+            return Err(StoreError::Gone { conversation: live.id.clone() });
         }
-        let mut state = live.lock();
-        let Some(turn) = state.journal.open_turn().filter(|_| !state.is_driven) else { return Ok(false) };
-        let claim = self.next_claim(&state.journal);
-        let mut first = vec![Entry::Control(Control::Claimed(claim.clone()))];
-        if turn.holder().is_some() {
-            first.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));
+        if stored > known { live.refresh(&*self.store).await } else { Ok(()) }
+    }
+
+    /// What is stored for the open turn as what takes it up again.
+    pub(crate) fn keeper(&self, state: &State) -> KeptBy {
+        let default = if self.is_server.load(Ordering::Relaxed) { KeptBy::Servers } else { KeptBy::Chat };
+        state.kept_by().unwrap_or(default)
+    }
+
+    /// Carries `work` out to its end, also where whoever asked for it does not wait any more: what is stored must be acted
+    /// on (law 5).
+    pub(crate) async fn whole<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        match self.tasks.spawn(work).await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(done) => done,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            Err(Err(_cancelled)) => Err(EngineError::ShuttingDown),
         }
-        state.is_driven = true;
-        drop(state);
-        self.drive(live, claim, first);
-        Ok(true)
     }
 
     /// Starts the driver. The caller has set `is_driven`.

@@ -12,6 +12,7 @@ mod engine;
 mod error;
 pub mod event;
 mod fold;
+mod follow;
 mod in_flight;
 mod inner;
 mod live;

@@ -1,17 +1,20 @@
 //! A conversation in memory: its journal, the message in flight, who watches, whether it is driven.
 //!
-//! The store is the truth; this is a copy that is never ahead of it. Entries come in by [`Live::apply`] in any order, from
-//! the driver, from other doors of this process, and from other processes by [`Live::refresh`]; they are taken in theirs.
+//! The store is the truth; this is a copy that is never ahead of it. Entries come in by [`Live::apply`]: from the driver,
+//! from other doors of this process, and from other processes by [`Live::refresh`]. Whoever appends knew every entry before,
+//! so what comes in is either the next entry or known.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, mpsc};
-use turnwright_core::{ContentBlock, ConversationId, Entry, Journal, JournalError, Seq, StoredEntry};
+use tokio::sync::Notify;
+use turnwright_core::{
+    AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Seq, StoredEntry,
+    TurnId,
+};
 
 use crate::fold;
 use crate::in_flight::{InFlight, tell_message};
-use crate::watch::{Frame, WATCH_QUEUE_FRAMES, Watch, WatchFrom};
+use crate::watch::{Frame, Watch, WatchFrom, Watchers};
 use crate::{Event, KeptBy, SettingsOverlay, Store, StoreError};
 
 /// How many entries are read from the store at once.
@@ -22,9 +25,9 @@ const READ_PAGE: usize = 5_000;
 pub(crate) struct Live {
     pub(crate) id: ConversationId,
     state: Mutex<State>,
-    /// Wakes the driver: somebody else appended.
+    /// Wakes the driver: somebody else appended, or the conversation was deleted.
     pub(crate) changed: Notify,
-    /// Wakes whoever waits for a turn to end or park.
+    /// Wakes whoever waits for a turn to end or park, or for its driver to stop.
     pub(crate) settled: Notify,
 }
 
@@ -32,16 +35,16 @@ pub(crate) struct Live {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) journal: Journal,
-    /// Stored entries that came before an earlier one did.
-    early: BTreeMap<Seq, StoredEntry>,
     pub(crate) in_flight: Option<InFlight>,
-    watchers: Vec<mpsc::Sender<Frame>>,
+    pub(crate) watchers: Watchers,
     pub(crate) is_driven: bool,
-    pub(crate) kept_by: KeptBy,
+    /// Whether it was deleted.
+    pub(crate) is_gone: bool,
+    /// What takes a turn up again, and which turn.
+    pub(crate) keeper: Option<(TurnId, KeptBy)>,
     pub(crate) broken: Option<JournalError>,
     pub(crate) overlay: SettingsOverlay,
     pub(crate) title: Option<String>,
-    pub(crate) updated_at_ms: u64,
     pub(crate) last_used: u64,
     weight: usize,
 }
@@ -55,19 +58,47 @@ pub(crate) enum From {
     Others,
 }
 
+/// What a door of this process stored beside entries.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// Whether the turn may have something to do now.
+    pub(crate) moves_turn: bool,
+    /// The claim among the entries.
+    pub(crate) claim: Option<Claim>,
+    pub(crate) keeper: Option<(TurnId, KeptBy)>,
+    pub(crate) title: Option<String>,
+}
+
+/// What must be gone before a driver of this process may take the open turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Vacancy {
+    /// There is nothing to drive, or it is driven here.
+    Nothing,
+    /// Nothing.
+    Free,
+    /// This driver.
+    After(DriverId),
+}
+
+/// What came of taking entries in.
+#[derive(Debug, Clone, Copy)]
+struct News {
+    is_new: bool,
+    is_settled: bool,
+}
+
 impl Live {
-    pub(crate) fn new(id: ConversationId, overlay: SettingsOverlay, title: Option<String>, updated_at_ms: u64) -> Self {
+    pub(crate) fn new(id: ConversationId, overlay: SettingsOverlay, title: Option<String>) -> Self {
         let state = State {
             journal: Journal::default(),
-            early: BTreeMap::new(),
             in_flight: None,
-            watchers: Vec::new(),
+            watchers: Watchers::default(),
             is_driven: false,
-            kept_by: KeptBy::Chat,
+            is_gone: false,
+            keeper: None,
             broken: None,
             overlay,
             title,
-            updated_at_ms,
             last_used: 0,
             weight: 0,
         };
@@ -81,27 +112,32 @@ impl Live {
 
     /// Takes stored entries and tells watchers.
     pub(crate) fn apply(&self, stored: Vec<StoredEntry>, from: From) {
+        let news = self.lock().apply(stored);
+        self.announce(news, from);
+    }
+
+    /// Takes what a door of this process stored. Gives the claim that came with it where it is for the caller to drive under:
+    /// the conversation counts as driven from then on, so that nobody sees the turn without a driver.
+    pub(crate) fn apply_act(&self, stored: Vec<StoredEntry>, beside: Beside) -> Option<Claim> {
         let mut state = self.lock();
-        let before = state.journal.next_seq();
-        for entry in stored {
-            if entry.seq >= state.journal.next_seq() {
-                state.early.insert(entry.seq, entry);
-            }
+        let news = state.apply(stored);
+        state.keeper = beside.keeper.or(state.keeper);
+        if beside.title.is_some() {
+            state.title = beside.title;
         }
-        let mut events = Vec::new();
-        while let Some(entry) = state.next_in_order() {
-            state.take(entry, &mut events);
-        }
-        let is_new = state.journal.next_seq() != before;
-        if is_new {
-            state.tell(events);
-        }
-        let is_settled = state.journal.turn().is_none_or(|turn| turn.ended().is_some() || turn.is_suspended());
+        let holds = |claim: &Claim| state.journal.open_turn().is_some_and(|turn| turn.is_held_by(claim));
+        let claim = beside.claim.filter(|claim| !state.is_driven && holds(claim));
+        state.is_driven |= claim.is_some();
         drop(state);
-        if is_new && from == From::Others {
+        self.announce(news, From::Others);
+        claim
+    }
+
+    fn announce(&self, news: News, from: From) {
+        if news.is_new && from == From::Others {
             self.changed.notify_one();
         }
-        if is_new && is_settled {
+        if news.is_new && news.is_settled {
             self.settled.notify_waiters();
         }
     }
@@ -121,36 +157,59 @@ impl Live {
 
     /// A new watcher, with what it missed.
     pub(crate) fn watch(&self, from: WatchFrom) -> Watch {
-        let (sender, receiver) = mpsc::channel(WATCH_QUEUE_FRAMES);
-        let mut state = self.lock();
+        let mut in_flight_events = Vec::new();
+        let (journal, seq, watcher) = {
+            let mut state = self.lock();
+            if let Some(in_flight) = &state.in_flight {
+                in_flight.tell_all(&mut in_flight_events);
+            }
+            let journal = match from {
+                WatchFrom::Now => Journal::default(),
+                WatchFrom::After(_) => state.journal.clone(),
+            };
+            (journal, state.journal.last_seq(), state.watchers.join())
+        };
+        // The journal may be long: it is told while the conversation goes on, whose news wait in the watcher's queue.
         let mut events = Vec::new();
         if let WatchFrom::After(after) = from {
-            fold::replay(&state.journal, after, &mut events);
+            fold::replay(&journal, after, &mut events);
         }
-        if let Some(in_flight) = &state.in_flight {
-            in_flight.tell_all(&mut events);
-        }
-        let first = Frame { seq: state.journal.last_seq(), events: events.into(), has_caught_up: true };
-        state.watchers.retain(|watcher| !watcher.is_closed());
-        state.watchers.push(sender);
-        Watch::new(first, receiver)
+        events.append(&mut in_flight_events);
+        Watch::new(Frame { seq, events: events.into(), has_caught_up: true }, watcher)
     }
 
     /// Cuts all watchers off.
     pub(crate) fn dismiss(&self) {
-        self.lock().watchers.clear();
+        self.lock().watchers.dismiss();
         self.settled.notify_waiters();
+    }
+
+    /// The conversation was deleted: its driver stops, its watchers are cut off, and who waits is told.
+    pub(crate) fn bury(&self) {
+        self.lock().is_gone = true;
+        self.changed.notify_one();
+        self.dismiss();
     }
 }
 
 impl State {
-    fn next_in_order(&mut self) -> Option<StoredEntry> {
-        let next = self.journal.next_seq();
-        if self.broken.is_some() { None } else { self.early.remove(&next) }
+    fn apply(&mut self, stored: Vec<StoredEntry>) -> News {
+        let before = self.journal.next_seq();
+        let mut events = Vec::new();
+        for entry in stored {
+            if entry.seq >= self.journal.next_seq() && self.broken.is_none() {
+                self.take(entry, &mut events);
+            }
+        }
+        let is_new = self.journal.next_seq() != before;
+        if is_new {
+            self.tell(events);
+        }
+        let is_settled = self.journal.turn().is_none_or(|turn| turn.ended().is_some() || turn.is_parked());
+        News { is_new, is_settled }
     }
 
     fn take(&mut self, stored: StoredEntry, events: &mut Vec<Event>) {
-        self.updated_at_ms = self.updated_at_ms.max(stored.at_ms);
         self.weight = self.weight.saturating_add(weight(&stored.entry));
         let entry = stored.entry.clone();
         let seq = stored.seq;
@@ -161,14 +220,14 @@ impl State {
         }
         if let Entry::Assistant(message) = &*entry {
             let told = self.in_flight.take();
-            if told.as_ref().is_none_or(|told| told.seq() != seq) && !self.watchers.is_empty() {
+            if told.as_ref().is_none_or(|told| told.seq() != seq) && self.is_watched() {
                 if told.is_some() {
                     events.push(Event::StepReset);
                 }
                 tell_message(seq, &message.blocks, events);
             }
         }
-        if !self.watchers.is_empty() {
+        if self.is_watched() {
             fold::tell_newest(&self.journal, events);
         }
     }
@@ -178,8 +237,8 @@ impl State {
         if self.watchers.is_empty() || events.is_empty() {
             return;
         }
-        let frame = Frame { seq: self.journal.last_seq(), events: Arc::from(events), has_caught_up: true };
-        self.watchers.retain(|watcher| watcher.try_send(frame.clone()).is_ok());
+        let frame = Frame { seq: self.journal.last_seq(), events: events.into(), has_caught_up: true };
+        self.watchers.tell(&frame);
     }
 
     /// Whether anybody watches, so that events are worth making.
@@ -187,40 +246,76 @@ impl State {
         !self.watchers.is_empty()
     }
 
+    /// What takes the open turn up again, where that is known.
+    pub(crate) fn kept_by(&self) -> Option<KeptBy> {
+        let open = self.journal.open_turn()?.id();
+        self.keeper.filter(|(turn, _)| *turn == open).map(|(_, kept_by)| kept_by)
+    }
+
+    /// What must be gone before a driver of this process may take the open turn. A turn that a process parked is left to
+    /// that process while it lives, unless this one is a server or the turn is a chat's: this one may be about to end.
+    pub(crate) fn vacancy(&self, is_server: bool) -> Vacancy {
+        let open = self.journal.open_turn().filter(|turn| !turn.is_parked() || !turn.is_suspended());
+        let Some(turn) = open.filter(|_| !self.is_driven && !self.is_gone && self.broken.is_none()) else {
+            return Vacancy::Nothing;
+        };
+        let may_take = turn.holder().is_none() && (is_server || self.kept_by() == Some(KeptBy::Chat));
+        match turn.claim() {
+            Some(claim) if !may_take => Vacancy::After(claim.driver.clone()),
+            Some(_) | None => Vacancy::Free,
+        }
+    }
+
+    /// The last entry that a model asked at this moment is shown.
+    pub(crate) fn shown_now(&self) -> Seq {
+        self.journal.last_seq().unwrap_or(Seq::FIRST)
+    }
+
     /// About how many bytes it holds.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Whether it may be forgotten: nobody drives, watches or waits.
-    pub(crate) fn is_idle(&mut self) -> bool {
-        self.watchers.retain(|watcher| !watcher.is_closed());
-        !self.is_driven && self.watchers.is_empty() && self.early.is_empty()
+    /// Whether it may be forgotten: nobody drives or watches.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_driven && !self.watchers.are_there()
     }
 }
 
+/// What an entry holds beside its texts, about, in bytes.
+const BASE_WEIGHT: usize = 400;
+
 /// About how many bytes an entry holds.
 fn weight(entry: &Entry) -> usize {
-    const BASE: usize = 400;
-    let blocks = |blocks: &[ContentBlock]| -> usize {
-        blocks
-            .iter()
-            .map(|block| match block {
-                ContentBlock::Text { text } => text.len(),
-                ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => data.len(),
-                ContentBlock::Resource { resource } => {
-                    resource.text.as_ref().map_or(0, String::len) + resource.blob.as_ref().map_or(0, String::len)
-                }
-                ContentBlock::ResourceLink { .. } => BASE,
-            })
-            .sum()
-    };
-    BASE + match entry {
-        Entry::User(message) => blocks(&message.content),
-        Entry::Assistant(message) => {
-            message.text().len() + message.calls().map(|call| BASE + call.arguments.len()).sum::<usize>()
-        }
-        Entry::Result(result) => blocks(&result.content),
+    let texts = match entry {
+        Entry::User(message) => content_weight(&message.content),
+        Entry::Assistant(message) => message.blocks.iter().map(block_weight).sum(),
+        Entry::Result(result) => content_weight(&result.content),
+        Entry::Control(Control::Offered { definitions }) => definitions.len().saturating_mul(BASE_WEIGHT * 4),
         Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => 0,
-    }
+    };
+    texts.saturating_add(BASE_WEIGHT)
+}
+
+fn block_weight(block: &AssistantBlock) -> usize {
+    let (text, native) = match block {
+        AssistantBlock::Text { text, native } | AssistantBlock::Reasoning { text, native } => (text.len(), native.as_ref()),
+        AssistantBlock::Refusal { text } => (text.len(), None),
+        AssistantBlock::Call(call) => (BASE_WEIGHT.saturating_add(call.arguments.len()), call.native.as_ref()),
+        AssistantBlock::Opaque { native } => (0, Some(native)),
+    };
+    text.saturating_add(native.map_or(0, |native| native.0.len()))
+}
+
+/// About how many bytes content holds.
+pub(crate) fn content_weight(blocks: &[ContentBlock]) -> usize {
+    let weight = |block: &ContentBlock| match block {
+        ContentBlock::Text { text } => text.len(),
+        ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => data.len(),
+        ContentBlock::Resource { resource } => {
+            resource.text.as_ref().map_or(0, String::len) + resource.blob.as_ref().map_or(0, String::len)
+        }
+        ContentBlock::ResourceLink { .. } => BASE_WEIGHT,
+    };
+    blocks.iter().map(weight).sum()
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnwright_core::ConversationId;
 
 use crate::live::Live;
-use crate::{ConversationRecord, EngineError, KeptBy, SettingsOverlay, Store};
+use crate::{ConversationRecord, EngineError, SettingsOverlay, Store, StoreError};
 
 /// The most bytes of idle conversations, about, that are kept in memory to spare a read.
 const MAX_IDLE_BYTES: usize = 64 << 20;
@@ -31,11 +31,6 @@ impl Registry {
         let record = store.conversation(id).await?.ok_or_else(not_found)?;
         let live = Arc::new(live_of(&record)?);
         live.refresh(store).await?;
-        let is_open = live.lock().journal.open_turn().is_some();
-        if is_open {
-            let row = store.open_turns().await?.into_iter().find(|open| open.conversation == *id);
-            live.lock().kept_by = row.map_or(KeptBy::Chat, |open| open.kept_by);
-        }
         Ok(self.keep(live))
     }
 
@@ -62,8 +57,28 @@ impl Registry {
         shrink(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(crate) fn forget(&self, id: &ConversationId) -> Option<Arc<Live>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    /// The conversation was deleted: it is forgotten, and who drives or watches it is told.
+    pub(crate) fn bury(&self, id: &ConversationId) {
+        let buried = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some(live) = buried {
+            live.bury();
+        }
+    }
+
+    /// The same for this one, whether or not another of its name took its place.
+    pub(crate) fn bury_this(&self, live: &Arc<Live>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(&live.id).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            all.remove(&live.id);
+        }
+        drop(all);
+        live.bury();
+    }
+
+    /// The conversations that somebody watches.
+    pub(crate) fn watched(&self) -> Vec<Arc<Live>> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().filter(|live| live.lock().watchers.are_there()).cloned().collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
@@ -77,7 +92,7 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
         .values()
         .filter(|live| Arc::strong_count(live) == 1)
         .filter_map(|live| {
-            let mut state = live.lock();
+            let state = live.lock();
             state.is_idle().then(|| (state.last_used, state.weight(), live.id.clone()))
         })
         .collect();
@@ -93,11 +108,13 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
 
 /// A conversation of a record, with no entries yet.
 pub(crate) fn live_of(record: &ConversationRecord) -> Result<Live, EngineError> {
-    let overlay: SettingsOverlay = serde_json::from_str(&record.settings).map_err(|error| {
-        EngineError::Store(crate::StoreError::Damaged {
-            what: format!("the settings of conversation `{}`", record.id),
-            reason: error.to_string(),
-        })
-    })?;
-    Ok(Live::new(record.id.clone(), overlay, record.title.clone(), record.updated_at_ms))
+    Ok(Live::new(record.id.clone(), overlay_of(record)?, record.title.clone()))
+}
+
+/// The conversation's own settings.
+pub(crate) fn overlay_of(record: &ConversationRecord) -> Result<SettingsOverlay, EngineError> {
+    serde_json::from_str(&record.settings).map_err(|error| {
+        let what = format!("the settings of conversation `{}`", record.id);
+        EngineError::Store(StoreError::Damaged { what, reason: error.to_string() })
+    })
 }

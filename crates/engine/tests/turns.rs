@@ -12,7 +12,11 @@ mod support;
 mod approvals;
 #[path = "turns/crashes.rs"]
 mod crashes;
+#[path = "turns/ends.rs"]
+mod ends;
 #[path = "turns/plain.rs"]
 mod plain;
+#[path = "turns/processes.rs"]
+mod processes;
 #[path = "turns/watching.rs"]
 mod watching;

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use turnwright_core::{
-    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, StreamDelta, prompt,
-};
+use turnwright_core::{Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Seq, Step, StreamDelta, prompt};
 
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
@@ -30,28 +28,28 @@ pub(super) enum Said {
 }
 
 impl ModelCall {
-    /// Asks the model of the turn's settings.
-    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>, allow_calls: bool) -> Self {
-        let mut state = live.lock();
-        let saw = state.shown_now();
-        let seq = state.journal.next_seq();
-        let Some(settings) = state.journal.turn().map(|turn| turn.settings().clone()) else {
-            let failure = ProviderFailure::new(ProviderFailureKind::Unavailable, "no turn is open");
-            let origin = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
-            return Self { stream: Err(failure), origin, saw };
+    /// Asks the model of the turn's settings. `None` where the turn does not want that any more: somebody appended since it
+    /// was planned, of whom the driver is about to hear.
+    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>) -> Option<Self> {
+        let (journal, settings, saw, allow_calls) = {
+            let mut state = live.lock();
+            let turn = state.journal.turn()?;
+            let Step::CallModel { allow_calls } = turn.step() else { return None };
+            let settings = turn.settings().clone();
+            let in_flight = InFlight::new(state.journal.next_seq());
+            let mut events = Vec::new();
+            in_flight.tell_all(&mut events);
+            state.in_flight = Some(in_flight);
+            state.tell(events);
+            (state.journal.clone(), settings, state.shown_now(), allow_calls)
         };
-        let prompt = prompt::of(&state.journal, &settings, allow_calls);
+        // The request is as long as the conversation: it is built while others may look at that.
+        let prompt = prompt::of(&journal, &settings, allow_calls);
         let (stream, dialect) = match inner.providers.get(settings.model.provider()) {
             Ok(provider) => (provider.call(settings.model.model(), &prompt), provider.dialect().to_owned()),
             Err(failure) => (Err(failure), String::new()),
         };
-        drop(prompt);
-        let mut events = Vec::new();
-        let in_flight = InFlight::new(seq);
-        in_flight.tell_all(&mut events);
-        state.in_flight = Some(in_flight);
-        state.tell(events);
-        Self { stream, origin: origin(dialect, &settings.model), saw }
+        Some(Self { stream, origin: origin(dialect, &settings.model), saw })
     }
 
     /// The last entry that the model was shown.
@@ -77,11 +75,9 @@ impl ModelCall {
             Said::Deltas(deltas) => {
                 let mut events: Vec<Event> = Vec::new();
                 if let Some(in_flight) = &mut state.in_flight {
-                    in_flight.push(deltas, &mut events);
+                    in_flight.push(deltas, is_watched.then_some(&mut events));
                 }
-                if is_watched {
-                    state.tell(events);
-                }
+                state.tell(events);
                 None
             }
             Said::End => {

@@ -1,11 +1,13 @@
 //! Turns that wait for a person.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
+use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{ApproveMode, CallId, Seq, Verdict};
-use turnwright_engine::{Choice, EngineError, NewMessage, OnWaiting, SentState, TurnState};
+use turnwright_engine::{Choice, EngineError, NewMessage, OnWaiting, SentState, ToolOutput, TurnState};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, World, completed, results, world};
@@ -105,14 +107,35 @@ async fn a_stop_ends_a_parked_turn() {
 
 #[tokio::test]
 async fn a_definition_that_changed_after_it_was_allowed_asks_again() {
-    let (world, call) = parked().await;
-    world.source.set_tools([ScriptedTool::echo("write").schema(json!({"type": "object", "description": "another"}))]);
-    // The decision is about what is there at that moment, so the change must come after it: nothing else runs in between.
-    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
-    world.source.set_tools([ScriptedTool::echo("write").schema(json!({"type": "object", "description": "a third"}))]);
+    let (begun, goes_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let gates = (begun.clone(), goes_on.clone());
+    let hold = ScriptedTool::new("hold", move |_, _| {
+        let (begun, goes_on) = gates.clone();
+        async move {
+            begun.add_permits(1);
+            goes_on.acquire().await.unwrap().forget();
+            Ok(ToolOutput::text("held"))
+        }
+    });
+    let write = |about: &str| ScriptedTool::echo("write").schema(json!({"type": "object", "description": about}));
+    let source = ScriptedSource::new("tools", [hold, write("one")]).slots(1);
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__write", "{}")])]);
+    let world = world(provider, source, asks()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let call = CallId { message: Seq::new(4).unwrap(), index: 0 };
+    // The only slot is taken, so that the allowed call cannot begin before its definition changes.
+    let by_hand = world.engine.call_tool("tools__hold", "{}", ApproveMode::All);
+    let meanwhile = async {
+        begun.acquire().await.unwrap().forget();
+        world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+        world.source.set_tools([write("another")]);
+        goes_on.add_permits(1);
+    };
+    let (by_hand, ()) = tokio::join!(by_hand, meanwhile);
+    assert!(!by_hand.unwrap().outcome.is_error());
     let turn = world.journal().await.turn().unwrap().id();
     assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
     let waiting = world.engine.waiting(&world.id).await.unwrap();
     assert_eq!(waiting[0].reason.as_str(), "definition_changed");
-    assert!(world.source.effects().is_empty());
+    assert_eq!(world.source.effects().len(), 1);
 }

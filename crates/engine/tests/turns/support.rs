@@ -30,7 +30,12 @@ pub(crate) fn id() -> ConversationId {
     "c1".parse().unwrap()
 }
 
-pub(crate) fn engine(store: MemoryStore, provider: Arc<ScriptedProvider>, source: Arc<ScriptedSource>, setup: Setup) -> Engine {
+pub(crate) fn engine(
+    store: impl Into<Arc<MemoryStore>>,
+    provider: Arc<ScriptedProvider>,
+    source: Arc<dyn ToolSource>,
+    setup: Setup,
+) -> Engine {
     let defaults = TurnSettings {
         approve: setup.approve,
         max_steps: setup.max_steps,
@@ -38,8 +43,8 @@ pub(crate) fn engine(store: MemoryStore, provider: Arc<ScriptedProvider>, source
     };
     Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(provider)),
-        sources: vec![source as Arc<dyn ToolSource>],
-        store: Arc::new(store) as Arc<dyn Store>,
+        sources: vec![source],
+        store: store.into() as Arc<dyn Store>,
         clock: Arc::new(ManualClock::at(1_000)),
         policy: Policy::new(setup.rules).unwrap(),
         defaults,

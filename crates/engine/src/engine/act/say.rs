@@ -1,0 +1,87 @@
+//! What a user message appends.
+
+use turnwright_core::{
+    CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason, Seq, TurnId, TurnSettings,
+    UserMessage, Verdict,
+};
+
+use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
+use crate::inner::Inner;
+use crate::live::State;
+use crate::{EngineError, Idempotent, SideRecord, SourceState};
+
+/// A user message: opens a turn, joins the open one, or is held.
+pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
+    let at = state.journal.next_seq();
+    let settings = state.overlay.merged(&message.overlay).over(&inner.defaults);
+    let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
+    let mut act = match state.journal.open_turn() {
+        None => open(inner, state, message, user, &settings, at),
+        Some(turn) if turn.is_parked() => match message.on_waiting {
+            OnWaiting::Hold => {
+                let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Held };
+                Act { entries: vec![user], side: Vec::new(), answer }
+            }
+            OnWaiting::Deny => {
+                let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
+                let entries = std::iter::once(user).chain(declined).collect();
+                let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
+                Act { entries, side: vec![still_open(inner, state, turn.id())], answer }
+            }
+        },
+        Some(turn) => {
+            let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
+            Act { entries: vec![user], side: Vec::new(), answer }
+        }
+    };
+    if let Some((key, fingerprint)) = &message.idempotency {
+        let answer = serde_json::to_string(&act.answer).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
+        let record = Idempotent { fingerprint: fingerprint.clone(), answer };
+        act.side.push(SideRecord::Idempotent { key: key.clone(), record });
+    }
+    Ok(act)
+}
+
+/// The message that opens a turn, with the claim of this process and, where no source is starting, what is offered.
+fn open(inner: &Inner, state: &State, message: &NewMessage, user: Entry, settings: &TurnSettings, at: Seq) -> Act<Sent> {
+    let turn = TurnId(at);
+    let mut entries = vec![user, Entry::Control(Control::Claimed(inner.next_claim(&state.journal)))];
+    let is_settled = inner.catalogs.sources().iter().all(|source| source.state() != SourceState::Starting);
+    if is_settled && let Some(offered) = inner.newly_offered(&state.journal, settings) {
+        entries.push(offered);
+    }
+    let mut side = vec![SideRecord::TurnOpen { turn, parked: false, kept_by: message.kept_by }];
+    if state.title.is_none() && state.journal.last_seq().is_none() {
+        side.extend(title_of(&message.content).map(SideRecord::Title));
+    }
+    Act { entries, side, answer: Sent { message_id: MessageId(at), turn_id: turn, state: SentState::Started } }
+}
+
+/// The longest title that is made from a message, in characters.
+const MAX_TITLE_CHARS: usize = 60;
+
+/// A title from a first message: its first line that says something, cut at a word.
+pub(super) fn title_of(content: &[ContentBlock]) -> Option<String> {
+    let line = content.iter().find_map(|block| match block {
+        ContentBlock::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
+        ContentBlock::Image { .. }
+        | ContentBlock::Audio { .. }
+        | ContentBlock::Resource { .. }
+        | ContentBlock::ResourceLink { .. } => None,
+    })?;
+    if line.chars().count() <= MAX_TITLE_CHARS {
+        return Some(line.to_owned());
+    }
+    let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
+    let at_word = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(words, _)| words);
+    Some(format!("{}…", at_word.trim_end()))
+}
+
+fn decline(call: CallId, reason: QuestionReason) -> Entry {
+    let verdict = match reason {
+        QuestionReason::Approval | QuestionReason::DefinitionChanged => Verdict::Deny,
+        QuestionReason::UnknownOutcome => Verdict::Skip,
+    };
+    let reason = Some("they sent another message instead".to_owned());
+    Entry::Decision(Decision { call, verdict, by: DecidedBy::Person, definition_hash: None, arguments: None, reason })
+}

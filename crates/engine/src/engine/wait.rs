@@ -1,0 +1,127 @@
+//! Waiting for a turn's end.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use turnwright_core::{Control, ConversationId, Entry, Journal, TurnId, TurnStatus};
+
+use super::{Engine, SWEEP_EVERY};
+use crate::EngineError;
+use crate::live::Live;
+
+/// How far a turn is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnState {
+    /// It is over.
+    Ended(TurnStatus),
+    /// Only a person can move it on.
+    Parked,
+}
+
+/// Who drives a turn.
+enum Drives {
+    /// A driver of this process.
+    Here,
+    /// Another process, which lives.
+    Elsewhere,
+    /// Nobody.
+    Nobody,
+}
+
+impl Engine {
+    /// Waits until a turn is over or parked.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`] and [`EngineError::ShuttingDown`]
+    /// where its driver had to stop and it stays open.
+    pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
+        let live = self.load_newest(id).await?;
+        let mut foreign: Option<watch::Receiver<u64>> = None;
+        loop {
+            let settled = live.settled.notified();
+            tokio::pin!(settled);
+            settled.as_mut().enable();
+            {
+                let state = live.lock();
+                if state.is_gone {
+                    return Err(EngineError::NotFound { what: format!("conversation `{id}`") });
+                }
+                if let Some(error) = &state.broken {
+                    return Err(EngineError::Journal(error.clone()));
+                }
+                if let Some(found) = state_of(&state.journal, turn) {
+                    return found;
+                }
+            }
+            if self.inner.shutdown.is_cancelled() {
+                return Err(EngineError::ShuttingDown);
+            }
+            match (self.drives(&live).await?, &mut foreign) {
+                (Drives::Here, _) => tokio::select! {
+                    () = settled => {}
+                    () = self.inner.shutdown.cancelled() => {}
+                },
+                (Drives::Elsewhere, Some(foreign)) => {
+                    tokio::select! {
+                        () = settled => {}
+                        () = self.inner.shutdown.cancelled() => {}
+                        _ = foreign.changed() => {}
+                        // That a process is gone is no write: it has to be looked for.
+                        () = tokio::time::sleep(SWEEP_EVERY) => {}
+                    }
+                    self.inner.catch_up(&live).await?;
+                }
+                (Drives::Elsewhere, None) => {
+                    // What is stored between the last look and this is found by the next.
+                    foreign = Some(self.inner.store.foreign_writes());
+                    self.inner.catch_up(&live).await?;
+                }
+                // Nobody moves it on any more: whoever waits must not wait for ever.
+                (Drives::Nobody, _) => {
+                    return Err(EngineError::NoOpenTurn {
+                        why: format!("`{turn}` had to stop and stays open; the log says why"),
+                    });
+                }
+            }
+        }
+    }
+
+    async fn drives(&self, live: &Arc<Live>) -> Result<Drives, EngineError> {
+        let claimer = {
+            let state = live.lock();
+            match state.journal.open_turn() {
+                Some(turn) if !state.is_driven => turn.claim().map(|claim| claim.driver.clone()),
+                // Over is settled too, and seen at the next look.
+                Some(_) | None => return Ok(Drives::Here),
+            }
+        };
+        match claimer {
+            Some(claimer) if claimer != *self.inner.store.driver() && self.inner.store.is_alive(&claimer).await? => {
+                Ok(Drives::Elsewhere)
+            }
+            Some(_) | None => Ok(Drives::Nobody),
+        }
+    }
+}
+
+fn state_of(journal: &Journal, turn: TurnId) -> Option<Result<TurnState, EngineError>> {
+    match journal.turn() {
+        Some(newest) if newest.id() == turn => match newest.ended() {
+            Some(status) => Some(Ok(TurnState::Ended(status.clone()))),
+            None if newest.is_parked() => Some(Ok(TurnState::Parked)),
+            None => None,
+        },
+        Some(newest) if newest.id() > turn => {
+            let ended = journal.turn_entries(turn).filter_map(|stored| match &*stored.entry {
+                Entry::Control(Control::Ended { status, .. }) => Some(status.clone()),
+                _ => None,
+            });
+            Some(ended.last().map(TurnState::Ended).ok_or_else(|| no_such_turn(turn)))
+        }
+        Some(_) | None => Some(Err(no_such_turn(turn))),
+    }
+}
+
+fn no_such_turn(turn: TurnId) -> EngineError {
+    EngineError::NotFound { what: format!("turn `{turn}` in this conversation") }
+}

@@ -1,0 +1,121 @@
+//! Several processes on the same data.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use turnwright_core::{ApproveMode, ProviderFailure, ProviderFailureKind, TurnId, Verdict};
+use turnwright_engine::{
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, TurnState, WatchFrom,
+};
+use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, completed, engine, id};
+
+fn process(store: impl Into<Arc<MemoryStore>>, provider: &Arc<ScriptedProvider>, approve: ApproveMode) -> Engine {
+    let source = Arc::new(ScriptedSource::new("tools", [ScriptedTool::echo("echo")]));
+    engine(store, provider.clone(), source, Setup { approve, ..Setup::default() })
+}
+
+fn begins(text: &str) -> NewMessage {
+    NewMessage { create: true, ..NewMessage::text(text) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_an_idle_conversation_is_told_what_another_process_does_in_it() {
+    let disk = MemoryStore::default();
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
+    let (here, elsewhere) =
+        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let first = here.send(&id(), begins("one")).await.unwrap();
+    here.wait(&id(), first.turn_id).await.unwrap();
+    let mut watch = here.watch(&id(), WatchFrom::Now).await.unwrap();
+    let second = elsewhere.send(&id(), NewMessage::text("two")).await.unwrap();
+    let is_end = |event: &Event| matches!(event, Event::TurnFinished { turn_id, .. } if *turn_id == second.turn_id);
+    while !watch.next().await.unwrap().events.iter().any(is_end) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_turn_of_another_process_hears_of_its_end_and_of_its_death() {
+    let (id, disk) = (id(), MemoryStore::default());
+    let gate = Arc::new(Semaphore::new(0));
+    let provider =
+        ScriptedProvider::new([Answer::whole([text("One.")]).gated(&gate), Answer::whole([text("Two.")]).gated(&gate)]);
+    let store = Arc::new(disk.another_process());
+    let driving = process(store.clone(), &provider, ApproveMode::All);
+    let waiting = process(disk, &provider, ApproveMode::All);
+    let sent = driving.send(&id, begins("go")).await.unwrap();
+    let (ended, ()) = tokio::join!(waiting.wait(&id, sent.turn_id), async { gate.add_permits(2) });
+    assert_eq!(ended.unwrap(), completed());
+
+    let sent = driving.send(&id, NewMessage::text("more")).await.unwrap();
+    let (died, ()) = tokio::join!(waiting.wait(&id, sent.turn_id), async { store.die() });
+    let why = format!("`{}` had to stop and stays open; the log says why", sent.turn_id);
+    assert_eq!(died.unwrap_err(), EngineError::NoOpenTurn { why });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_held_where_another_process_parked_waits_for_nothing() {
+    let disk = MemoryStore::default();
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__echo", "{}")])]);
+    let parking = process(disk.another_process(), &provider, ApproveMode::Ask);
+    let sending = process(disk, &provider, ApproveMode::Ask);
+    let sent = parking.send(&id(), begins("go")).await.unwrap();
+    assert_eq!(parking.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    let held = sending.send(&id(), NewMessage::text("hello?")).await.unwrap();
+    assert_eq!((held.state, held.turn_id), (SentState::Held, sent.turn_id));
+    assert_eq!(sending.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+}
+
+/// What takes the open turn of the only conversation up again, as it is stored.
+async fn keeper(store: &MemoryStore) -> Option<(TurnId, KeptBy)> {
+    store.open_turns().await.unwrap().first().map(|open| (open.turn, open.kept_by))
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_acts_on_a_turn_does_not_change_who_keeps_it() {
+    let disk = MemoryStore::default();
+    let failure = ProviderFailure::new(ProviderFailureKind::Overloaded, "try later");
+    let asks = Answer::whole([call(0, "tools__echo", "{}"), call(1, "tools__echo", "{}")]);
+    let provider = ScriptedProvider::new([Answer::whole([text("One.")]), Answer::of([]).failing(failure), asks]);
+    let server = process(disk.another_process(), &provider, ApproveMode::Ask);
+    server.keep_resuming();
+    let other = process(disk.another_process(), &provider, ApproveMode::Ask);
+    let first = other.send(&id(), NewMessage { kept_by: KeptBy::Chat, ..begins("one") }).await.unwrap();
+    other.wait(&id(), first.turn_id).await.unwrap();
+    let second = server.send(&id(), NewMessage::text("two")).await.unwrap();
+    server.wait(&id(), second.turn_id).await.unwrap();
+    assert_eq!(keeper(&disk).await, None);
+
+    // What a server tries again it keeps, though the row that said so went with the turn's end.
+    server.retry(&id(), SettingsOverlay::default()).await.unwrap();
+    assert_eq!(server.wait(&id(), second.turn_id).await.unwrap(), TurnState::Parked);
+    assert_eq!(keeper(&disk).await, Some((second.turn_id, KeptBy::Servers)));
+    // Who began another turn of the conversation as a chat leaves this one to the servers.
+    server.shutdown().await;
+    let waiting = other.waiting(&id()).await.unwrap();
+    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    other.decide(&id(), waiting[0].call, allow).await.unwrap();
+    assert_eq!(other.wait(&id(), second.turn_id).await.unwrap(), TurnState::Parked);
+    assert_eq!(keeper(&disk).await, Some((second.turn_id, KeptBy::Servers)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_requests_with_one_key_that_come_at_once_one_is_stored_and_all_get_its_answer() {
+    for round in 0..50 {
+        let disk = MemoryStore::default();
+        let provider = ScriptedProvider::by(|_| Answer::whole([text("Once.")]));
+        let one = process(disk.another_process(), &provider, ApproveMode::All);
+        let other = process(disk, &provider, ApproveMode::All);
+        let requests = (0..8).map(|number| {
+            let engine = if number % 2 == 0 { one.clone() } else { other.clone() };
+            let message = NewMessage { idempotency: Some(("k".to_owned(), "f".to_owned())), ..begins("go") };
+            async move { engine.send(&id(), message).await.unwrap() }
+        });
+        let sent = futures_util::future::join_all(requests).await;
+        assert!(sent.iter().all(|answer| *answer == sent[0]), "round {round}: {sent:?}");
+        one.wait(&id(), sent[0].turn_id).await.unwrap();
+        assert_eq!(provider.asked(), ["user: go"], "round {round}");
+        one.shutdown().await;
+        other.shutdown().await;
+    }
+}
