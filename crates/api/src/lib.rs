@@ -1,4 +1,4 @@
-//! Types of the HTTP API: the only JSON that is promised to clients (DESIGN section 7).
+//! Types of the HTTP API: the only JSON that is promised to clients.
 //!
 //! Names and shapes are fixed here and nowhere else, whatever the model of a conversation looks like inside. Requests refuse
 //! fields that they do not know, so that a misspelt one is heard of. What is not here: how these values come about, which is

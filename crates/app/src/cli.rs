@@ -1,4 +1,4 @@
-//! What can be typed (DESIGN section 7).
+//! What can be typed.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use turnwright_core::{IdError, TurnStatus};
 use turnwright_engine::EngineError;
 use turnwright_host::{HostError, Problems};
 
-/// The exit codes (DESIGN section 7).
+/// The exit codes, part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It did its work.

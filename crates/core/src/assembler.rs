@@ -172,7 +172,7 @@ impl Assembler {
     pub fn complete(self, origin: Origin, saw: Seq) -> AssistantMessage {
         let has_calls = !self.calls.is_empty();
         let mut finish = self.finish.unwrap_or(Finish { reason: FinishReason::Stop, raw: None });
-        // Servers say `stop` where they mean tool calls (provider-wire-formats.md section 2.4).
+        // Servers say `stop` where they mean tool calls.
         if has_calls && finish.reason == FinishReason::Stop {
             finish.reason = FinishReason::ToolCalls;
         }

@@ -69,7 +69,7 @@ impl ContentBlock {
         Self::Text { text: text.into() }
     }
 
-    /// What a model that takes only text is shown of the block (`provider-wire-formats.md` section 8.2).
+    /// What a model that takes only text is shown of the block.
     pub fn as_text(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Text { text } => text.as_str().into(),

@@ -1,4 +1,4 @@
-//! The stored facts of a conversation (DESIGN section 4).
+//! The stored facts of a conversation (docs/journal.md).
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ pub enum QuestionReason {
 }
 
 impl QuestionReason {
-    /// The word of the public contract (DESIGN section 7).
+    /// The word of the HTTP API and the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "approval",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A failed model call (`provider-wire-formats.md` section 1.4). Holds no secret: never a key, a signature or a header.
+/// A failed model call. Holds no secret: never a key, a signature or a header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderFailure {
@@ -24,7 +24,7 @@ pub struct ProviderFailure {
     pub retry_after_ms: Option<u64>,
 }
 
-/// The normalized kinds of failure (`provider-wire-formats.md` section 1.4).
+/// The normalized kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderFailureKind {
@@ -95,7 +95,7 @@ impl ProviderFailure {
         Self { kind, status: None, message: message.into(), code: None, request_id: None, retry_after_ms: None }
     }
 
-    /// Whether the same request may succeed later (`provider-wire-formats.md` section 1.3).
+    /// Whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         use ProviderFailureKind as K;
         match self.kind {

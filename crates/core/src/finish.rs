@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why the model stopped (`provider-wire-formats.md` section 8.5).
+/// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
@@ -23,7 +23,7 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// The word of the public contract (DESIGN section 7): `stop | tool_calls | length | content_filter | error`.
+    /// The word of the HTTP API and the command line: `stop | tool_calls | length | content_filter | error`.
     pub fn as_contract(self) -> &'static str {
         match self {
             Self::Stop | Self::Pause => "stop",
@@ -45,7 +45,7 @@ pub struct Finish {
     pub raw: Option<String>,
 }
 
-/// Tokens of one model call. `None` is unknown, never zero (`provider-wire-formats.md` section 8.4).
+/// Tokens of one model call. `None` is unknown, never zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -121,7 +121,7 @@ pub enum StopReason {
 }
 
 impl TurnStatus {
-    /// The word of the public contract (DESIGN section 7).
+    /// The word of the HTTP API and the command line.
     pub fn as_contract(&self) -> &'static str {
         match self {
             Self::Completed => "completed",

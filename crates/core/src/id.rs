@@ -163,7 +163,7 @@ seq_id! {
 
 /// A tool call, named by its message's entry and its index among that message's calls: `call_13_0`.
 ///
-/// Ours, since providers repeat or omit theirs (DESIGN section 4). At most 40 characters, so every provider takes it.
+/// Ours, since providers repeat or omit theirs. At most 40 characters, so every provider takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId {
     /// The entry of the assistant message that asked for the call.

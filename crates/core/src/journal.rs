@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId};
 
-/// An entry that cannot stand where it does. The conversation is read-only from there (DESIGN section 9).
+/// An entry that cannot stand where it does. The conversation is read-only from there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// Entries are missing or repeated.

@@ -191,7 +191,7 @@ impl Outcome {
     }
 }
 
-/// How a tool call failed (DESIGN section 9).
+/// How a tool call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorKind {

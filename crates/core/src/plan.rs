@@ -1,8 +1,8 @@
 //! What belongs in one append.
 //!
 //! Something happened: a message ended, a result came, a person spoke. [`plan`] runs the turn ahead from there, as far as
-//! it gets without touching the world, and gives the entries of that way as one append (DESIGN section 4: "entries that
-//! belong together are one append"): a message with the decisions of the policy and the first `Started`s, the last entry
+//! it gets without touching the world, and gives the entries of that way as one append (docs/journal.md, "One
+//! append"): a message with the decisions of the policy and the first `Started`s, the last entry
 //! with `Ended`, a question with `Suspended`.
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Whether a call may run: rules over tool names and arguments, and the approve mode where no rule decides.
 //!
-//! Deny wins over ask, ask over allow (DESIGN section 6). Every decision names the rule that made it. Nothing here trusts
+//! Deny wins over ask, ask over allow (docs/approval.md). Every decision names the rule that made it. Nothing here trusts
 //! what a tool source says about its tools; only what the operator declared counts.
 
 use globset::{GlobBuilder, GlobMatcher};

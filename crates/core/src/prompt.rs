@@ -58,7 +58,7 @@ pub struct PromptResult<'a> {
 }
 
 impl PromptResult<'_> {
-    /// The result as one text, the note first; `(no output)` where there is nothing (`provider-wire-formats.md` section 8.2).
+    /// The result as one text, the note first; `(no output)` where there is nothing.
     pub fn text(&self) -> String {
         let mut text = self.note.clone().unwrap_or_default();
         let mut add = |more: &str| {

@@ -61,7 +61,7 @@ impl From<ModelRef> for String {
     }
 }
 
-/// What happens to a call for which no rule decides (DESIGN section 6).
+/// What happens to a call for which no rule decides (docs/approval.md).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApproveMode {
@@ -79,7 +79,7 @@ pub enum ApproveMode {
 /// How much a reasoning model should think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the provider's own words (provider-wire-formats.md section 2.1)")]
+#[expect(missing_docs, reason = "the provider's own words, `reasoning_effort` of OpenAI")]
 pub enum ReasoningEffort {
     None,
     Minimal,
@@ -118,7 +118,7 @@ pub struct TurnSettings {
 }
 
 impl TurnSettings {
-    /// The step limit without any configuration (DESIGN section 7).
+    /// The step limit without any configuration.
     pub const DEFAULT_MAX_STEPS: u32 = 25;
 
     /// Settings with nothing chosen but the model.

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// A tool as it is offered in a conversation, and the way back to whoever offers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// The qualified name `source__tool` that models see: `[A-Za-z][A-Za-z0-9_-]{0,63}` (DESIGN section 6).
+    /// The qualified name `source__tool` that models see: `[A-Za-z][A-Za-z0-9_-]{0,63}`.
     pub name: String,
     /// The tool source's name in the configuration.
     pub source: String,

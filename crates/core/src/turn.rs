@@ -1,7 +1,7 @@
 //! The turn machine: from one user message to its end.
 //!
 //! [`Turn::apply`] is the only mutation and takes stored entries only; [`Turn::step`] is pure and says what comes next
-//! (DESIGN section 4). A live turn and a resumed turn are the same value.
+//! (docs/journal.md). A live turn and a resumed turn are the same value.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ mod step;
 use call::{Call, CallState};
 pub use call::{CallNeed, CallView, PendingCall, SyntheticResult};
 
-/// A turn that keeps failing at the same place is given up after this many resumptions (DESIGN section 4).
+/// A turn that keeps failing at the same place is given up after this many resumptions.
 const MAX_RESUMPTIONS: u32 = 3;
 
 /// What a turn needs next.

@@ -1,4 +1,4 @@
-//! Error bodies of every shape, and what kind of failure they are (`provider-wire-formats.md` section 1.4).
+//! Error bodies of every shape, and what kind of failure they are.
 
 use serde_json::Value;
 use turnwright_core::{ProviderFailure, ProviderFailureKind};

@@ -1,5 +1,4 @@
-//! Chat Completions: the format of OpenAI's `/chat/completions`, which nearly every other server speaks too
-//! (`provider-wire-formats.md` sections 2 and 7).
+//! Chat Completions: the format of OpenAI's `/chat/completions`, which nearly every other server speaks too.
 
 mod calls;
 mod ids;

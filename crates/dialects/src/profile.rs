@@ -1,5 +1,4 @@
-//! How an endpoint differs from the format's own: data, by preset and by the configuration's `profile` key
-//! (`provider-wire-formats.md` section 7).
+//! How an endpoint differs from the format's own: data, by preset and by the configuration's `profile` key.
 //!
 //! A profile says what to send, and what to look for in an answer's text. Everything else about an answer is recognised
 //! by its shape.

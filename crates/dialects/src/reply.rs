@@ -1,7 +1,7 @@
 //! A response with a success status, from its bytes: a stream of events, one JSON body, or something else.
 //!
 //! Which it is, is seen by its first character: gateways name the wrong content type, and answer a request for a stream
-//! with a whole reply or with an error (`provider-wire-formats.md` section 1.1).
+//! with a whole reply or with an error.
 
 use turnwright_core::{ProviderFailure, ProviderFailureKind, StreamDelta};
 

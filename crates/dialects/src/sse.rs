@@ -1,4 +1,4 @@
-//! Server-sent events out of a stream of bytes, wherever the network cut it (`provider-wire-formats.md` section 1.1).
+//! Server-sent events out of a stream of bytes, wherever the network cut it (WHATWG HTML, "Server-sent events").
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Qualified tool names: `source__tool`, valid for every provider (DESIGN section 6).
+//! Qualified tool names: `source__tool`, valid for every provider.
 
 use sha2::{Digest, Sha256};
 

@@ -22,7 +22,7 @@ pub trait Provider: Send + Sync + Debug {
     fn dialect(&self) -> &str;
 
     /// Asks `model`. The request is built here; it is sent when the stream is polled. Failures before the first byte of
-    /// content are retried inside, as the endpoint's configuration says (`provider-wire-formats.md` section 1.3).
+    /// content are retried inside, as the endpoint's configuration says.
     ///
     /// # Errors
     /// Where the request cannot be built.

@@ -149,7 +149,7 @@ impl ToolOutput {
     }
 }
 
-/// A call that gave no result of its own (DESIGN section 9).
+/// A call that gave no result of its own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{model_text}")]
 pub struct ToolError {

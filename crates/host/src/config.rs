@@ -1,4 +1,4 @@
-//! The configuration: `turnwright.toml`, overridden by `TURNWRIGHT_*` variables, overridden by flags (DESIGN section 7).
+//! The configuration: `turnwright.toml`, overridden by `TURNWRIGHT_*` variables, overridden by flags (docs/configuration.md).
 //!
 //! [`open`] finds and reads the file and is all the input there is; [`load`] turns its text into a [`Loaded`] configuration
 //! or into the list of all [`Problems`]. On the way: `document` is the text as a tree that knows its lines, `expand` puts

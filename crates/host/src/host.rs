@@ -196,7 +196,7 @@ async fn sweep(processes: &Path, store: &SqliteStore) -> Result<(), HostError> {
     Ok(())
 }
 
-/// The default model: the configuration's, else one found, else practice (DESIGN section 7).
+/// The default model: the configuration's, else one found, else practice (docs/configuration.md).
 async fn default_model(loaded: &Loaded, providers: &ProviderSet, needs: Needs, problems: &mut Vec<String>) -> ModelRef {
     let practice = || ModelRef::new(PRACTICE, PRACTICE);
     match loaded.default_model(|dialect| turnwright_providers::dialect_named(dialect.as_str()).is_some()) {

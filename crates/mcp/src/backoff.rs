@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// How fast, and how often in a row, a server is started again by itself (`mcp-host.md` section 11, case 14).
+/// How fast, and how often in a row, a server is started again by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartPolicy {
     /// The pause before the first restart; the second takes ten times as long, each later one twice the one before.

@@ -1,8 +1,8 @@
 //! From a line of a server's standard output to messages of the protocol.
 //!
 //! Servers print what they should not: log lines, text glued before a message, batches, answers without `jsonrpc`, with
-//! both or neither of `result` and `error`. Each of these is a call that never returns for who is strict
-//! (`mcp-host.md` section 11, cases 1 to 7). A line that plainly is one message is parsed once and nothing else.
+//! both or neither of `result` and `error`. Each of these is a call that never returns for who is strict. A line that plainly
+//! is one message is parsed once and nothing else.
 
 use memchr::memmem;
 use rmcp::model::{NumberOrString, RequestId};

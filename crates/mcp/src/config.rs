@@ -11,7 +11,7 @@ use turnwright_engine::{CallLimits, Clock};
 
 use crate::{ProcessLedger, RestartPolicy};
 
-/// A server that is a child process: `[mcp.servers.NAME]` with a `command` (DESIGN section 7), variables expanded.
+/// A server that is a child process: `[mcp.servers.NAME]` with a `command`, variables expanded.
 #[derive(Clone)]
 pub struct ServerConfig {
     /// The first half of its tools' qualified names.
@@ -106,7 +106,7 @@ pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Whether a variable of the host's environment is passed to servers that did not ask for it (`mcp-host.md` section 9).
+/// Whether a variable of the host's environment is passed to servers that did not ask for it.
 /// None of these holds a secret by convention.
 pub fn is_inherited(name: &str) -> bool {
     const NAMES: [&str; 19] = [

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a server is not there (DESIGN section 9). Its text becomes the reason of
+/// Why a server is not there. Its text becomes the reason of
 /// [`turnwright_engine::SourceState::Failing`], followed by the server's last log lines.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {

@@ -1,4 +1,4 @@
-//! Reads the MCP server lists of other programs (`mcp-host.md` section 9).
+//! Reads the MCP server lists of other programs.
 //!
 //! Three shapes: `mcpServers` (Claude Desktop, Claude Code, Cursor and others), `servers` as an object (VS Code), and
 //! `servers` as an array (`config/mcp-servers.json`, where `id` is the name). Strings come out as they are written:

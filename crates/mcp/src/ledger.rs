@@ -1,4 +1,4 @@
-//! A memory of running processes that outlives the host, so that the next one can sweep what was left (DESIGN law 8).
+//! A memory of running processes that outlives the host, so that the next one can sweep what was left (law 8).
 
 use std::fmt::Debug;
 use std::fs;

@@ -7,7 +7,7 @@
 //! use it, and `supervisor` keeps it alive. [`import`] reads the server lists of other programs.
 //!
 //! Not here: variables of configuration files, which the host expands, and limits on what reaches the model, which are
-//! the engine's. The documents are `mcp-host.md` sections 2 to 4.1 and 7, and DESIGN sections 4 (law 8), 6 and 9.
+//! the engine's. The protocol is MCP 2025-11-25 and before, and 2026-07-28; <https://modelcontextprotocol.io/specification>.
 
 mod backoff;
 mod call;

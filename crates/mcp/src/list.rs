@@ -1,4 +1,4 @@
-//! The list of a server's tools, read so that one bad tool spoils itself alone (`mcp-host.md` section 11, cases 18 to 21).
+//! The list of a server's tools, read so that one bad tool spoils itself alone.
 
 use std::collections::HashSet;
 use std::sync::Arc;

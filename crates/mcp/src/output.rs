@@ -1,5 +1,4 @@
-//! From the answer to `tools/call` to a tool's output, leniently: a part that is not understood is named, not fatal
-//! (`mcp-host.md` section 11, case 26).
+//! From the answer to `tools/call` to a tool's output, leniently: a part that is not understood is named, not fatal.
 
 use serde_json::{Map, Value};
 use turnwright_core::ContentBlock;

@@ -1,4 +1,4 @@
-//! Asks a server which era of the protocol it speaks, before `rmcp` opens it (`mcp-host.md` sections 2 and 7.3).
+//! Asks a server which era of the protocol it speaks, before `rmcp` opens it.
 //!
 //! `rmcp`'s own way gives up on servers that start slowly and on those that answer `{}` to what they do not know.
 

@@ -203,8 +203,7 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
     }
 }
 
-/// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows
-/// (`mcp-host.md` section 7.5).
+/// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows.
 async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> std::convert::Infallible {
     loop {
         wire.tools_changed.notified().await;

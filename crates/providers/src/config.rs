@@ -48,7 +48,7 @@ impl EndpointConfig {
     }
 }
 
-/// How long is waited (`provider-wire-formats.md` section 1.2). A stream has no limit in all.
+/// How long is waited. A stream has no limit in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// For a connection.

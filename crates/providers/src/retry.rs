@@ -1,4 +1,4 @@
-//! Whether and when a failed call is tried again (`provider-wire-formats.md` section 1.3).
+//! Whether and when a failed call is tried again.
 
 use std::time::{Duration, UNIX_EPOCH};
 

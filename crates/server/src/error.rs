@@ -1,4 +1,4 @@
-//! What a client is told when a request is not carried out: the only place with status codes (DESIGN section 9).
+//! What a client is told when a request is not carried out: the only place with status codes.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};

@@ -1,4 +1,4 @@
-//! Who may ask while no login is needed (DESIGN section 7): this machine's own programs and our own page.
+//! Who may ask while no login is needed: this machine's own programs and our own page.
 //!
 //! A page of another site can make a browser send requests here. It cannot hide its `Origin`, and it can only get around
 //! that by pointing a name of its own at this machine, which `Host` shows.

@@ -1,4 +1,4 @@
-//! From a journal to the messages and turn reports of the API (DESIGN section 7). Pure.
+//! From a journal to the messages and turn reports of the API. Pure.
 
 use turnwright_api as api;
 use turnwright_core::{

@@ -1,4 +1,4 @@
-//! The routes (DESIGN section 7).
+//! The routes.
 
 mod calls;
 mod chat;

@@ -1,4 +1,4 @@
-//! The AI SDK UI message stream (`interop-protocols.md` section 4): a pure fold over engine events.
+//! The AI SDK UI message stream, v1: a pure fold over engine events.
 //!
 //! One stream is one message of the client, which is one turn. [`UiFold`] holds what the client was told so far and turns
 //! each frame of events into the bytes that say what is new. Reading requests of that protocol is

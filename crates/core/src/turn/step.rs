@@ -8,7 +8,7 @@ use crate::{ApproveMode, CallId, CutOffCause, FinishReason, QuestionReason, Stop
 const MAX_LENGTH_STRIKES: u32 = 1;
 
 impl Turn {
-    /// What comes next: the first line of DESIGN section 4's table that applies. Pure; ask twice, same answer.
+    /// What comes next: the first line of the table in docs/journal.md that applies. Pure; ask twice, same answer.
     pub fn step(&self) -> Step {
         if self.ended.is_some() {
             return Step::Done;

@@ -1,4 +1,4 @@
-//! What comes next: the table of DESIGN section 4, row by row.
+//! What comes next: the table of docs/journal.md, row by row.
 
 use turnwright_core::{
     ApproveMode, CallNeed, CutOffCause, FinishReason, PendingCall, ProviderFailure, ProviderFailureKind, QuestionReason, Step,

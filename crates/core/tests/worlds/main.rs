@@ -1,5 +1,5 @@
 //! Small worlds, all of them: one scenario, driven to its end with every crash, every pair of crashes, and everything that
-//! others may append, at every point (DESIGN section 10).
+//! others may append, at every point.
 //!
 //! `world` holds the store, the effects and what goes wrong; `driver` carries out plans as the engine does; `script` is the
 //! model, the policy and the person; `laws` says what must be true of each world.

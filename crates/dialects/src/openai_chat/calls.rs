@@ -1,4 +1,4 @@
-//! Puts tool calls together from the fragments that the known servers send (`provider-wire-formats.md` section 2.3).
+//! Puts tool calls together from the fragments that the known servers send.
 
 use turnwright_core::{NativeBlock, ProviderFailure, ProviderFailureKind, StreamDelta};
 

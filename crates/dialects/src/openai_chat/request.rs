@@ -1,4 +1,4 @@
-//! The request (`provider-wire-formats.md` section 2.1).
+//! The request (OpenAI Chat Completions, `POST /chat/completions`).
 //!
 //! Tools and messages come first and in one order, so the bytes before a new message stay the same (law 7).
 

@@ -1,4 +1,4 @@
-//! An answer, from the events of a stream or from one body (`provider-wire-formats.md` sections 0.1, 2.3 and 7).
+//! An answer, from the events of a stream or from one body.
 
 use std::borrow::Cow;
 
@@ -416,7 +416,7 @@ impl StreamDecoder for ChatDecoder {
     }
 }
 
-/// What a provider's word for the end means (`provider-wire-formats.md` sections 2.4 and 8.5).
+/// What a provider's word for the end means (`finish_reason` of Chat Completions, and what compatible servers say).
 fn finish_reason(raw: &str) -> FinishReason {
     match raw {
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,

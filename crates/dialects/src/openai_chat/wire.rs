@@ -1,5 +1,5 @@
 //! What comes over the wire, as leniently as servers are careless: `null`, a number or an object where a text was meant
-//! is never an error (`provider-wire-formats.md` sections 2.2, 2.3 and 7).
+//! is never an error.
 //!
 //! Texts are borrowed from the event where they hold no escapes.
 

@@ -1,4 +1,4 @@
-//! The golden stream of `provider-wire-formats.md` section 9.1 and its variants, cut at every byte.
+//! The golden stream of Chat Completions and its variants, cut at every byte.
 
 use turnwright_core::{
     AssistantBlock, AssistantMessage, Completion, Finish, FinishReason, ProviderFailureKind, Seq, ToolCall, Usage,

@@ -1,4 +1,4 @@
-//! What compatible servers do differently (`provider-wire-formats.md` sections 1.1, 2.3 and 7).
+//! What compatible servers do differently.
 
 use turnwright_core::{AssistantBlock, FinishReason, NativeBlock, ProviderFailureKind, Usage};
 use turnwright_dialects::{Offered, Profile};

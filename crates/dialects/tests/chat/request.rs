@@ -1,4 +1,4 @@
-//! Requests (`provider-wire-formats.md` sections 2.1, 7 and 8).
+//! Requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -126,7 +126,7 @@ fn result_of(id: CallId, name: &str, ending: Ending) -> ToolResult {
     }
 }
 
-/// The same for every attempt that the same decision allowed (DESIGN section 4).
+/// The same for every attempt that the same decision allowed.
 fn idempotency_key(
     conversation: &ConversationId,
     call: CallId,

@@ -10,7 +10,7 @@ use super::well_known::{VENDORS, Vendor, local_names};
 use super::{Config, Dialect, Profile, ProviderConfig, Secret};
 use crate::Environment;
 
-/// The retries of an endpoint that says nothing about them (DESIGN section 7).
+/// The retries of an endpoint that says nothing about them.
 pub(crate) const DEFAULT_MAX_RETRIES: u32 = 2;
 
 /// The provider that is always there.

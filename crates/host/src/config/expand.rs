@@ -1,4 +1,4 @@
-//! Variables in strings: `${VAR}` and `${VAR:-default}` (mcp-host.md section 9).
+//! Variables in strings: `${VAR}` and `${VAR:-default}`.
 //!
 //! One pass from left to right: neither a value nor a default is looked at again. `$${` is a literal `${`. Besides
 //! variables there are the names that other hosts' files use: `${env:VAR}`, `${userHome}`, `${workspaceFolder}` (the

@@ -9,7 +9,7 @@ use turnwright_host::config::{
 
 use super::{WORK, environment, file, load_text, load_with};
 
-/// The example of the public contract (DESIGN section 7).
+/// The example of docs/configuration.md.
 const CONTRACT: &str = r#"
 [providers.local]
 dialect  = "openai-chat"               # openai-chat | openai-responses | anthropic | gemini | ollama

@@ -1,4 +1,4 @@
-//! What stock `useChat` sends (`interop-protocols.md` section 4.1).
+//! What stock `useChat` of the AI SDK sends.
 //!
 //! The journal is the history. From the body only what a person can say is taken: the last message where it is theirs, the
 //! wish to try again, and answers to questions. What it claims of tools and models is ignored.

@@ -142,7 +142,7 @@ fn told(version: UiVersion, begin: Begin, frames: impl IntoIterator<Item = Vec<E
     chunks(&fold_all(&mut fold_of(version, begin), frames))
 }
 
-/// What the client makes of chunks (`interop-protocols.md` section 4.3): its parts, in order.
+/// What the client makes of chunks (`ai` on npm, its UI message stream reader): its parts, in order.
 fn assembled(chunks: &[String]) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     let mut open: BTreeMap<String, usize> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn usage() -> Event {
     Event::Usage { usage: Usage { input_tokens: Some(1834), output_tokens: Some(212), ..Usage::default() } }
 }
 
-/// The turn of `interop-protocols.md` section 4.6 as it happens.
+/// A turn with a call that needs approval, as it happens.
 fn golden_turn() -> Vec<Vec<Event>> {
     vec![
         vec![user(1, "What is the weather?"), started(), offered(2)],
