@@ -92,8 +92,9 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
     let result = tokio::select! {
         biased;
         () = stop.cancelled() => Err(NotOpened::Stopped),
-        result = handshake(config, log, pipes, &wire, deadline, era, &mut waited_for) => result.map_err(NotOpened::Failed),
+        // Before the handshake: one that always has something to read would use up the time in which this is looked at.
         () = tokio::time::sleep_until(deadline) => Err(NotOpened::Failed(McpError::StartTimeout { limit, waited_for })),
+        result = handshake(config, log, pipes, &wire, deadline, era, &mut waited_for) => result.map_err(NotOpened::Failed),
     };
     match result {
         Ok((service, listing)) => {
@@ -105,6 +106,10 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
         Err(failure) => {
             // It may speak the other era than it did, or answer later than it was asked.
             *era = wire.known_late();
+            let failure = match (failure, wire.condemned_because()) {
+                (NotOpened::Failed(_), Some(why)) => NotOpened::Failed(McpError::Condemned { why: why.to_owned() }),
+                (failure, _) => failure,
+            };
             Err(close_failed(process, failure, config.stop_grace).await)
         }
     }

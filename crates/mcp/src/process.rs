@@ -119,6 +119,8 @@ fn with_pipes(mut child: Child, mark: &str) -> io::Result<(Child, Pid, Pipes, Ch
 async fn drain(stderr: impl AsyncRead + Unpin, log: &ServerLog) {
     let mut lines = LineReader::new(BufReader::new(stderr), MAX_LINE_BYTES);
     loop {
+        // One that prints without end must not keep everybody else from their turn.
+        tokio::task::coop::consume_budget().await;
         match lines.next().await {
             Ok(Some(Line::Whole(line))) => log.push_bytes(LogOrigin::Stderr, line),
             Ok(Some(Line::TooLong { head, .. })) => log.push_bytes(LogOrigin::Stderr, head),

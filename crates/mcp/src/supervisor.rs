@@ -168,13 +168,14 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
             let _ = tokio::time::timeout(OTHER_SIGN, wire.closed.cancelled()).await;
             Left::Ended(McpError::Ended { how })
         }
-        () = wire.closed.cancelled() => {
-            let how = process.exited_within(OTHER_SIGN).await;
-            Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| "it closed its output".to_owned()) })
-        }
+        // Where its output was given up both signs are there.
         () = wire.is_condemned.cancelled() => {
             let why = wire.condemned_because().unwrap_or("it does not work").to_owned();
             Left::Ended(McpError::Condemned { why })
+        }
+        () = wire.closed.cancelled() => {
+            let how = process.exited_within(OTHER_SIGN).await;
+            Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| "it closed its output".to_owned()) })
         }
         never = refresh(shared, &connection.peer, wire) => match never {},
     };

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -18,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::io::BufReader;
 use tokio::process::{ChildStdin, ChildStdout};
+use tokio::time::Instant;
 
 use crate::cleaner::{self, Message, Remark};
 use crate::line::{Line, LineReader};
@@ -29,6 +31,11 @@ use crate::wire::{ProgressRoute, Wire};
 
 /// What a pipe holds at most on Linux.
 const PIPE_BYTES: usize = 64 << 10;
+/// The most that a server may print beside its messages within one window, where a line costs at least so much. A program
+/// that prints without end is over it, log lines and even a large file never come near it.
+const MAX_NOISE_COST: u64 = 256 << 20;
+const LEAST_LINE_COST: u64 = 256;
+const NOISE_WINDOW: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub(crate) struct StdioTransport {
@@ -41,13 +48,30 @@ pub(crate) struct StdioTransport {
     /// Until the handshake's answer is there, which alone is typed by `rmcp`.
     is_opening: bool,
     said_glued: bool,
+    noise: Noise,
+}
+
+/// What was printed beside messages since a moment.
+struct Noise {
+    since: Instant,
+    cost: u64,
 }
 
 impl StdioTransport {
     pub(crate) fn new(pipes: Pipes, limit: usize, wire: Arc<Wire>, log: Arc<ServerLog>) -> Self {
         let lines = LineReader::new(BufReader::with_capacity(PIPE_BYTES, pipes.stdout), limit);
         let outgoing = Outgoing::new(pipes.stdin);
-        Self { lines, limit, outgoing, read: VecDeque::new(), wire, log, is_opening: true, said_glued: false }
+        Self {
+            lines,
+            limit,
+            outgoing,
+            read: VecDeque::new(),
+            wire,
+            log,
+            is_opening: true,
+            said_glued: false,
+            noise: Noise { since: Instant::now(), cost: 0 },
+        }
     }
 
     /// Writes a message that `rmcp` knows nothing of.
@@ -63,6 +87,8 @@ impl StdioTransport {
             if let Some(message) = self.read.pop_front() {
                 return Some(message);
             }
+            // A server that prints without end must not keep timers and everybody else from their turn.
+            tokio::task::coop::consume_budget().await;
             let line = match self.lines.next().await {
                 Ok(Some(line)) => line,
                 Ok(None) => return None,
@@ -74,7 +100,13 @@ impl StdioTransport {
             match line {
                 Line::Whole(line) => match cleaner::read(line, |message| self.read.push_back(message)) {
                     Remark::Clean => {}
-                    Remark::Noise => self.log.push_bytes(LogOrigin::Stdout, line),
+                    Remark::Noise => {
+                        self.log.push_bytes(LogOrigin::Stdout, line);
+                        if self.noise.is_too_much(line.len() as u64) {
+                            self.give_up();
+                            return None;
+                        }
+                    }
                     Remark::Glued(bytes) => {
                         self.log.push_bytes(LogOrigin::Stdout, line.get(..bytes).unwrap_or_default());
                         if !std::mem::replace(&mut self.said_glued, true) {
@@ -89,9 +121,18 @@ impl StdioTransport {
                     self.read.extend(
                         answer.filter(|answer| matches!(answer, Message::Error { id: Some(id), .. } if self.wire.expects(id))),
                     );
+                    if self.read.is_empty() && self.noise.is_too_much(length) {
+                        self.give_up();
+                        return None;
+                    }
                 }
             }
         }
+    }
+
+    /// Ends a connection over which hardly anything but noise comes.
+    fn give_up(&self) {
+        self.wire.condemn("it prints without end what is no message of the protocol: only stderr is for that");
     }
 
     /// Puts messages back that were read too early.
@@ -231,6 +272,16 @@ impl Transport<RoleClient> for StdioTransport {
 impl Drop for StdioTransport {
     fn drop(&mut self) {
         self.wire.closed.cancel();
+    }
+}
+
+impl Noise {
+    fn is_too_much(&mut self, bytes: u64) -> bool {
+        if self.since.elapsed() > NOISE_WINDOW {
+            *self = Self { since: Instant::now(), cost: 0 };
+        }
+        self.cost = self.cost.saturating_add(bytes.max(LEAST_LINE_COST));
+        self.cost > MAX_NOISE_COST
     }
 }
 

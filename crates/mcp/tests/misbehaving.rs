@@ -193,6 +193,27 @@ async fn noise_of_100_megabytes_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_server_that_prints_without_end_still_fails_at_the_start_limit() {
+    let mut config = misbehaving("floods", "");
+    config.start_limit = Duration::from_millis(500);
+    let fixture = fixture(config);
+    fixture.server.start();
+    let state = fixture.until(|state| matches!(state, SourceState::Failing { .. })).await;
+    assert!(failing(&state).starts_with("it did not finish its start within 500 ms: "), "{state:?}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_begins_to_print_without_end_is_ended() {
+    let fixture = started(misbehaving("floods_at_call", "")).await;
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Unavailable);
+    let reason = "it was ended because it prints without end what is no message of the protocol: only stderr is for that";
+    assert!(error.diagnostic.as_deref().unwrap().starts_with(reason), "{error:?}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn a_call_that_hangs_ends_at_its_limit_and_the_server_is_told() {
     let mut config = misbehaving("silent", "");
     config.limits = CallLimits { idle: Duration::from_millis(200), total: Duration::from_millis(200) };

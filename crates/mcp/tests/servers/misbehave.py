@@ -76,6 +76,11 @@ def child(new_session):
     log("child %d" % process.pid)
 
 
+def flood():
+    while True:
+        raw(b"y\n" * 32768)
+
+
 def start():
     if "deaf" in MODE:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -91,6 +96,8 @@ def start():
             sys.exit(4)
     if MODE == "banner":
         raw(b"Starting server ...\n\x1b[32mready\x1b[0m\n{not json}\n[1,2]\n{\"level\":\"info\"}\n\n")
+    if MODE == "floods":
+        flood()
     if MODE == "stderr_flood":
         threading.Thread(target=lambda: [log("x" * 1023) for _ in range(20000)], daemon=True).start()
     if "tree" in MODE:
@@ -117,6 +124,8 @@ def call(request, params):
     token = params.get("_meta", {}).get("progressToken")
     if MODE == "crash_call":
         crash("Traceback: it went wrong")
+    elif MODE == "floods_at_call":
+        flood()
     elif MODE == "crash_first_call":
         note("call")
         if noted("call") == 1:
