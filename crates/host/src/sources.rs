@@ -130,14 +130,10 @@ fn add_built_ins(
 
 /// A new mark, remembered for the next start.
 fn mark(ledger: &dyn ProcessLedger) -> Result<String, HostError> {
-    use std::fmt::Write;
     let unusable = |reason: String| HostError::DataDir { path: "processes".to_owned(), reason };
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| unusable(error.to_string()))?;
-    let mark = bytes.iter().fold(String::new(), |mut mark, byte| {
-        let _ = write!(mark, "{byte:02x}");
-        mark
-    });
+    let mark = format!("{:032x}", u128::from_ne_bytes(bytes));
     let record = ProcessRecord { mark: mark.clone(), server: "command".to_owned(), pgid: None, started: None, boot_id: None };
     ledger.started(&record).map_err(|error| unusable(error.to_string()))?;
     Ok(mark)

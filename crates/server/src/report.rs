@@ -58,6 +58,11 @@ pub fn messages(journal: &Journal) -> Vec<api::Message> {
     messages_of(journal, journal.entries().iter())
 }
 
+/// One message of a person or a model; `None` where there is none of this name, or it is hidden.
+pub fn message(journal: &Journal, id: MessageId) -> Option<api::Message> {
+    messages_of(journal, journal.entry(id.0).into_iter()).into_iter().next()
+}
+
 /// Tokens as the API tells them.
 pub fn usage(usage: Usage) -> api::Usage {
     api::Usage {

@@ -14,7 +14,7 @@ use super::json;
 use super::streams::{UiQuery, stream_of};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, Whole, id};
-use crate::report::{messages, turn_report};
+use crate::report::{self, turn_report};
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -51,8 +51,7 @@ pub(super) async fn chat(
     let journal = state.engine().journal(&id).await?;
     let turn =
         turn_report(&journal, &id, sent.turn_id).ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", sent.turn_id)))?;
-    let said = sent.message_id.to_string();
-    let user_message = messages(&journal).into_iter().find(|message| message.id == said);
+    let user_message = report::message(&journal, sent.message_id);
     let assistant_message = turn.messages.iter().rfind(|message| message.role == api::Role::Assistant).cloned();
     let (success, message) = in_words(&turn);
     Ok(json(StatusCode::OK, api::ChatAnswer { success, user_message, assistant_message, message, turn }))
