@@ -13,6 +13,7 @@ mod write;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -48,13 +49,16 @@ impl SqliteStore {
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let places = open::Places::prepare(&options.location)?;
         let file = places.database;
-        let connection = open::for_writing(&file, options).map_err(|error| failure::of(&file, &error))?;
+        let may_wait = Arc::new(AtomicBool::new(true));
+        let connection = open::for_writing(&file, options, &may_wait).map_err(|error| failure::of(&file, &error))?;
         migrate::migrate(&connection, &file, options)?;
         // Reads the schema, so that a database that lost its tables is found now and not by the first message.
         drop(connection.prepare_cached(statements::INSERT_ENTRY).map_err(|error| failure::of(&file, &error))?);
         let drivers = Drivers::enter(places.locks)?;
         let readers = Readers::new(file.clone(), options.lock_wait);
-        Ok(Self { readers, writer: Writer::start(connection, file)?, drivers })
+        // Where a commit waits for the disk, nobody's task should.
+        let writes_here = options.durability == Durability::Process;
+        Ok(Self { readers, writer: Writer::start(connection, file, may_wait, writes_here)?, drivers })
     }
 }
 

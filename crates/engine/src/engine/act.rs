@@ -145,18 +145,14 @@ impl Engine {
 
     async fn say(&self, id: &ConversationId, message: &NewMessage) -> Result<Sent, EngineError> {
         let say = |state: &State| say(&self.inner, state, message);
-        let said = match self.load(id).await {
-            Ok(live) => act(&self.inner, &live, say).await,
-            Err(error) => Err(error),
-        };
-        match said {
-            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, message).await {
-                // Somebody created it a moment ago.
-                Err(EngineError::Exists { .. }) => act(&self.inner, &self.load(id).await?, say).await,
-                begun => begun,
-            },
-            said => said,
+        // A conversation that is not in memory is new more often than not: creating it says so without a read.
+        if message.create && self.inner.registry.known(id).is_none() {
+            match self.begin(id, message).await {
+                Err(EngineError::Exists { .. }) => {}
+                begun => return begun,
+            }
         }
+        act(&self.inner, &self.load(id).await?, say).await
     }
 
     /// Creates the conversation together with its first message, in one append.

@@ -1,6 +1,8 @@
 //! Files and connections: prepares the folder, refuses what is not ours, configures what is.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -94,15 +96,17 @@ fn check_file(database: &Path) -> Result<(), StoreError> {
 /// How many statements a connection keeps prepared; more than there are.
 const PREPARED_STATEMENTS: usize = 32;
 
-/// How long the log grows before it is put back into the database, in pages of 4 KiB.
-const CHECKPOINT_PAGES: i64 = 4000;
-
 /// A connection that may write. Not yet checked to be ours: see [`super::migrate`].
-pub(super) fn for_writing(database: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+///
+/// It waits for another process's lock only while `may_wait` holds, and never checkpoints by itself: the writer does.
+pub(super) fn for_writing(
+    database: &Path,
+    options: &SqliteOptions,
+    may_wait: &Arc<AtomicBool>,
+) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait)?;
-    // Fewer, larger checkpoints: each waits for the disk three times, and pages that changed often are copied once.
-    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait, may_wait.clone())?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // What is deleted is overwritten, not only forgotten.
     connection.pragma_update(None, "secure_delete", true)?;
     Ok(connection)
@@ -111,17 +115,17 @@ pub(super) fn for_writing(database: &Path, options: &SqliteOptions) -> rusqlite:
 /// A connection that only reads.
 pub(super) fn for_reading(database: &Path, lock_wait: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    configured(Connection::open_with_flags(database, flags)?, lock_wait)
+    configured(Connection::open_with_flags(database, flags)?, lock_wait, Arc::new(AtomicBool::new(true)))
 }
 
-fn configured(mut connection: Connection, lock_wait: Duration) -> rusqlite::Result<Connection> {
+fn configured(mut connection: Connection, lock_wait: Duration, may_wait: Arc<AtomicBool>) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
     // One plan for all values: otherwise SQLite prepares a statement anew whenever a bound limit or range changes.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Steps of a millisecond: another process holds the lock for one small transaction at a time.
     let steps = lock_wait.as_millis();
     connection.busy_handler(Some(move |step: i32| {
-        let goes_on = u128::try_from(step).is_ok_and(|step| step < steps);
+        let goes_on = may_wait.load(Ordering::Relaxed) && u128::try_from(step).is_ok_and(|step| step < steps);
         if goes_on {
             std::thread::sleep(Duration::from_millis(1));
         }

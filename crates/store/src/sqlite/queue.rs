@@ -89,6 +89,12 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Whether nothing waits, and something still may.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.items.is_empty() && !state.is_closed
+    }
+
     /// Takes everything, waiting for the first item: without end, or for a time.
     pub(super) fn take(&self, wait: Option<Duration>) -> Taken<T> {
         let mut state = self.state();

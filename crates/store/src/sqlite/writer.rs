@@ -4,6 +4,7 @@
 //! not change by the writes of the connection that asks.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,9 +21,21 @@ use super::write::{Verdict, Write};
 /// How often other processes' writes are looked for. Notice takes at most 100 ms.
 const LOOK_INTERVAL: Duration = Duration::from_millis(40);
 
+/// How long the log grows before it is put back into the database, in pages of 4 KiB, about. Fewer, larger checkpoints:
+/// each waits for the disk three times, and pages that changed often are copied once.
+const CHECKPOINT_PAGES: u64 = 4000;
+/// The pages that a small transaction writes, about.
+const PAGES_PER_WRITE: u64 = 5;
+const PAGE_BYTES: u64 = 4096;
+/// The largest change that is done on its caller's thread.
+const MAX_BYTES_HERE: usize = 64 * 1024;
+
 /// The writer, as its store sees it.
 #[derive(Debug)]
 pub(super) struct Writer {
+    /// `None` once the thread has ended and the connection is closed.
+    work: Arc<Mutex<Option<Work>>>,
+    writes_here: bool,
     queue: Arc<Queue<Request>>,
     foreign: watch::Sender<u64>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -37,29 +50,56 @@ struct Request {
 
 impl Writer {
     /// Starts the thread on a connection that is ours and migrated.
-    pub(super) fn start(connection: Connection, file: PathBuf) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        connection: Connection,
+        file: PathBuf,
+        may_wait: Arc<AtomicBool>,
+        writes_here: bool,
+    ) -> Result<Self, StoreError> {
         let queue = Arc::new(Queue::new());
         let foreign = watch::Sender::new(0);
         let (end, ended) = watch::channel(false);
         // Read before anybody can ask, so that no write falls between the asking and the first look.
         let seen = data_version(&connection).map_err(|error| failure::of(&file, &error))?;
-        let work = Work { connection, file, queue: Arc::clone(&queue), foreign: foreign.clone(), seen, look_at: None };
+        let work = Work { connection, file, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
+        let work = Arc::new(Mutex::new(Some(work)));
+        let (shared, requests) = (Arc::clone(&work), Arc::clone(&queue));
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                work.run();
+                run(&shared, &requests);
                 end.send_replace(true);
             })
             .map_err(|error| StoreError::Unusable { reason: format!("the writer's thread cannot be started: {error}") })?;
-        Ok(Self { queue, foreign, thread: Mutex::new(Some(thread)), ended })
+        Ok(Self { work, writes_here, queue, foreign, thread: Mutex::new(Some(thread)), ended })
     }
 
     /// Does one change; it is durable when this returns.
     pub(super) async fn write(&self, write: Write) -> Verdict {
-        let (reply, verdict) = oneshot::channel();
         let bytes = write.bytes();
+        if let Some(verdict) = self.write_here(&write, bytes) {
+            return verdict;
+        }
+        let (reply, verdict) = oneshot::channel();
         self.queue.push(Request { write, reply }, bytes).await.map_err(|_| failure::closed())?;
         verdict.await.unwrap_or_else(|_| Err(failure::closed()))
+    }
+
+    /// Does a small change on the caller's thread where nobody else is writing, which spares two switches of threads: it
+    /// costs a few writes to the system's cache and waits for nothing. `None` where the writer's thread must do it.
+    fn write_here(&self, write: &Write, bytes: usize) -> Option<Verdict> {
+        if !self.writes_here || bytes > MAX_BYTES_HERE || !self.queue.is_idle() {
+            return None;
+        }
+        let (verdict, is_due) = {
+            let mut work = self.work.try_lock().ok()?;
+            let work = work.as_mut()?;
+            (work.without_waiting(write)?, work.is_checkpoint_due())
+        };
+        if is_due {
+            self.queue.nudge();
+        }
+        Some(verdict)
     }
 
     /// Rises when another process wrote.
@@ -94,29 +134,71 @@ impl Drop for Writer {
 }
 
 /// The thread's side.
+#[derive(Debug)]
 struct Work {
     connection: Connection,
     file: PathBuf,
-    queue: Arc<Queue<Request>>,
+    /// Whether a transaction waits for another process's lock.
+    may_wait: Arc<AtomicBool>,
     foreign: watch::Sender<u64>,
     /// SQLite's number at the last look.
     seen: i64,
     /// When to look next; `None` while nobody wants to know.
     look_at: Option<Instant>,
+    /// Pages written since the last checkpoint, about.
+    pages: u64,
+}
+
+/// What the writer's thread does until its queue is closed; then it closes the connection.
+fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>) {
+    let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let wait = locked().as_mut().and_then(|work| {
+            work.checkpoint_if_due();
+            work.look()
+        });
+        match queue.take(wait) {
+            Taken::Items { items, weight } => {
+                if let Some(work) = locked().as_mut() {
+                    work.serve(items);
+                }
+                queue.release(weight);
+            }
+            Taken::Nothing => {}
+            Taken::Closed => return drop(locked().take()),
+        }
+    }
 }
 
 impl Work {
-    fn run(mut self) {
-        loop {
-            let wait = self.look();
-            match self.queue.take(wait) {
-                Taken::Items { items, weight } => {
-                    self.serve(items);
-                    self.queue.release(weight);
-                }
-                Taken::Nothing => {}
-                Taken::Closed => return,
-            }
+    /// Does one change now, or not at all: `None` where another process holds the lock.
+    fn without_waiting(&mut self, write: &Write) -> Option<Verdict> {
+        self.may_wait.store(false, Ordering::Relaxed);
+        let done = self.transaction(&[write]);
+        self.may_wait.store(true, Ordering::Relaxed);
+        match done {
+            Ok(mut verdicts) => Some(verdicts.pop().unwrap_or(Ok(()))),
+            Err(Failed::Transaction(error) | Failed::Request(error)) if is_busy(&error) => None,
+            Err(Failed::Transaction(error) | Failed::Request(error)) => Some(Err(failure::of(&self.file, &error))),
+        }
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        self.pages >= CHECKPOINT_PAGES
+    }
+
+    /// Puts the log back into the database, as far as readers allow.
+    fn checkpoint_if_due(&mut self) {
+        if !self.is_checkpoint_due() {
+            return;
+        }
+        self.pages = 0;
+        let done = self
+            .connection
+            .prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")
+            .and_then(|mut pragma| pragma.query_row((), |_| Ok(())));
+        if let Err(error) = done {
+            tracing::warn!(%error, "the log could not be put back into the database; it grows until it can");
         }
     }
 
@@ -142,7 +224,7 @@ impl Work {
         Some(LOOK_INTERVAL)
     }
 
-    fn serve(&self, requests: Vec<Request>) {
+    fn serve(&mut self, requests: Vec<Request>) {
         let verdicts = self.verdicts(&requests);
         for (request, verdict) in requests.into_iter().zip(verdicts) {
             // Nobody waits any more where the caller was cancelled; it is done all the same.
@@ -151,12 +233,13 @@ impl Work {
     }
 
     /// One transaction for all. Where one request makes the database fail, each has its own.
-    fn verdicts(&self, requests: &[Request]) -> Vec<Verdict> {
-        match self.transaction(requests) {
+    fn verdicts(&mut self, requests: &[Request]) -> Vec<Verdict> {
+        let writes: Vec<&Write> = requests.iter().map(|request| &request.write).collect();
+        match self.transaction(&writes) {
             Ok(verdicts) => verdicts,
-            Err(Failed::Request(_)) if requests.len() > 1 => requests
+            Err(Failed::Request(_)) if writes.len() > 1 => writes
                 .iter()
-                .map(|request| match self.transaction(std::slice::from_ref(request)) {
+                .map(|write| match self.transaction(&[write]) {
                     Ok(mut verdicts) => verdicts.pop().unwrap_or(Ok(())),
                     Err(Failed::Request(error) | Failed::Transaction(error)) => Err(failure::of(&self.file, &error)),
                 })
@@ -169,20 +252,23 @@ impl Work {
     }
 
     /// Nothing of the group is stored where this fails.
-    fn transaction(&self, requests: &[Request]) -> Result<Vec<Verdict>, Failed> {
-        let done = self.begin_to_commit(requests);
+    fn transaction(&mut self, writes: &[&Write]) -> Result<Vec<Verdict>, Failed> {
+        let done = self.begin_to_commit(writes);
         if done.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::warn!(%error, "a failed transaction could not be rolled back");
         }
+        let bytes: usize = writes.iter().map(|write| write.bytes()).sum();
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.pages = self.pages.saturating_add(PAGES_PER_WRITE).saturating_add(bytes / PAGE_BYTES);
         done
     }
 
-    fn begin_to_commit(&self, requests: &[Request]) -> Result<Vec<Verdict>, Failed> {
+    fn begin_to_commit(&self, writes: &[&Write]) -> Result<Vec<Verdict>, Failed> {
         self.run_cached("BEGIN IMMEDIATE").map_err(Failed::Transaction)?;
-        let verdicts = requests.iter().map(|request| request.write.carry_out(&self.connection)).collect::<Result<_, _>>();
+        let verdicts = writes.iter().map(|write| write.carry_out(&self.connection)).collect::<Result<_, _>>();
         let verdicts = verdicts.map_err(Failed::Request)?;
         self.run_cached("COMMIT").map_err(Failed::Transaction)?;
         Ok(verdicts)
@@ -191,6 +277,10 @@ impl Work {
     fn run_cached(&self, statement: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(statement)?.execute(()).map(|_| ())
     }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// Changes when another connection than this one wrote.
