@@ -1,8 +1,9 @@
 //! Commands: a shell line, or a program with its arguments.
 //!
 //! A command runs in a process group of its own, which ends with the call: after the command's own end, at its time limit,
-//! when the call is cancelled and when it is dropped. A process that leaves the group on purpose (`setsid`) is not
-//! reached; keeping it in is the work of a [`Launcher`] that isolates.
+//! when the call is cancelled and when it is dropped. A process that leaves the group (`setsid`) is found by the mark that
+//! it inherits; one that also throws its environment away is out of reach, and keeping it in is the work of a [`Launcher`]
+//! that isolates.
 
 mod group;
 mod launcher;

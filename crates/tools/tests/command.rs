@@ -98,7 +98,10 @@ async fn a_program_with_arguments_meets_no_shell() {
 async fn its_environment_is_what_the_host_gave() {
     let world = World::new();
     let output = run(&world.command(), json!({"command": "/usr/bin/env", "args": []})).await;
-    assert_eq!(content(&output)["stdout"], "PATH=/usr/bin:/bin\n");
+    let content = content(&output);
+    let (given, own): (Vec<&str>, Vec<&str>) =
+        content["stdout"].as_str().unwrap().lines().partition(|line| !line.starts_with("TURNWRIGHT_PROCESS_CALL="));
+    assert_eq!((given, own.len()), (vec!["PATH=/usr/bin:/bin"], 1), "with a mark by which its processes are known");
 }
 
 #[tokio::test]
@@ -171,9 +174,11 @@ async fn what_a_command_leaves_behind_neither_hangs_the_call_nor_outlives_it() {
 }
 
 #[tokio::test]
-async fn a_process_that_left_the_group_does_not_hang_the_call() {
+async fn a_process_that_cannot_be_found_does_not_hang_the_call() {
     let world = World::new();
-    let output = run(&world.command(), json!({"command": "setsid sleep 30 & echo $! > pid; echo done"})).await;
+    // Without the environment that it was given nobody knows whose it is.
+    let line = "setsid env -i sh -c 'echo up > up; exec sleep 30' & echo $! > pid; until [ -s up ]; do :; done; echo done";
+    let output = run(&world.command(), json!({"command": line})).await;
     assert_eq!(content(&output)["stdout"], "done\n");
     let pid = nix::unistd::Pid::from_raw(world.get("pid").trim().parse().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("it lives until we end it");
@@ -211,6 +216,33 @@ async fn a_cancelled_command_that_ends_by_itself_gives_its_real_result() {
     let (result, ()) = timeout(PATIENCE, async { tokio::join!(running, stop) }).await.unwrap();
     let output = result.unwrap();
     assert_eq!((content(&output)["exit_code"].clone(), content(&output)["stdout"].clone()), (json!(0), json!("cleaned\n")));
+}
+
+/// Starts a process that leaves the group and its parent, and writes its number into `pid`.
+const ESCAPE: &str = "(setsid sh -c 'echo $$ > pid; exec sleep 1000' > /dev/null 2>&1 &)";
+
+#[tokio::test]
+async fn what_left_the_group_ends_with_a_cancelled_command() {
+    let world = World::new();
+    let source = world.command();
+    let cancel = CancellationToken::new();
+    let running = source.call(call_of("run", json!({"command": format!("{ESCAPE}; sleep 1000")})), context(&cancel));
+    let stop = async {
+        appears(&world.root.join("pid")).await;
+        cancel.cancel();
+    };
+    let (result, ()) = timeout(PATIENCE, async { tokio::join!(running, stop) }).await.unwrap();
+    assert_eq!(result.unwrap_err().kind, ToolErrorKind::Interrupted);
+    gone(&world.get("pid")).await;
+}
+
+#[tokio::test]
+async fn what_left_the_group_ends_with_a_command_that_ended() {
+    let world = World::new();
+    let line = format!("{ESCAPE}; until [ -s pid ]; do sleep 0.01; done");
+    let output = run(&world.command(), json!({"command": line})).await;
+    assert_eq!(content(&output), json!({"exit_code": 0, "stdout": "", "stderr": ""}));
+    gone(&world.get("pid")).await;
 }
 
 #[tokio::test]

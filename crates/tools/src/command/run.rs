@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
-use super::group::ProcessGroup;
+use super::group::{self, ProcessGroup, Reach};
 use super::output::Output;
 use super::{Launch, Shared};
 use crate::error::{denied, failed, grouped, invalid, not_found};
@@ -62,10 +62,12 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
         return Err(invalid(format!("timeout_ms is {}, limit {max}", grouped(milliseconds(limit)))));
     }
     let stdin = arguments.stdin.clone();
-    let launch = launch_of(shared, arguments)?;
+    let mut launch = launch_of(shared, arguments)?;
+    let mark = group::new_mark();
+    launch.environment.push((group::MARK.into(), mark.clone().into()));
     let started = Instant::now();
     let mut child = start(shared, &launch, stdin.is_some())?;
-    let mut group = ProcessGroup::led_by(child.id());
+    let mut group = ProcessGroup::led_by(child.id(), &mark);
     let mut stdout = Output::new(config.max_output_bytes);
     let mut stderr = Output::new(config.max_output_bytes);
     let ending = {
@@ -92,7 +94,7 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
             is_closed = timeout(LINGER, pipes.as_mut()).await.is_ok();
         }
         // What it left behind ends with it, also what does not hold the outputs.
-        group.kill();
+        group.kill(if matches!(ending, Ending::Exited(_)) { Reach::Later } else { Reach::All });
         if !has_ended && timeout(LINGER, exit_of(&mut child, pipes.as_mut(), &mut is_closed)).await.is_err() {
             tracing::warn!("a killed command has not ended yet");
         }
