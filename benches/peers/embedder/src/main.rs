@@ -10,13 +10,10 @@ use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::net::TcpListener;
+use turnwright_engine::ToolOutput;
 use turnwright_host::config::{self, ConfigFile};
 use turnwright_host::{Environment, Host, Overrides};
-use turnwright_engine::ToolOutput;
 use turnwright_tools::{ToolSpec, TypedSource};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
