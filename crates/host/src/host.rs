@@ -1,6 +1,5 @@
 //! A running host: an engine with everything that its configuration names.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
 use crate::providers::{PRACTICE, ProviderSet};
 use crate::sources::{self, Server, Sources};
+use crate::swept_store::SweptStore;
 use crate::{Environment, HostError};
 
 /// How long local servers and a provider without configured models are asked at the start.
@@ -72,12 +72,14 @@ impl HostBuilder {
     pub async fn start(self) -> Result<Host, HostError> {
         let Self { loaded, environment, own, needs } = self;
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?;
-        let store = Arc::new(SqliteStore::open(&options(&loaded)?)?);
-        let processes = loaded.data_dir.join("processes");
+        let options = options(&loaded)?;
+        let store = SqliteStore::open(&options)?;
+        // Beside the locks that say who is alive: another database may have the same data directory.
+        let processes = options.beside("processes");
         let ledger: Arc<dyn ProcessLedger> = match needs {
             Needs::Store => Arc::new(NoLedger),
             Needs::Everything => {
-                sweep(&processes, &store).await?;
+                sweep(&processes, &store).await;
                 let runs_servers = !loaded.config.mcp.servers.is_empty() || !loaded.mcp_files.is_empty();
                 let runs_processes = runs_servers || loaded.config.tools.command.enabled;
                 if runs_processes { Arc::new(ledger(&processes, &store.driver().0)?) } else { Arc::new(NoLedger) }
@@ -96,7 +98,7 @@ impl HostBuilder {
         let engine = Engine::new(EngineParts {
             providers: providers.clone(),
             sources: all,
-            store,
+            store: Arc::new(SweptStore::new(store, processes)),
             clock: Arc::new(SystemClock),
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
@@ -148,6 +150,8 @@ impl Host {
     pub async fn shutdown(self) {
         self.engine.shutdown().await;
         if let Some(mark) = &self.command_mark {
+            // What a command left behind in a way that its own end did not see.
+            turnwright_mcp::sweep(&sources::command_record(mark)).await;
             self.ledger.ended(mark);
         }
     }
@@ -179,21 +183,16 @@ fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {
 }
 
 /// Ends what processes of ours that are gone left running (law 8).
-async fn sweep(processes: &Path, store: &SqliteStore) -> Result<(), HostError> {
-    let Ok(folders) = std::fs::read_dir(processes) else { return Ok(()) };
-    let mut alive = HashSet::new();
-    for folder in folders.flatten() {
-        let Ok(name) = folder.file_name().into_string() else { continue };
-        if store.is_alive(&turnwright_core::DriverId(name.clone())).await? {
-            alive.insert(name);
-        }
-    }
-    match sweep_gone(processes, |driver| alive.contains(driver)).await {
+async fn sweep(processes: &Path, store: &SqliteStore) {
+    let is_alive = async |driver: &str| {
+        // Where nobody can tell it is left alone.
+        store.is_alive(&turnwright_core::DriverId(driver.to_owned())).await.unwrap_or(true)
+    };
+    match sweep_gone(processes, is_alive).await {
         Ok(0) => {}
-        Ok(swept) => tracing::info!(swept, "ended tool servers that a process which is gone had left"),
-        Err(error) => tracing::warn!(%error, "cannot look for tool servers that were left"),
+        Ok(swept) => tracing::info!(swept, "ended what a process which is gone had left running"),
+        Err(error) => tracing::warn!(%error, "cannot look for what a process which is gone left running"),
     }
-    Ok(())
 }
 
 /// The default model: the configuration's, else one found, else practice (docs/configuration.md).

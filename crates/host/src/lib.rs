@@ -10,6 +10,7 @@ mod host;
 mod look;
 mod providers;
 mod sources;
+mod swept_store;
 
 pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;

@@ -114,7 +114,7 @@ fn add_built_ins(
         let inherited = environment.variables().filter(|(name, _)| name.to_str().is_some_and(is_inherited));
         let mut env: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         env.extend(tools.command.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
-        let mark = mark(ledger)?;
+        let mark = mark(ledger, &loaded.data_dir)?;
         env.push((MARK.into(), mark.clone().into()));
         sources.command_mark = Some(mark);
         let mut config = CommandConfig::new(roots, env);
@@ -128,14 +128,18 @@ fn add_built_ins(
     Ok(())
 }
 
+/// How the commands of this process are remembered.
+pub(crate) fn command_record(mark: &str) -> ProcessRecord {
+    ProcessRecord { mark: mark.to_owned(), server: "command".to_owned(), pgid: None, started: None, boot_id: None }
+}
+
 /// A new mark, remembered for the next start.
-fn mark(ledger: &dyn ProcessLedger) -> Result<String, HostError> {
-    let unusable = |reason: String| HostError::DataDir { path: "processes".to_owned(), reason };
+fn mark(ledger: &dyn ProcessLedger, data_dir: &Path) -> Result<String, HostError> {
+    let unusable = |reason: String| HostError::DataDir { path: data_dir.display().to_string(), reason };
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| unusable(error.to_string()))?;
     let mark = format!("{:032x}", u128::from_ne_bytes(bytes));
-    let record = ProcessRecord { mark: mark.clone(), server: "command".to_owned(), pgid: None, started: None, boot_id: None };
-    ledger.started(&record).map_err(|error| unusable(error.to_string()))?;
+    ledger.started(&command_record(&mark)).map_err(|error| unusable(error.to_string()))?;
     Ok(mark)
 }
 

@@ -105,32 +105,48 @@ pub async fn sweep(record: &ProcessRecord) {
 }
 
 /// Sweeps the records of all drivers below `processes` that are not alive, and removes them. Returns how many there were.
+/// Each driver is asked about when its folder was seen, since one may begin meanwhile.
 ///
 /// # Errors
 /// Where the folder cannot be read. A folder that does not exist holds no records.
-pub async fn sweep_gone(processes: &Path, is_alive: impl Fn(&str) -> bool) -> io::Result<usize> {
-    let drivers = match fs::read_dir(processes) {
-        Ok(drivers) => drivers,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
+pub async fn sweep_gone(processes: &Path, is_alive: impl AsyncFn(&str) -> bool) -> io::Result<usize> {
     let mut swept = 0;
-    for driver in drivers {
-        let driver = driver?;
-        if driver.file_name().to_str().is_some_and(&is_alive) || !driver.file_type()?.is_dir() {
-            continue;
+    for driver in unless_missing(fs::read_dir(processes))?.into_iter().flatten() {
+        let driver = driver?.file_name();
+        if let Some(driver) = driver.to_str()
+            && !is_alive(driver).await
+        {
+            swept += sweep_driver(processes, driver).await?;
         }
-        for file in fs::read_dir(driver.path())? {
-            let file = file?.path();
-            if let Some(record) = read(&file) {
-                sweep(&record).await;
-                swept += 1;
-            }
-            fs::remove_file(&file)?;
-        }
-        fs::remove_dir(driver.path())?;
     }
     Ok(swept)
+}
+
+/// Sweeps the records of one driver below `processes`, which must be gone, and removes them. Returns how many there were.
+///
+/// # Errors
+/// Where its folder cannot be read or emptied. That somebody else does the same at the same time is no error.
+pub async fn sweep_driver(processes: &Path, driver: &str) -> io::Result<usize> {
+    let folder = processes.join(driver);
+    let mut swept = 0;
+    for file in unless_missing(fs::read_dir(&folder))?.into_iter().flatten() {
+        let file = file?.path();
+        if let Some(record) = read(&file) {
+            sweep(&record).await;
+            swept += 1;
+        }
+        unless_missing(fs::remove_file(&file))?;
+    }
+    unless_missing(fs::remove_dir(&folder))?;
+    Ok(swept)
+}
+
+fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn read(file: &Path) -> Option<ProcessRecord> {

@@ -34,7 +34,7 @@ pub use backoff::RestartPolicy;
 pub use config::{ServerConfig, Surroundings, ToolDeclaration, is_inherited};
 pub use error::McpError;
 pub use group::MARK;
-pub use ledger::{FileLedger, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_gone};
+pub use ledger::{FileLedger, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin};
 pub use server::McpServer;

@@ -41,7 +41,7 @@ fn start_of(pid: u32) -> u64 {
 
 #[cfg(test)]
 async fn sweep(folder: &Path) -> usize {
-    sweep_gone(folder, |driver| driver == "alive").await.unwrap()
+    sweep_gone(folder, async |driver| driver == "alive").await.unwrap()
 }
 
 /// Whether the process was ended; ends it in any case.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use turnwright_engine::StoreError;
 
 use super::failure;
-use super::options::{Location, SqliteOptions};
+use super::options::{Location, SqliteOptions, with_suffix};
 
 /// Where everything of one database lies, as absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +35,8 @@ impl Places {
             }
             Location::File(path) => {
                 let database = absolute(path)?;
-                let mut locks = database.clone().into_os_string();
-                locks.push(".locks");
-                Self { database, locks: locks.into() }
+                let locks = with_suffix(&database, "locks");
+                Self { database, locks }
             }
         };
         let folder = places.database.parent().unwrap_or_else(|| Path::new("/"));

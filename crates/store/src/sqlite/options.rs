@@ -1,6 +1,6 @@
 //! Where a database lies and what it must survive.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What an acknowledged append survives.
@@ -41,6 +41,14 @@ impl SqliteOptions {
         Self::at(Location::File(path.into()))
     }
 
+    /// Where something lies that belongs to this database and to no other: `DIR/name`, or `FILE.name`.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        match &self.location {
+            Location::Directory(path) => path.join(name),
+            Location::File(path) => with_suffix(path, name),
+        }
+    }
+
     fn at(location: Location) -> Self {
         Self { location, durability: Durability::default(), lock_wait: Duration::from_secs(5) }
     }
@@ -56,4 +64,11 @@ impl SqliteOptions {
         self.lock_wait = lock_wait;
         self
     }
+}
+
+pub(super) fn with_suffix(file: &Path, name: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".");
+    path.push(name);
+    path.into()
 }

@@ -1,0 +1,141 @@
+//! A store in which a driver counts as gone only when nothing runs any more that it started.
+//!
+//! Whoever takes a turn over from a process that was killed tells the model that its calls were interrupted, or runs them
+//! again; both would be wrong while the command of that process still runs (DESIGN law 8).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::{OnceCell, watch};
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
+use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_mcp::sweep_driver;
+use turnwright_store::SqliteStore;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SweptStore {
+    store: SqliteStore,
+    /// The folder of the ledgers.
+    processes: PathBuf,
+    /// Those that are gone; each is swept once, and everybody who asks about it waits for that.
+    gone: Mutex<HashMap<DriverId, Arc<OnceCell<()>>>>,
+}
+
+impl SweptStore {
+    pub(crate) fn new(store: SqliteStore, processes: PathBuf) -> Self {
+        Self { store, processes, gone: Mutex::default() }
+    }
+
+    async fn sweep(&self, driver: &DriverId) {
+        // Names come from journals, which may have been imported: only a plain one becomes part of a path.
+        if driver.0.is_empty() || !driver.0.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return;
+        }
+        let swept = self.gone.lock().unwrap_or_else(PoisonError::into_inner).entry(driver.clone()).or_default().clone();
+        swept
+            .get_or_init(|| async {
+                match sweep_driver(&self.processes, &driver.0).await {
+                    Ok(0) => {}
+                    Ok(swept) => tracing::info!(%driver, swept, "ended what a process which is gone had left running"),
+                    Err(error) => tracing::warn!(%driver, %error, "cannot end what a process which is gone left running"),
+                }
+            })
+            .await;
+    }
+}
+
+#[async_trait]
+impl Store for SweptStore {
+    async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
+        let is_alive = self.store.is_alive(driver).await?;
+        if !is_alive {
+            self.sweep(driver).await;
+        }
+        Ok(is_alive)
+    }
+
+    async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        self.store.create(conversation).await
+    }
+
+    async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+        self.store.conversation(id).await
+    }
+
+    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        self.store.update(conversation).await
+    }
+
+    async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
+        self.store.conversations(page).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.store.delete(id).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
+        self.store.append(append).await
+    }
+
+    async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+        self.store.entries(id, from, limit).await
+    }
+
+    async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
+        self.store.last_seq(id).await
+    }
+
+    async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
+        self.store.open_turns().await
+    }
+
+    async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
+        self.store.idempotent(key).await
+    }
+
+    fn foreign_writes(&self) -> watch::Receiver<u64> {
+        self.store.foreign_writes()
+    }
+
+    fn driver(&self) -> &DriverId {
+        self.store.driver()
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use turnwright_mcp::{FileLedger, MARK, ProcessLedger, ProcessRecord};
+    use turnwright_store::SqliteOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_asks_about_a_driver_that_is_gone_hears_so_when_its_processes_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let processes = folder.path().join("processes");
+        let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+        let store = SweptStore::new(store, processes.clone());
+        let driver = DriverId("0123456789abcdef0123456789abcdef".to_owned());
+        let mark = format!("{:x}5e4f", std::process::id());
+        let record = ProcessRecord { mark: mark.clone(), server: "command".into(), pgid: None, started: None, boot_id: None };
+        FileLedger::open(&processes, &driver.0).unwrap().started(&record).unwrap();
+        let mut left = Command::new("sleep").arg("1000").env(MARK, &mark).stdin(Stdio::null()).spawn().unwrap();
+        assert!(!store.is_alive(&driver).await.unwrap());
+        let is_over = left.try_wait().unwrap().is_some();
+        let _ = left.kill();
+        left.wait().unwrap();
+        assert!(is_over, "it ran on");
+        assert!(!processes.join(&driver.0).exists());
+        assert!(store.is_alive(store.driver()).await.unwrap());
+    }
+}
