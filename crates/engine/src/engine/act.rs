@@ -152,7 +152,15 @@ impl Engine {
                 begun => return begun,
             }
         }
-        act(&self.inner, &self.load(id).await?, say).await
+        let said = match self.load(id).await {
+            Ok(live) => act(&self.inner, &live, say).await,
+            Err(error) => Err(error),
+        };
+        match said {
+            // It was deleted, by another process or a moment ago.
+            Err(EngineError::NotFound { .. }) if message.create => self.begin(id, message).await,
+            said => said,
+        }
     }
 
     /// Creates the conversation together with its first message, in one append.

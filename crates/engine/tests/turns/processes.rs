@@ -66,6 +66,21 @@ async fn a_message_that_is_held_where_another_process_parked_waits_for_nothing()
     assert_eq!(sending.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_another_process_deleted_is_not_there_or_begins_anew() {
+    let disk = MemoryStore::default();
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
+    let (here, elsewhere) =
+        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    for say in [NewMessage::text("two"), begins("two")] {
+        let first = here.send(&id(), begins("one")).await.unwrap();
+        here.wait(&id(), first.turn_id).await.unwrap();
+        elsewhere.delete(&id()).await.unwrap();
+        let expected = if say.create { Ok(first) } else { Err(EngineError::NotFound { what: "conversation `c1`".to_owned() }) };
+        assert_eq!(here.send(&id(), say).await, expected);
+    }
+}
+
 /// What takes the open turn of the only conversation up again, as it is stored.
 async fn keeper(store: &MemoryStore) -> Option<(TurnId, KeptBy)> {
     store.open_turns().await.unwrap().first().map(|open| (open.turn, open.kept_by))
