@@ -47,6 +47,13 @@ pub(crate) fn malformed(what: &str, body: &[u8]) -> ProviderFailure {
     ProviderFailure::new(ProviderFailureKind::Malformed, format!("{what}: {}", text.trim()))
 }
 
+/// A page came where an answer should be: a login, a proxy, or another server's address.
+pub(crate) fn page(body: &[u8]) -> ProviderFailure {
+    let page = String::from_utf8_lossy(body);
+    let message = format!("the provider sent no answer but {}", page_title(&page));
+    ProviderFailure::new(ProviderFailureKind::Malformed, message)
+}
+
 /// The parts of an error body.
 #[derive(Debug, Default)]
 struct Said {

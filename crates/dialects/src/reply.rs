@@ -165,9 +165,10 @@ impl Failed {
 
 /// The failure of a body that is no answer, once enough of it came to show what it is.
 fn no_answer(body: &[u8]) -> ProviderFailure {
-    let is_page = body.trim_ascii_start().starts_with(b"<");
-    let what = if is_page { "a page instead of an answer" } else { "something that is no answer" };
-    failure::malformed(&format!("the provider sent {what}"), body)
+    if body.trim_ascii_start().starts_with(b"<") {
+        return failure::page(body);
+    }
+    failure::malformed("the provider sent something that is no answer", body)
 }
 
 /// Whether bytes begin as most event streams do.

@@ -262,7 +262,8 @@ fn a_whole_reply_that_is_cut_is_never_a_success() {
 #[test]
 fn what_is_no_answer_is_told_by_its_first_bytes() {
     let html = failed("<!doctype html><title>Sign in</title>");
-    assert_eq!(html.0, ProviderFailureKind::Malformed);
+    let said = "the provider sent no answer but an HTML page: Sign in";
+    assert_eq!(html, (ProviderFailureKind::Malformed, said.to_owned()));
     let decoded = decode_with(&Profile::COMPATIBLE, &Offered::default(), Some("text/plain"), &[b"hello\nworld"]);
     let failure = decoded.failure.unwrap();
     let expected = "the provider sent something that is no answer: hello\nworld";

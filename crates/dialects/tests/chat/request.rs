@@ -387,3 +387,48 @@ fn the_models_of_an_endpoint_are_read_from_every_form_of_list() {
     }
     assert!(OpenAiChat.models(b"<html>").is_err());
 }
+
+#[test]
+fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
+    let calls = says(vec![
+        text("I look."),
+        AssistantBlock::Call(ToolCall {
+            name: "f__read".to_owned(),
+            arguments: r#"{"b": 1, "a": 2}"#.to_owned(),
+            provider_id: Some("call_x".to_owned()),
+            native: None,
+            recovered: false,
+        }),
+    ]);
+    let answer = says(vec![text("It says hi.")]);
+    let (first, second) = (user(vec![ContentBlock::text("Read it.")]), user(vec![ContentBlock::text("Again.")]));
+    let id = CallId { message: Seq::new(4).unwrap(), index: 0 };
+    let result = ToolResult::of(id, Outcome::Success, "hi");
+    let call = calls.calls().next().unwrap();
+    let results = || PromptMessage::Results(vec![PromptResult { id, call, result: Cow::Borrowed(&result), note: None }]);
+    let whole = || {
+        vec![
+            PromptMessage::User(&first),
+            PromptMessage::Assistant { seq: Seq::new(4).unwrap(), message: &calls },
+            results(),
+            PromptMessage::Assistant { seq: Seq::new(8).unwrap(), message: &answer },
+            PromptMessage::User(&second),
+        ]
+    };
+    let (settings, tools) = (settings(), [tool("f__read", json!({"type": "object"}))]);
+    let body = |count: usize| {
+        let messages = whole().into_iter().take(count).collect();
+        let prompt = Prompt { settings: &settings, messages, tools: &tools, allow_calls: true };
+        let body = OpenAiChat.request(&origin(), &prompt, &Profile::preset("openai").unwrap()).unwrap().body;
+        let body = String::from_utf8(body).unwrap();
+        let value: Value = serde_json::from_str(&body).unwrap();
+        let last = value["messages"].as_array().unwrap().last().unwrap().to_string();
+        // What a provider can keep: everything up to the end of the last message.
+        let end = body.find(&last).unwrap() + last.len();
+        body[..end].to_owned()
+    };
+    let bodies: Vec<String> = [1, 3, 5].into_iter().map(body).collect();
+    for pair in bodies.windows(2) {
+        assert!(pair[1].starts_with(&pair[0]), "{}\n{}", pair[0], pair[1]);
+    }
+}
