@@ -21,7 +21,8 @@ impl IdError {
     }
 }
 
-/// A conversation's name: 1 to 128 characters of `[A-Za-z0-9._:-]`, chosen by whoever creates it.
+/// A conversation's name: 1 to 128 characters of `[A-Za-z0-9._:-]`, chosen by whoever creates it. Not `.` and `..`, which
+/// no path of a URL can hold.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct ConversationId(String);
@@ -37,6 +38,7 @@ impl FromStr for ConversationId {
     type Err = IdError;
     fn from_str(value: &str) -> Result<Self, IdError> {
         let fits = (1..=128).contains(&value.len())
+            && !matches!(value, "." | "..")
             && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'));
         if fits {
             Ok(Self(value.to_owned()))
