@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::error::ApiError;
@@ -81,11 +82,29 @@ pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) 
         }
     }
     let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}".as_slice() } else { body };
+    if let Some(kind) = other_than_object(body) {
+        return Err(ApiError::invalid(format!("the request body is {kind}; it must be an object")));
+    }
     serde_json::from_slice(body).map_err(|error| match error.classify() {
         Category::Data => ApiError::invalid(format!("the request body is wrong: {error}")),
         Category::Syntax | Category::Eof | Category::Io => {
             ApiError::bad_request("invalid_json", format!("the request body is not JSON: {error}"))
         }
+    })
+}
+
+/// What a body of JSON is that is no object. A list would pass for the fields of an object in their order.
+fn other_than_object(body: &[u8]) -> Option<&'static str> {
+    if body.trim_ascii_start().first() == Some(&b'{') {
+        return None;
+    }
+    Some(match serde_json::from_slice::<Value>(body).ok()? {
+        Value::Array(_) => "an array",
+        Value::String(_) => "a string",
+        Value::Number(_) => "a number",
+        Value::Bool(_) => "a truth value",
+        Value::Null => "null",
+        Value::Object(_) => return None,
     })
 }
 

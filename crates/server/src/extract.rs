@@ -5,7 +5,7 @@ use std::str::FromStr;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use turnwright_core::{ConversationId, IdError};
@@ -97,7 +97,7 @@ pub(crate) fn id<T: FromStr<Err = IdError>>(text: &str) -> Result<T, ApiError> {
 /// Which part of a list is asked for.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PageQuery {
-    pub(crate) limit: Option<usize>,
+    limit: Option<String>,
     #[serde(alias = "after")]
     pub(crate) cursor: Option<String>,
     pub(crate) q: Option<String>,
@@ -109,13 +109,10 @@ impl PageQuery {
 
     /// How many things are asked for.
     pub(crate) fn limit(&self) -> Result<usize, ApiError> {
-        match self.limit {
-            None => Ok(Self::MAX),
-            Some(limit @ 1..=Self::MAX) => Ok(limit),
-            Some(limit) => {
-                let detail = format!("limit is {limit}, it must be between 1 and {}", Self::MAX);
-                Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", detail))
-            }
-        }
+        let Some(limit) = &self.limit else { return Ok(Self::MAX) };
+        limit.parse().ok().filter(|limit| (1..=Self::MAX).contains(limit)).ok_or_else(|| {
+            let shown: String = limit.chars().take(40).collect();
+            ApiError::bad_request("invalid_query", format!("limit is {shown:?}, it must be between 1 and {}", Self::MAX))
+        })
     }
 }

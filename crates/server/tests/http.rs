@@ -416,6 +416,15 @@ async fn what_does_not_fit_is_refused_with_a_problem_document_that_helps() {
     let broken = server.ask(broken).await;
     assert_eq!(broken.problem(), (400, "invalid_json".to_owned()));
     assert!(broken.json()["detail"].as_str().unwrap().contains("line 1 column"));
+    for (body, kind) in
+        [(json!([]), "an array"), (json!(["c2"]), "an array"), (json!("Hi"), "a string"), (json!(7), "a number")]
+    {
+        let list = server.post("/api/v1/conversations", body).await;
+        assert_eq!(list.problem(), (422, "invalid_request".to_owned()), "{}", list.body);
+        assert_eq!(list.json()["detail"], format!("the request body is {kind}; it must be an object"));
+    }
+    let many = server.get("/api/v1/conversations?limit=many").await;
+    assert_eq!(many.json()["detail"], "limit is \"many\", it must be between 1 and 100");
     let large = server.post(chat, json!({"content": "x".repeat(5000)})).await;
     assert_eq!(large.problem(), (413, "body_too_large".to_owned()));
     assert_eq!(large.json()["detail"], "the request body is 5014 bytes, the limit is 4096 bytes");
@@ -426,6 +435,7 @@ async fn what_does_not_fit_is_refused_with_a_problem_document_that_helps() {
         (Method::GET, "/nothing", 404, "no_such_route"),
         (Method::PUT, "/api/v1/conversations", 405, "method_not_allowed"),
         (Method::GET, "/api/v1/conversations/a%20b", 400, "invalid_id"),
+        (Method::GET, "/api/v1/conversations/%2E%2E", 400, "invalid_id"),
         (Method::GET, "/api/v1/conversations/none", 404, "not_found"),
         (Method::GET, "/api/v1/conversations/none/messages", 404, "not_found"),
         (Method::GET, "/api/v1/conversations?limit=0", 400, "invalid_query"),
