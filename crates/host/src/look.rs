@@ -190,7 +190,7 @@ impl Host {
         let server = self.servers.iter().find(|server| server.server.config().name == name)?;
         if server.server.config().enabled {
             server.server.start();
-            server.server.settled().await;
+            server.server.outcome().await;
         }
         Some(status(server))
     }
@@ -226,7 +226,7 @@ impl Host {
             });
         }
         let enabled = self.servers.iter().filter(|server| server.server.config().enabled);
-        futures_util::future::join_all(enabled.clone().map(|server| server.server.settled())).await;
+        futures_util::future::join_all(enabled.clone().map(|server| server.server.outcome())).await;
         findings.extend(self.servers.iter().map(|server| of_server(&status(server))));
         findings.extend(self.engine.tools_set_aside().into_iter().map(|text| Finding {
             subject: "tools".to_owned(),

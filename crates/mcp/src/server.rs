@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -14,6 +15,9 @@ use crate::connection::Connection;
 use crate::list::Quarantined;
 use crate::supervisor::{self, Phase, Shared};
 use crate::{LogLine, ServerConfig, Surroundings};
+
+/// How long the end of a server may take beyond what it is granted.
+const MAX_END: Duration = Duration::from_secs(5);
 
 /// A server that is a child process, spoken to over its standard input and output.
 ///
@@ -73,6 +77,17 @@ impl McpServer {
     /// What the operator said about it.
     pub fn config(&self) -> &ServerConfig {
         &self.shared.config
+    }
+
+    /// Waits for the outcome of its start. Other than [`ToolSource::settled`] it waits, too, for the reason of a start that
+    /// took too long: that is told when nothing of the server runs any more.
+    pub async fn outcome(&self) {
+        self.start_unless_stopped();
+        let mut status = self.shared.status.subscribe();
+        let known = status.wait_for(|status| !matches!(status.phase, Phase::Starting));
+        let config = &self.shared.config;
+        let limit = config.start_limit.saturating_add(config.stop_grace * 2).saturating_add(MAX_END);
+        let _ = tokio::time::timeout(limit, known).await;
     }
 
     fn start_unless_stopped(&self) {
