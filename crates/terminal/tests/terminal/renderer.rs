@@ -191,7 +191,7 @@ fn colour_says_nothing_that_is_not_said_without_it() {
 #[test]
 fn an_empty_answer_is_said_to_be_one() {
     let events = [step(4), step_finished(4), ended()];
-    assert_eq!(render(Look::default(), &events), [aside("note: the model ended with an empty answer\n")]);
+    assert_eq!(render(PIPE, &events), [aside("note: the model ended with an empty answer\n")]);
 }
 
 #[test]
@@ -199,5 +199,5 @@ fn arguments_that_a_model_spreads_over_lines_are_shown_on_one() {
     let id = call(4, 0);
     let events =
         [step(4), step_finished(4), ready(id, "f__list", "{\n    \"path\": \"docs\"\n}"), Event::ToolStarted { call_id: id }];
-    assert_eq!(render(Look::default(), &events), [aside("→ f__list {\"path\":\"docs\"}\n")]);
+    assert_eq!(render(PIPE, &events), [aside("→ f__list {\"path\":\"docs\"}\n")]);
 }
