@@ -31,6 +31,8 @@ use slot_waits::SlotWaits;
 
 /// How often an append that carries something that cannot be had again is tried, and how long between.
 const HOLD_TRIES: u32 = 120;
+/// How many of those tries are told of once.
+const HOLD_TRIES_PER_WARNING: u32 = 60;
 const HOLD_PAUSE: Duration = Duration::from_secs(1);
 
 /// The driver of one conversation's open turn.
@@ -218,7 +220,10 @@ impl Driver {
                     if !holds || tries >= HOLD_TRIES || self.inner.shutdown.is_cancelled() {
                         return Err(Halt::Broken(error.to_string()));
                     }
-                    tracing::warn!(%error, "cannot store; what is known is held and tried again");
+                    // Once for each minute or so: the reason stays the same.
+                    if tries % HOLD_TRIES_PER_WARNING == 1 {
+                        tracing::warn!(conversation = %self.live.id, %error, "cannot store; what is known is held and tried again");
+                    }
                     tokio::select! {
                         () = tokio::time::sleep(HOLD_PAUSE) => {}
                         () = self.inner.shutdown.cancelled() => {}
