@@ -425,7 +425,7 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
         let last = value["messages"].as_array().unwrap().last().unwrap().to_string();
         // What a provider can keep: everything up to the end of the last message.
         let end = body.find(&last).unwrap() + last.len();
-        body[..end].to_owned()
+        body.get(..end).unwrap().to_owned()
     };
     let bodies: Vec<String> = [1, 3, 5].into_iter().map(body).collect();
     for pair in bodies.windows(2) {
