@@ -9,7 +9,8 @@ use turnwright_host::Environment;
 /// and wants them.
 pub(crate) fn start(level: &str, environment: &Environment) {
     let has_color = io::stderr().is_terminal() && wants_color(environment);
-    let filter = EnvFilter::builder().parse_lossy(level);
+    // What the MCP library says below an error is about its own inside; directives after it win.
+    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=error,{level}"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
