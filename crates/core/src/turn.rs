@@ -1,6 +1,6 @@
 //! The turn machine: from one user message to its end.
 //!
-//! [`Turn::apply`] is the only mutation and takes stored entries only; [`Turn::step`] is pure and says what comes next
+//! `Turn::apply` is the only mutation and takes stored entries only; [`Turn::step`] is pure and says what comes next
 //! (docs/journal.md). A live turn and a resumed turn are the same value.
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub enum Step {
 
 /// One turn, as its entries tell it.
 ///
-/// Made by [`Turn::open`] from the user message that opens it, changed by [`Turn::apply`] alone. [`Turn::step`] asks what
+/// Made by [`Turn::open`] from the user message that opens it, changed by applying stored entries alone. [`Turn::step`] asks what
 /// is next; the other methods look without changing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {

@@ -1,6 +1,6 @@
 //! What watchers are told while it happens.
 //!
-//! Deltas are told and not stored. Everything else here is a pure function of the entries, see [`crate::fold`], so that
+//! Deltas are told and not stored. Everything else here is a pure function of the entries, see the module `fold`, so that
 //! a watcher who comes back and one who stayed see the same.
 
 use std::sync::Arc;
