@@ -1,0 +1,5 @@
+//! Chat Completions.
+
+mod golden;
+mod quirks;
+mod request;

@@ -1,0 +1,8 @@
+//! The dialects through their public door.
+
+#[cfg(test)]
+mod chat;
+#[cfg(test)]
+mod recordings;
+#[cfg(test)]
+mod support;
