@@ -6,6 +6,8 @@
 
 mod dialect;
 mod failure;
+mod lenient;
+mod limits;
 mod media;
 pub mod openai_chat;
 mod profile;
@@ -15,6 +17,7 @@ mod sse;
 mod think;
 
 pub use dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, by_name};
+pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{
     EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds,
     UnknownProfile,

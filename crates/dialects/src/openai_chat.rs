@@ -16,8 +16,6 @@ use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder
 use crate::failure;
 use crate::profile::Profile;
 
-pub use stream::MAX_ANSWER_BYTES;
-
 /// The Chat Completions format.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenAiChat;

@@ -1,13 +1,9 @@
 //! Puts tool calls together from the fragments that the known servers send.
 
-use turnwright_core::{NativeBlock, ProviderFailure, ProviderFailureKind, StreamDelta};
+use turnwright_core::{NativeBlock, ProviderFailure, StreamDelta};
 
 use super::wire::{CallDelta, FunctionDelta};
-
-/// The most bytes of one call's arguments.
-pub(crate) const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
-/// The most calls of one answer.
-pub(crate) const MAX_CALLS: usize = 256;
+use crate::limits::{self, MAX_ARGUMENT_BYTES, MAX_CALLS};
 
 /// The calls of one answer. Never sized by what a server says an index is.
 #[derive(Debug, Default)]
@@ -86,10 +82,7 @@ impl Calls {
         }
         let position = match found {
             Some(position) => position,
-            None if self.calls.len() >= MAX_CALLS => {
-                let text = format!("the answer holds more than {MAX_CALLS} tool calls");
-                return Err(ProviderFailure::new(ProviderFailureKind::Limit, text));
-            }
+            None if self.calls.len() >= MAX_CALLS => return Err(limits::too_many_calls()),
             None => {
                 let key = self.take_key();
                 let (id, name, arguments) = (None, String::new(), String::new());
@@ -107,8 +100,7 @@ impl Calls {
             call.name = name.into_owned();
         }
         if call.arguments.len() + arguments.len() > MAX_ARGUMENT_BYTES {
-            let text = format!("the arguments of a call of `{}` are over the limit of {MAX_ARGUMENT_BYTES} bytes", call.name);
-            return Err(ProviderFailure::new(ProviderFailureKind::Limit, text));
+            return Err(limits::arguments_too_large(&call.name));
         }
         call.arguments.push_str(&arguments);
         call.tell(out);

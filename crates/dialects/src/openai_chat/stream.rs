@@ -11,13 +11,11 @@ use super::reasoning::Reasoning;
 use super::wire::{Chunk, Content, Delta, Groq, Part, UsageReport};
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
+use crate::limits::{self, MAX_ANSWER_BYTES};
 use crate::profile::Profile;
 use crate::recover::{Piece, Recoverer};
 use crate::sse::SseEvent;
 use crate::think::{ThinkSplitter, Thought};
-
-/// The most bytes of one answer: text, reasoning and arguments.
-pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 
 /// Decodes one answer of the Chat Completions format.
 #[derive(Debug)]
@@ -291,11 +289,7 @@ impl ChatDecoder {
     fn count(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
         self.has_content = true;
         self.answer_bytes += bytes;
-        if self.answer_bytes > MAX_ANSWER_BYTES {
-            let text = format!("the answer is over the limit of {MAX_ANSWER_BYTES} bytes");
-            return Err(ProviderFailure::new(ProviderFailureKind::Limit, text));
-        }
-        Ok(())
+        if self.answer_bytes > MAX_ANSWER_BYTES { Err(limits::answer_too_large()) } else { Ok(()) }
     }
 
     /// Counts what `push` adds.

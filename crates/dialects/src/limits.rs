@@ -1,0 +1,28 @@
+//! How much of one answer is taken, whatever its format.
+
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+
+/// The most bytes of one answer: text, reasoning and arguments.
+pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// The most bytes of one call's arguments.
+pub(crate) const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
+/// The most calls of one answer.
+pub(crate) const MAX_CALLS: usize = 256;
+
+/// The failure of an answer over [`MAX_ANSWER_BYTES`].
+pub(crate) fn answer_too_large() -> ProviderFailure {
+    let text = format!("the answer is over the limit of {MAX_ANSWER_BYTES} bytes");
+    ProviderFailure::new(ProviderFailureKind::Limit, text)
+}
+
+/// The failure of an answer with more than [`MAX_CALLS`] calls.
+pub(crate) fn too_many_calls() -> ProviderFailure {
+    let text = format!("the answer holds more than {MAX_CALLS} tool calls");
+    ProviderFailure::new(ProviderFailureKind::Limit, text)
+}
+
+/// The failure of a call of `name` whose arguments are over [`MAX_ARGUMENT_BYTES`].
+pub(crate) fn arguments_too_large(name: &str) -> ProviderFailure {
+    let text = format!("the arguments of a call of `{name}` are over the limit of {MAX_ARGUMENT_BYTES} bytes");
+    ProviderFailure::new(ProviderFailureKind::Limit, text)
+}
