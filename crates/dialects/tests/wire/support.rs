@@ -9,7 +9,7 @@ use turnwright_core::{
     Assembler, AssistantMessage, CutOffCause, Declared, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
-use turnwright_dialects::{Dialect, Offered, Profile, ReplyDecoder};
+use turnwright_dialects::{Dialect, Offered, Profile, ReplyDecoder, StreamDecoder};
 
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,9 +41,14 @@ pub(crate) fn offered(names: &[&str]) -> Offered {
     Offered::of(&Prompt { settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
 }
 
-/// Decodes a body that comes in these chunks.
+/// Decodes a body of Chat Completions that comes in these chunks.
 pub(crate) fn decode_with(profile: &Profile, offered: &Offered, content_type: Option<&str>, chunks: &[&[u8]]) -> Decoded {
-    let mut reply = ReplyDecoder::new(OpenAiChat.decoder(profile, offered), content_type);
+    decode_reply(OpenAiChat.decoder(profile, offered), content_type, chunks)
+}
+
+/// Decodes a body that comes in these chunks.
+pub(crate) fn decode_reply(decoder: Box<dyn StreamDecoder>, content_type: Option<&str>, chunks: &[&[u8]]) -> Decoded {
+    let mut reply = ReplyDecoder::new(decoder, content_type);
     let mut out = Vec::new();
     let mut answer = Ok(());
     for chunk in chunks {
@@ -74,6 +79,11 @@ pub(crate) fn decode(chunks: &[&[u8]]) -> Decoded {
 
 /// Decodes a body whole, cut in two at every byte, and byte by byte: all must be the same.
 pub(crate) fn decode_every_way(body: &str) -> Decoded {
+    every_way(body, decode)
+}
+
+/// As [`decode_every_way`], with another way to decode chunks.
+pub(crate) fn every_way(body: &str, decode: impl Fn(&[&[u8]]) -> Decoded) -> Decoded {
     let whole = decode(&[body.as_bytes()]);
     for cut in 0..=body.len() {
         let (head, tail) = body.as_bytes().split_at(cut);
