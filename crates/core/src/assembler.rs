@@ -52,6 +52,9 @@ pub enum StreamDelta {
     },
     /// Something that only its provider understands.
     Opaque(NativeBlock),
+    /// The whole answer as its provider gives it at the end, where that is not what the pieces came to: it counts in their
+    /// place. Nothing but [`StreamDelta::Usage`] and [`StreamDelta::Finished`] follows.
+    Rewritten(Vec<AssistantBlock>),
     /// Tokens; the last report counts.
     Usage(Usage),
     /// The model stopped.
@@ -108,6 +111,7 @@ impl Assembler {
             StreamDelta::CallRecovered { key } => self.with_call(key, |call| call.recovered = true),
             StreamDelta::BlockEnded { native } => self.close(native),
             StreamDelta::Opaque(native) => self.open(AssistantBlock::Opaque { native }),
+            StreamDelta::Rewritten(blocks) => self.rewrite(blocks),
             StreamDelta::Usage(usage) => self.usage = usage,
             StreamDelta::Finished(finish) => self.finish = Some(finish),
         }
@@ -142,6 +146,13 @@ impl Assembler {
             Some(AssistantBlock::Call(call)) => call.native = Some(own_form),
             Some(AssistantBlock::Refusal { .. } | AssistantBlock::Opaque { .. }) | None => {}
         }
+    }
+
+    fn rewrite(&mut self, blocks: Vec<AssistantBlock>) {
+        let calls = blocks.iter().enumerate().filter(|(_, block)| matches!(block, AssistantBlock::Call(_)));
+        self.calls = (0..).zip(calls.map(|(at, _)| at)).collect();
+        self.blocks = blocks;
+        self.is_newest_closed = true;
     }
 
     fn with_call(&mut self, key: u32, change: impl FnOnce(&mut ToolCall)) {

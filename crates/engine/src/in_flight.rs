@@ -46,6 +46,10 @@ impl InFlight {
                 | StreamDelta::Opaque(_)
                 | StreamDelta::Usage(_)
                 | StreamDelta::Finished(_) => None,
+                StreamDelta::Rewritten(blocks) => {
+                    self.tell_rewritten(blocks, out);
+                    None
+                }
             };
             self.assembler.push(delta);
             if let Some(told) = told {
@@ -94,6 +98,17 @@ impl InFlight {
                     }
                 }
             }
+        }
+    }
+
+    /// Tells a message anew where watchers were told another.
+    fn tell_rewritten(&self, blocks: &[AssistantBlock], out: &mut Vec<Event>) {
+        let (mut told, mut events) = (Vec::new(), Vec::new());
+        tell_message(self.seq, self.assembler.blocks(), &mut told);
+        tell_message(self.seq, blocks, &mut events);
+        if told != events {
+            out.push(Event::StepReset);
+            out.extend(events);
         }
     }
 

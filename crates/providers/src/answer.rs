@@ -219,7 +219,8 @@ fn is_content(delta: &StreamDelta) -> bool {
         | StreamDelta::CallNative { .. }
         | StreamDelta::CallRecovered { .. }
         | StreamDelta::BlockEnded { .. }
-        | StreamDelta::Opaque(_) => true,
+        | StreamDelta::Opaque(_)
+        | StreamDelta::Rewritten(_) => true,
     }
 }
 

@@ -63,6 +63,16 @@ fn a_closed_block_is_not_gone_on_with() {
 }
 
 #[test]
+fn an_answer_that_is_rewritten_counts_in_place_of_its_pieces() {
+    let blocks = vec![text("right"), tool_call("first", "{}")];
+    let rewritten = StreamDelta::Rewritten(blocks.clone());
+    let message = assembled([words("wrong"), begins(7, "other"), rewritten, arguments(7, "x"), ends(FinishReason::Stop)]);
+    assert_eq!((message.blocks, message.finish.reason), (blocks, FinishReason::ToolCalls));
+    let without_calls = [begins(7, "other"), StreamDelta::Rewritten(vec![text("right")]), ends(FinishReason::ToolCalls)];
+    assert_eq!(assembled(without_calls).finish.reason, FinishReason::Stop);
+}
+
+#[test]
 fn calls_may_interleave() {
     let deltas = [
         begins(7, "first"),

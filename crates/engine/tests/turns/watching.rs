@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{MessageId, Seq};
+use turnwright_core::{AssistantBlock, MessageId, NativeBlock, Seq, StreamDelta};
 use turnwright_engine::{EngineError, Event, Watch, WatchFrom};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -137,6 +137,30 @@ async fn a_message_that_takes_another_place_than_announced_is_told_again() {
     gate.add_permits(9);
     let told = told(&mut watch).await;
     assert_eq!(told[..4], ["step.reset", "step.started msg_5", "tool.input_started", "input call_5_0: {}"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_its_provider_gives_otherwise_at_its_end_is_told_again_and_stored_so() {
+    let words = |text: &str, native: Option<&str>| AssistantBlock::Text {
+        text: text.to_owned(),
+        native: native.map(|native| NativeBlock(native.to_owned())),
+    };
+    let rewritten = |block: AssistantBlock| vec![StreamDelta::Rewritten(vec![block])];
+    let answers = [
+        Answer::whole([text("wrng"), rewritten(words("right", None))]),
+        // Nothing that a watcher sees is other than told.
+        Answer::whole([text("same"), rewritten(words("same", Some("{}")))]),
+    ];
+    let world = world(ScriptedProvider::new(answers), echo(), Setup::default()).await;
+    for expected in [
+        ["step.started msg_4", "text 0: wrng", "step.reset", "step.started msg_4", "text 0: right", "step.finished"].as_slice(),
+        ["step.started msg_8", "text 0: same", "step.finished"].as_slice(),
+    ] {
+        let mut watch = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+        world.send("go").await;
+        let told = told(&mut watch).await;
+        assert_eq!(told[1..=expected.len()], *expected);
+    }
 }
 
 #[tokio::test]
