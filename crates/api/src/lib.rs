@@ -26,6 +26,6 @@ pub use message::{Function, Message, Role, ToolCall, ToolCallType};
 pub use model::{Model, Models, UnavailableProvider};
 pub use patch::Patch;
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem};
-pub use settings::{Approve, ReasoningEffort, Settings, SettingsPatch};
-pub use tool::{ConversationTool, Tool, ToolChoice};
+pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
+pub use tool::{ConversationTool, Tool, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};

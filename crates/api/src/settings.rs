@@ -32,6 +32,12 @@ pub struct Settings {
     /// Globs over tool names that narrow what is offered; the same as the field beside `settings`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Whether and what the model must call before it may answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// The form that the answer must have; text where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputFormat>,
 }
 
 /// A change of [`Settings`], field by field.
@@ -44,6 +50,35 @@ pub struct SettingsPatch {
     pub temperature: Patch<f64>,
     pub max_output_tokens: Patch<u32>,
     pub reasoning_effort: Patch<ReasoningEffort>,
+    pub tool_choice: Patch<ToolChoice>,
+    pub output: Patch<OutputFormat>,
+}
+
+/// Whether and what a model must call: `"auto"`, `"required"`, `"none"` or `{"tool": NAME}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    /// What the model thinks right.
+    Auto,
+    /// At least one tool before the answer.
+    Required,
+    /// No tool.
+    None,
+    /// The tool with this name before the answer.
+    Tool(String),
+}
+
+/// The form that an answer must have: structured output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputFormat {
+    /// A name for the form, 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    pub name: String,
+    /// The JSON Schema that the answer's text fits.
+    pub schema: serde_json::Value,
+    /// Whether the provider is asked to hold the model to the schema exactly, where it can; so unless it says no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
 }
 
 /// What happens to calls for which no rule decides.

@@ -37,7 +37,7 @@ pub struct ConversationTool {
 /// Names a tool, in the form of mcp-open-client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToolChoice {
+pub struct ToolName {
     /// The server or built-in source.
     pub server_id: String,
     /// The tool's name at its server.

@@ -102,6 +102,7 @@ fn fold(criterion: &mut Criterion) {
     let entries = decoded(&texts);
     let journal = Journal::replay(entries.clone()).expect("it fits");
     let settings = journal.turn().expect("there is a turn").settings().clone();
+    let conversation = "c".parse().expect("an id");
     assert!(prompt::messages(&journal).len() >= 2_000, "the journal is as long as it should be");
 
     criterion.bench_function("decode_and_fold_2000_messages_1300_calls", |bencher| {
@@ -111,7 +112,7 @@ fn fold(criterion: &mut Criterion) {
         bencher.iter(|| Journal::replay(black_box(&entries).iter().cloned()).expect("it fits"));
     });
     criterion.bench_function("prompt_of_2000_messages_1300_calls", |bencher| {
-        bencher.iter(|| black_box(prompt::of(black_box(&journal), &settings, true)).messages.len());
+        bencher.iter(|| black_box(prompt::of(&conversation, black_box(&journal), &settings, true)).messages.len());
     });
     let mut open = journal.clone();
     let question = UserMessage { content: vec![ContentBlock::text("And now?")], settings };

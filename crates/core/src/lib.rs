@@ -35,6 +35,6 @@ pub use message::{
     ToolResult, UserMessage,
 };
 pub use plan::{Next, Plan, Ruler, Ruling, StartRuling, check, plan};
-pub use settings::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
+pub use settings::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
 pub use tool::{Declared, ToolDefinition};
 pub use turn::{CallNeed, CallView, PendingCall, Step, SyntheticResult, Turn};

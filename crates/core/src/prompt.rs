@@ -11,13 +11,15 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, Entry, Journal, MessageId, Seq, StoredEntry, ToolCall,
-    ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, Seq, StoredEntry,
+    ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
 #[derive(Debug, Clone)]
 pub struct Prompt<'a> {
+    /// The conversation that it comes from, where it comes from one; the same for all its prompts.
+    pub conversation: Option<&'a ConversationId>,
     /// The turn's settings: model, system prompt, sampling, limits.
     pub settings: &'a TurnSettings,
     /// The conversation.
@@ -28,11 +30,33 @@ pub struct Prompt<'a> {
     pub allow_calls: bool,
 }
 
+impl Prompt<'_> {
+    /// Whether and what the model must call now. What the turn demands is met by the first calls after a user message, or no
+    /// turn would end; a tool that is not offered cannot be demanded.
+    pub fn tool_choice(&self) -> ToolChoice {
+        let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. }) | None);
+        match &self.settings.tool_choice {
+            _ if !self.allow_calls => ToolChoice::None,
+            Some(ToolChoice::None) => ToolChoice::None,
+            Some(ToolChoice::Required) if is_first => ToolChoice::Required,
+            Some(ToolChoice::Tool(name)) if is_first && self.tools.iter().any(|tool| tool.name == *name) => {
+                ToolChoice::Tool(name.clone())
+            }
+            Some(ToolChoice::Auto | ToolChoice::Required | ToolChoice::Tool(_)) | None => ToolChoice::Auto,
+        }
+    }
+}
+
 /// One message of a prompt.
 #[derive(Debug, Clone)]
 pub enum PromptMessage<'a> {
     /// What a person said. Two may follow one another.
-    User(&'a UserMessage),
+    User {
+        /// Its place.
+        seq: Seq,
+        /// The message.
+        message: &'a UserMessage,
+    },
     /// What a model said. Never empty.
     Assistant {
         /// Its place, the first half of its calls' ids.
@@ -147,8 +171,14 @@ impl<'de> Visitor<'de> for AnyJson {
 }
 
 /// The prompt for the next model call of the newest turn.
-pub fn of<'a>(journal: &'a Journal, settings: &'a TurnSettings, allow_calls: bool) -> Prompt<'a> {
-    Prompt { settings, messages: messages(journal), tools: journal.offered(), allow_calls }
+pub fn of<'a>(
+    conversation: &'a ConversationId,
+    journal: &'a Journal,
+    settings: &'a TurnSettings,
+    allow_calls: bool,
+) -> Prompt<'a> {
+    let (messages, tools) = (messages(journal), journal.offered());
+    Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls }
 }
 
 /// The messages of a journal as a model is shown them.
@@ -164,7 +194,7 @@ pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
             Entry::Assistant(message) if is_empty(message) => {}
             Entry::Assistant(message) => {
                 let later = unseen.iter().position(|(seq, _)| *seq > message.saw).unwrap_or(unseen.len());
-                messages.extend(unseen.drain(..later).map(|(_, user)| PromptMessage::User(user)));
+                messages.extend(unseen.drain(..later).map(|(seq, message)| PromptMessage::User { seq, message }));
                 messages.push(PromptMessage::Assistant { seq: stored.seq, message });
                 let answers = answers(stored.seq, message, rest);
                 if !answers.is_empty() {
@@ -174,7 +204,7 @@ pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
             Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_) => {}
         }
     }
-    messages.extend(unseen.into_iter().map(|(_, user)| PromptMessage::User(user)));
+    messages.extend(unseen.into_iter().map(|(seq, message)| PromptMessage::User { seq, message }));
     messages
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::IdError;
 
@@ -90,6 +91,37 @@ pub enum ReasoningEffort {
     Max,
 }
 
+/// Whether and what a model must call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    /// What the model thinks right.
+    #[default]
+    Auto,
+    /// At least one tool.
+    Required,
+    /// No tool.
+    None,
+    /// The tool with this qualified name.
+    Tool(String),
+}
+
+/// The form that a turn's answer must have: structured output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutputFormat {
+    /// A name for the form, `[A-Za-z0-9_-]{1,64}`.
+    pub name: String,
+    /// The JSON Schema that the answer's text fits.
+    pub schema: Value,
+    /// Whether the provider is asked to hold the model to the schema exactly, where it can.
+    #[serde(default = "is_strict")]
+    pub strict: bool,
+}
+
+fn is_strict() -> bool {
+    true
+}
+
 /// The settings that a turn runs with from its first step to its last, stored with the user message that opened it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnSettings {
@@ -115,6 +147,12 @@ pub struct TurnSettings {
     /// Globs over qualified tool names that narrow what is offered; all tools where `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Whether and what the model must call before it may answer; a demand is met by the first calls after a user message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// The form that the answer must have; text where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputFormat>,
 }
 
 impl TurnSettings {
@@ -132,6 +170,8 @@ impl TurnSettings {
             max_output_tokens: None,
             reasoning_effort: None,
             tools: None,
+            tool_choice: None,
+            output: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use turnwright_core::{
     ToolCall, ToolResult, TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
-use turnwright_dialects::{Dialect, Offered, Profile, ReplyDecoder, SseError, SseFramer};
+use turnwright_dialects::{Dialect, Kept, ModelFacts, Offered, Profile, ReplyDecoder, SseError, SseFramer, Target};
 
 /// A stream of 10,000 text deltas, as it comes in reads of 16 KiB.
 fn stream() -> Vec<u8> {
@@ -102,13 +102,18 @@ fn request(c: &mut Criterion) {
         let seq = Seq::new(number * 3).unwrap();
         let id = CallId { message: seq, index: 0 };
         let result = Cow::Owned(ToolResult::of(id, Outcome::Success, words.clone()));
-        messages.push(PromptMessage::User(&user));
+        messages.push(PromptMessage::User { seq: Seq::FIRST, message: &user });
         messages.push(PromptMessage::Assistant { seq, message: &message });
         messages.push(PromptMessage::Results(vec![PromptResult { id, call: &call, result, note: None }]));
     }
-    let prompt = Prompt { settings: &settings, messages, tools: &[], allow_calls: true };
+    let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+    let target = Target { origin: &origin, profile: &Profile::OPENAI, model: &ModelFacts::default() };
     c.bench_function("request of 200 messages", |b| {
-        b.iter(|| OpenAiChat.request(&origin, black_box(&prompt), &Profile::OPENAI).unwrap());
+        b.iter(|| OpenAiChat.request(&target, black_box(&prompt), &mut Kept::default()));
+    });
+    let mut kept = Kept::default();
+    c.bench_function("request of 200 messages, written before", |b| {
+        b.iter(|| OpenAiChat.request(&target, black_box(&prompt), &mut kept));
     });
 }
 

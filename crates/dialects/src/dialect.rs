@@ -7,6 +7,8 @@ use std::sync::Arc;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolDefinition};
 
+use crate::facts::ModelFacts;
+use crate::kept::Kept;
 use crate::openai_chat::OpenAiChat;
 use crate::profile::Profile;
 use crate::sse::SseEvent;
@@ -16,11 +18,10 @@ pub trait Dialect: Send + Sync + Debug {
     /// Its name in the configuration and in a message's origin, such as `openai-chat`.
     fn name(&self) -> &'static str;
 
-    /// The request that asks `target` for a streamed answer. The same prompt gives the same bytes.
-    ///
-    /// # Errors
-    /// Where the prompt cannot be written in this format.
-    fn request(&self, target: &Origin, prompt: &Prompt<'_>, profile: &Profile) -> Result<HttpRequest, ProviderFailure>;
+    /// The request that asks `target` for a streamed answer. The same prompt gives the same bytes, whatever was kept.
+    /// `kept` belongs to one conversation and one target; with it, only what is new in the conversation is written.
+    /// There is a request for every prompt (law 3).
+    fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest;
 
     /// A decoder for one answer to such a request.
     fn decoder(&self, profile: &Profile, offered: &Offered) -> Box<dyn StreamDecoder>;
@@ -42,6 +43,17 @@ pub trait Dialect: Send + Sync + Debug {
     /// # Errors
     /// [`turnwright_core::ProviderFailureKind::Malformed`] where it is no list of models.
     fn models(&self, body: &[u8]) -> Result<Vec<String>, ProviderFailure>;
+}
+
+/// Whom a request is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// What the answer's origin will be. Native blocks of the same origin go back as they came (law 4).
+    pub origin: &'a Origin,
+    /// How the endpoint differs from the format's own.
+    pub profile: &'a Profile,
+    /// What is known of the model.
+    pub model: &'a ModelFacts,
 }
 
 /// The dialect with this name, where there is one.

@@ -5,7 +5,11 @@
 //! How endpoints of one format differ is data, in [`Profile`]. Nothing here does input or output or knows what time it is.
 
 mod dialect;
+mod facts;
 mod failure;
+mod ids;
+mod json;
+mod kept;
 mod lenient;
 mod limits;
 mod media;
@@ -16,7 +20,9 @@ mod reply;
 mod sse;
 mod think;
 
-pub use dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, by_name};
+pub use dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target, by_name};
+pub use facts::{ModelFacts, Prices, ReasoningStyle};
+pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{
     EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds,

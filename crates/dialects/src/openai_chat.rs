@@ -1,7 +1,6 @@
 //! Chat Completions: the format of OpenAI's `/chat/completions`, which nearly every other server speaks too.
 
 mod calls;
-mod ids;
 mod message;
 mod reasoning;
 mod request;
@@ -9,11 +8,12 @@ mod stream;
 mod wire;
 
 use serde::Deserialize;
+use turnwright_core::ProviderFailure;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{Origin, ProviderFailure};
 
-use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder};
+use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target};
 use crate::failure;
+use crate::kept::Kept;
 use crate::profile::Profile;
 
 /// The Chat Completions format.
@@ -25,8 +25,8 @@ impl Dialect for OpenAiChat {
         "openai-chat"
     }
 
-    fn request(&self, target: &Origin, prompt: &Prompt<'_>, profile: &Profile) -> Result<HttpRequest, ProviderFailure> {
-        request::request(target, prompt, profile)
+    fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
+        request::request(target, prompt, kept)
     }
 
     fn decoder(&self, profile: &Profile, offered: &Offered) -> Box<dyn StreamDecoder> {

@@ -1,7 +1,7 @@
 //! Settings in layers: the configuration's, the conversation's, the message's.
 
 use serde::{Deserialize, Serialize};
-use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
+use turnwright_core::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
 
 /// Settings that somebody chose, to be laid over others. What is `None` was not chosen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,12 @@ pub struct SettingsOverlay {
     /// Globs over qualified tool names that narrow what is offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Whether and what the model must call before it may answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// The form that the answer must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputFormat>,
 }
 
 impl SettingsOverlay {
@@ -51,6 +57,8 @@ impl SettingsOverlay {
             max_output_tokens: self.max_output_tokens.or(base.max_output_tokens),
             reasoning_effort: self.reasoning_effort.or(base.reasoning_effort),
             tools: self.tools.clone().or_else(|| base.tools.clone()),
+            tool_choice: self.tool_choice.clone().or_else(|| base.tool_choice.clone()),
+            output: self.output.clone().or_else(|| base.output.clone()),
         }
     }
 
@@ -66,6 +74,8 @@ impl SettingsOverlay {
             max_output_tokens: above.max_output_tokens.or(self.max_output_tokens),
             reasoning_effort: above.reasoning_effort.or(self.reasoning_effort),
             tools: above.tools.clone().or_else(|| self.tools.clone()),
+            tool_choice: above.tool_choice.clone().or_else(|| self.tool_choice.clone()),
+            output: above.output.clone().or_else(|| self.output.clone()),
         }
     }
 
@@ -81,6 +91,18 @@ impl SettingsOverlay {
             && !(0.0..=2.0).contains(&temperature)
         {
             return Some(format!("temperature is {temperature}, it must be between 0 and 2"));
+        }
+        if let Some(output) = &self.output {
+            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            if !(1..=64).contains(&output.name.len()) || !output.name.chars().all(fits) {
+                return Some(format!(
+                    "the output's name is `{}`, it must be 1 to 64 characters of A-Z a-z 0-9 _ -",
+                    output.name
+                ));
+            }
+            if !output.schema.is_object() {
+                return Some("the output's schema is not a JSON object".to_owned());
+            }
         }
         let bad_glob = self.tools.iter().flatten().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
         bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))

@@ -159,8 +159,8 @@ impl Host {
             annotations: None,
             declared: turnwright_core::Declared::default(),
         })];
-        let messages = vec![prompt::PromptMessage::User(&user)];
-        let prompt = prompt::Prompt { settings: &settings, messages, tools: &tools, allow_calls: true };
+        let messages = vec![prompt::PromptMessage::User { seq: Seq::FIRST, message: &user }];
+        let prompt = prompt::Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true };
         let mut stream = provider.call(model.model(), &prompt)?;
         let mut assembler = Assembler::default();
         while let Some(deltas) = stream.next().await {

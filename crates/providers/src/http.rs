@@ -11,11 +11,12 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{Origin, ProviderFailure, ProviderFailureKind};
-use turnwright_dialects::{ErrorResponse, HttpRequest, Offered};
+use turnwright_dialects::{ErrorResponse, HttpRequest, ModelFacts, Offered, Target};
 use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 
 use crate::answer::{self, Call};
 use crate::explain::{explain, shown_url};
+use crate::kept::KeptRequests;
 use crate::retry::{Failed, retry_after_ms};
 use crate::{EndpointConfig, client};
 
@@ -33,8 +34,15 @@ pub struct HttpProvider {
 impl HttpProvider {
     /// The provider at this endpoint.
     pub fn new(config: EndpointConfig, clock: Arc<dyn Clock>) -> Self {
-        let endpoint = Endpoint { config, clock, connection: OnceCell::new(), refuses_optional: AtomicBool::new(false) };
-        Self { endpoint: Arc::new(endpoint) }
+        Self {
+            endpoint: Arc::new(Endpoint {
+                config,
+                clock,
+                connection: OnceCell::new(),
+                refuses_optional: AtomicBool::new(false),
+                kept: KeptRequests::default(),
+            }),
+        }
     }
 }
 
@@ -48,8 +56,10 @@ impl Provider for HttpProvider {
         let config = &self.endpoint.config;
         let dialect = config.dialect;
         let origin = Origin { dialect: dialect.name().to_owned(), provider: config.name.clone(), model: model.to_owned() };
-        let mut request =
-            dialect.request(&origin, prompt, &config.profile).map_err(|failure| explain(config, model, failure))?;
+        let target = Target { origin: &origin, profile: &config.profile, model: &ModelFacts::default() };
+        let mut kept = self.endpoint.kept.take(prompt.conversation, model);
+        let mut request = dialect.request(&target, prompt, &mut kept);
+        self.endpoint.kept.put(prompt.conversation, model, kept);
         if self.endpoint.refuses_optional.load(Ordering::Relaxed) {
             request.drop_optional();
         }
@@ -79,6 +89,7 @@ pub(crate) struct Endpoint {
     connection: OnceCell<Connection>,
     /// It refused the optional parameter once.
     refuses_optional: AtomicBool,
+    kept: KeptRequests,
 }
 
 /// A request whose body can be sent again without being copied.

@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod explain;
 mod http;
+mod kept;
 mod practice;
 mod retry;
 mod secret;

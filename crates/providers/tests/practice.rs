@@ -220,7 +220,7 @@ struct Answer {
 
 async fn answer_with(tools: &[Arc<ToolDefinition>], messages: Vec<PromptMessage<'_>>, allow_calls: bool) -> Answer {
     let settings = settings();
-    let prompt = Prompt { settings: &settings, messages, tools, allow_calls };
+    let prompt = Prompt { conversation: None, settings: &settings, messages, tools, allow_calls };
     let mut answer = Answer { text: String::new(), calls: Vec::new(), finish: FinishReason::Error };
     for delta in deltas_of(&prompt).await.into_iter().flatten() {
         match delta {
@@ -237,7 +237,7 @@ async fn answer_with(tools: &[Arc<ToolDefinition>], messages: Vec<PromptMessage<
 }
 
 async fn ask(question: &str) -> Answer {
-    answer_with(&tools(), vec![PromptMessage::User(&user(question))], true).await
+    answer_with(&tools(), vec![PromptMessage::User { seq: Seq::FIRST, message: &user(question) }], true).await
 }
 
 #[tokio::test]
@@ -355,10 +355,10 @@ async fn a_question_in_which_nothing_fits_gets_the_list_of_tools_in_any_language
     for question in
         ["Hello!", "", "Wie geht es dir?", "你好吗？", "Как дела?", "🙂", "שלום", "Why \"so\" serious?", "What is 3?"]
     {
-        let answer = answer_with(offered, vec![PromptMessage::User(&user(question))], true).await;
+        let answer = answer_with(offered, vec![PromptMessage::User { seq: Seq::FIRST, message: &user(question) }], true).await;
         assert_eq!(answer, expected, "{question}");
     }
-    let none = answer_with(&[], vec![PromptMessage::User(&user("List files"))], true).await;
+    let none = answer_with(&[], vec![PromptMessage::User { seq: Seq::FIRST, message: &user("List files") }], true).await;
     assert_eq!(
         none,
         says("no tool is offered, so there is nothing that it could do. A configured model provider gives real answers.")
@@ -369,7 +369,12 @@ async fn a_question_in_which_nothing_fits_gets_the_list_of_tools_in_any_language
 async fn a_tool_is_found_in_the_language_of_its_description() {
     let tools =
         [tool("wetter", "abfrage", "Das Wetter einer Stadt", object(&json!({"stadt": {"type": "string"}}), &["stadt"]))];
-    let answer = answer_with(&tools, vec![PromptMessage::User(&user("Wie ist das Wetter in „Köln“?"))], true).await;
+    let answer = answer_with(
+        &tools,
+        vec![PromptMessage::User { seq: Seq::FIRST, message: &user("Wie ist das Wetter in „Köln“?") }],
+        true,
+    )
+    .await;
     assert_eq!(answer.calls, [("wetter__abfrage".to_owned(), json!({"stadt": "Köln"}))]);
 }
 
@@ -388,7 +393,7 @@ async fn results_are_told_as_they_are() {
     for (outcome, text, expected) in cases {
         let (question, message) = (user("List docs/"), assistant(&[("filesystem__list", json!({"path": "docs"}))]));
         let messages = vec![
-            PromptMessage::User(&question),
+            PromptMessage::User { seq: Seq::FIRST, message: &question },
             PromptMessage::Assistant { seq: seq(2), message: &message },
             results(&message, &[(outcome, text)]),
         ];
@@ -401,7 +406,7 @@ async fn several_results_are_told_with_their_arguments() {
     let question = user("Read \"a\" and \"b\"");
     let message = assistant(&[("filesystem__read", json!({"path": "a"})), ("filesystem__read", json!({"path": "b"}))]);
     let messages = vec![
-        PromptMessage::User(&question),
+        PromptMessage::User { seq: Seq::FIRST, message: &question },
         PromptMessage::Assistant { seq: seq(2), message: &message },
         results(&message, &[(Outcome::Success, "A"), (Outcome::Error(ToolErrorKind::Timeout), "too slow")]),
     ];
@@ -414,11 +419,11 @@ async fn a_new_question_after_an_answer_is_a_new_question() {
     let (first, call, second) = (user("Echo \"one\""), assistant(&[("everything__echo", json!({}))]), user("Echo \"two\""));
     let text = assistant(&[]);
     let messages = vec![
-        PromptMessage::User(&first),
+        PromptMessage::User { seq: Seq::FIRST, message: &first },
         PromptMessage::Assistant { seq: seq(2), message: &call },
         results(&call, &[(Outcome::Success, "one")]),
         PromptMessage::Assistant { seq: seq(4), message: &text },
-        PromptMessage::User(&second),
+        PromptMessage::User { seq: Seq::FIRST, message: &second },
     ];
     let answer = answer_with(&tools(), messages, true).await;
     assert_eq!(answer.calls, [("everything__echo".to_owned(), json!({"message": "two"}))]);
@@ -428,10 +433,10 @@ async fn a_new_question_after_an_answer_is_a_new_question() {
 async fn a_message_that_comes_while_tools_run_is_answered_with_what_they_said() {
     let (first, call, second) = (user("Echo \"one\""), assistant(&[("everything__echo", json!({}))]), user("Thanks!"));
     let messages = vec![
-        PromptMessage::User(&first),
+        PromptMessage::User { seq: Seq::FIRST, message: &first },
         PromptMessage::Assistant { seq: seq(2), message: &call },
         results(&call, &[(Outcome::Success, "one")]),
-        PromptMessage::User(&second),
+        PromptMessage::User { seq: Seq::FIRST, message: &second },
     ];
     let expected = "`everything__echo` answered: one\nno offered tool fits the words of the question. Offered are \
                     `everything__echo`. A configured model provider gives real answers.";
@@ -441,7 +446,7 @@ async fn a_message_that_comes_while_tools_run_is_answered_with_what_they_said() 
 #[tokio::test]
 async fn where_no_call_is_allowed_none_is_made() {
     let question = user("Echo \"hello\"");
-    let answer = answer_with(&tools(), vec![PromptMessage::User(&question)], false).await;
+    let answer = answer_with(&tools(), vec![PromptMessage::User { seq: Seq::FIRST, message: &question }], false).await;
     assert_eq!(answer, says("`everything__echo` fits best, but no tool may be called any more in this turn."));
 }
 
@@ -452,9 +457,10 @@ async fn an_answer_comes_in_a_few_pieces_and_the_same_each_time() {
     let settings = settings();
     let tools = tools();
     let prompt = Prompt {
+        conversation: None,
         settings: &settings,
         messages: vec![
-            PromptMessage::User(&question),
+            PromptMessage::User { seq: Seq::FIRST, message: &question },
             PromptMessage::Assistant { seq: seq(2), message: &message },
             results(&message, &[(Outcome::Success, &text)]),
         ],
@@ -478,7 +484,7 @@ async fn it_calls_itself_what_it_is_and_has_one_model() {
     assert_eq!(Practice.models().await.unwrap(), [model]);
     assert_eq!(Practice.dialect(), "practice");
     let settings = settings();
-    let prompt = Prompt { settings: &settings, messages: Vec::new(), tools: &[], allow_calls: true };
+    let prompt = Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &[], allow_calls: true };
     let failure = Practice.call("gpt", &prompt).err().unwrap();
     assert_eq!(failure.kind, ProviderFailureKind::NotFound);
     assert_eq!(failure.message, "the practice provider has no model `gpt`, only `practice`");

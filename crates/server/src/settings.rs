@@ -1,7 +1,7 @@
 //! Settings and conversations between the API's form and the engine's.
 
 use turnwright_api as api;
-use turnwright_core::{ApproveMode, ContentBlock, ModelRef, ReasoningEffort};
+use turnwright_core::{ApproveMode, ContentBlock, ModelRef, OutputFormat, ReasoningEffort, ToolChoice};
 use turnwright_engine::{Conversation, SettingsOverlay};
 
 use crate::error::ApiError;
@@ -18,6 +18,8 @@ pub(crate) fn overlay(model: Option<String>, settings: api::Settings) -> Result<
         max_output_tokens: settings.max_output_tokens,
         reasoning_effort: settings.reasoning_effort.map(reasoning_effort),
         tools: settings.tools,
+        tool_choice: settings.tool_choice.map(tool_choice),
+        output: settings.output.map(output),
     })
 }
 
@@ -43,6 +45,8 @@ pub(crate) fn patched(before: SettingsOverlay, patch: api::ConversationPatch) ->
             after.temperature = settings.temperature.apply(after.temperature);
             after.max_output_tokens = settings.max_output_tokens.apply(after.max_output_tokens);
             after.reasoning_effort = map(settings.reasoning_effort, reasoning_effort).apply(after.reasoning_effort);
+            after.tool_choice = map(settings.tool_choice, tool_choice).apply(after.tool_choice);
+            after.output = map(settings.output, output).apply(after.output);
         }
     }
     Ok(after)
@@ -78,6 +82,17 @@ pub(crate) fn conversation(conversation: Conversation) -> api::Conversation {
             system_prompt: None,
             model: None,
             tools: None,
+            tool_choice: overlay.tool_choice.map(|choice| match choice {
+                ToolChoice::Auto => api::ToolChoice::Auto,
+                ToolChoice::Required => api::ToolChoice::Required,
+                ToolChoice::None => api::ToolChoice::None,
+                ToolChoice::Tool(name) => api::ToolChoice::Tool(name),
+            }),
+            output: overlay.output.map(|output| api::OutputFormat {
+                name: output.name,
+                schema: output.schema,
+                strict: Some(output.strict),
+            }),
         },
         tools: overlay.tools,
         created_at: timestamp(conversation.created_at_ms),
@@ -114,6 +129,19 @@ fn map<T, U>(patch: api::Patch<T>, read: impl FnOnce(T) -> U) -> api::Patch<U> {
         api::Patch::Clear => api::Patch::Clear,
         api::Patch::Set(value) => api::Patch::Set(read(value)),
     }
+}
+
+fn tool_choice(choice: api::ToolChoice) -> ToolChoice {
+    match choice {
+        api::ToolChoice::Auto => ToolChoice::Auto,
+        api::ToolChoice::Required => ToolChoice::Required,
+        api::ToolChoice::None => ToolChoice::None,
+        api::ToolChoice::Tool(name) => ToolChoice::Tool(name),
+    }
+}
+
+fn output(output: api::OutputFormat) -> OutputFormat {
+    OutputFormat { name: output.name, schema: output.schema, strict: output.strict.unwrap_or(true) }
 }
 
 fn approve(mode: api::Approve) -> ApproveMode {

@@ -139,7 +139,7 @@ fn describe(prompt: &Prompt<'_>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for message in &prompt.messages {
         match message {
-            PromptMessage::User(user) => lines.push(format!("user: {}", text_of(&user.content))),
+            PromptMessage::User { message: user, .. } => lines.push(format!("user: {}", text_of(&user.content))),
             PromptMessage::Assistant { message, .. } => {
                 let calls: Vec<&str> = message.calls().map(|call| call.name.as_str()).collect();
                 lines.push(format!("assistant: {} [{}]", message.text(), calls.join(", ")));

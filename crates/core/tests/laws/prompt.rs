@@ -13,7 +13,7 @@ use crate::told::{
 /// The messages, a word each: the users' texts, the models' with a number of calls, the results' call indexes.
 fn shown(told: &Told) -> Vec<String> {
     let line = |message: &PromptMessage<'_>| match message {
-        PromptMessage::User(user) => format!("user {}", turnwright_core::text_of(&user.content)),
+        PromptMessage::User { message: user, .. } => format!("user {}", turnwright_core::text_of(&user.content)),
         PromptMessage::Assistant { seq, message } => format!("assistant {seq} {}", message.text()),
         PromptMessage::Results(results) => {
             let results = results.iter().map(|result| {
@@ -31,7 +31,7 @@ fn results(told: &Told) -> Vec<PromptResult<'_>> {
         .into_iter()
         .filter_map(|message| match message {
             PromptMessage::Results(results) => Some(results),
-            PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
+            PromptMessage::User { .. } | PromptMessage::Assistant { .. } => None,
         })
         .flatten()
         .collect()

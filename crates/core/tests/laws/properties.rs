@@ -173,7 +173,7 @@ fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
     let mut due: Vec<CallId> = Vec::new();
     for message in &prompt::messages(journal) {
         match message {
-            PromptMessage::User(_) => prop_assert!(due.is_empty()),
+            PromptMessage::User { .. } => prop_assert!(due.is_empty()),
             PromptMessage::Assistant { seq, message } => {
                 prop_assert!(due.is_empty());
                 due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();

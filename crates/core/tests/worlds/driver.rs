@@ -169,7 +169,8 @@ impl Driver<'_> {
     fn ask_model(&mut self, allow_calls: bool) -> Result<Vec<Entry>, Left> {
         let saw = self.journal.last_seq().expect("there is a user message");
         let turn = self.journal.turn().expect("a turn is open");
-        let prompt = prompt::of(&self.journal, turn.settings(), allow_calls);
+        let conversation = "c".parse().expect("an id");
+        let prompt = prompt::of(&conversation, &self.journal, turn.settings(), allow_calls);
         if let Err(broken) = well_formed(&prompt.messages) {
             panic!("{broken}\n{}", self.world.story());
         }

@@ -115,7 +115,7 @@ fn every_user_message_is_answered(world: &World) -> Law {
 
 fn every_user_message_is_shown_once(journal: &Journal) -> Law {
     let messages = prompt::messages(journal);
-    let shown = messages.iter().filter(|message| matches!(message, PromptMessage::User(_))).count();
+    let shown = messages.iter().filter(|message| matches!(message, PromptMessage::User { .. })).count();
     let stored = journal
         .entries()
         .iter()
@@ -130,7 +130,7 @@ pub(crate) fn well_formed(messages: &[PromptMessage<'_>]) -> Law {
     let mut due: Vec<CallId> = Vec::new();
     for message in messages {
         match message {
-            PromptMessage::User(_) => must!(due.is_empty(), "a user message stands before the results of {due:?}"),
+            PromptMessage::User { .. } => must!(due.is_empty(), "a user message stands before the results of {due:?}"),
             PromptMessage::Assistant { seq, message } => {
                 must!(due.is_empty(), "a message stands before the results of {due:?}");
                 due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();
@@ -145,7 +145,7 @@ pub(crate) fn well_formed(messages: &[PromptMessage<'_>]) -> Law {
         }
     }
     must!(due.is_empty(), "the results of {due:?} are missing");
-    must!(matches!(messages.first(), Some(PromptMessage::User(_))), "the first message is not a user's");
+    must!(matches!(messages.first(), Some(PromptMessage::User { .. })), "the first message is not a user's");
     Ok(())
 }
 

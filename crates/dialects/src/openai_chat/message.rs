@@ -6,19 +6,22 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
-use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Origin, Seq, ToolCall, text_of};
+use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Seq, ToolCall, text_of};
 
-use super::ids::Ids;
 use super::reasoning;
+use crate::dialect::Target;
+use crate::ids::Ids;
+use crate::json;
+use crate::kept::MessageWriter;
 use crate::media;
 use crate::profile::{EmptyContent, Profile, ReasoningReplay, SystemRole};
 
 /// One message, ready to be written.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Message<'a> {
+struct Message<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<Cow<'a, str>>,
+    tool_call_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +86,7 @@ impl Serialize for DataUrl<'_> {
 
 #[derive(Debug, Serialize)]
 struct Call<'a> {
-    id: Cow<'a, str>,
+    id: String,
     #[serde(rename = "type")]
     kind: &'static str,
     function: Function<'a>,
@@ -98,91 +101,50 @@ struct Function<'a> {
 }
 
 /// Writes a prompt's messages for one target.
-#[derive(Debug)]
-pub(super) struct Writer<'a> {
-    target: &'a Origin,
-    profile: &'a Profile,
-    ids: Ids<'a>,
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    ids: Ids,
     /// The ids of the newest assistant message's calls, in call order.
-    newest_ids: Vec<Cow<'a, str>>,
-    messages: Vec<Message<'a>>,
+    newest_ids: Vec<String>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(target: &'a Origin, profile: &'a Profile) -> Self {
-        let ids = Ids::new(profile.tool_call_ids);
-        Self { target, profile, ids, newest_ids: Vec::new(), messages: Vec::new() }
+impl MessageWriter for Writer {
+    fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>) {
+        match message {
+            PromptMessage::User { message, .. } => write("user", content(target.profile, &message.content), out),
+            PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
+            PromptMessage::Results(results) => self.results(target.profile, results, out),
+        }
     }
 
-    pub(super) fn write(mut self, prompt: &'a Prompt<'_>) -> Vec<Message<'a>> {
-        self.messages.reserve(prompt.messages.len() * 3 / 2 + 1);
+    fn finish(&self, _: &Target<'_>, _: &mut Vec<u8>, _: usize) {}
+}
+
+impl Writer {
+    pub(super) fn new(profile: &Profile) -> Self {
+        Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new() }
+    }
+
+    /// Writes the system prompt, where there is one.
+    pub(super) fn system(profile: &Profile, prompt: &Prompt<'_>, out: &mut Vec<u8>) {
         if let Some(text) = prompt.settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
-            let role = match self.profile.system_role {
+            let role = match profile.system_role {
                 SystemRole::System => "system",
                 SystemRole::Developer => "developer",
             };
-            self.push(role, Content::Text(Cow::Borrowed(text)));
-        }
-        for message in &prompt.messages {
-            match message {
-                PromptMessage::User(user) => {
-                    let content = self.content(&user.content);
-                    self.push("user", content);
-                }
-                PromptMessage::Assistant { seq, message } => self.assistant(*seq, message),
-                PromptMessage::Results(results) => self.results(results),
-            }
-        }
-        self.messages
-    }
-
-    fn push(&mut self, role: &'static str, content: Content<'a>) {
-        self.messages.push(Message { role, content: Some(content), ..Message::default() });
-    }
-
-    fn content(&self, blocks: &'a [ContentBlock]) -> Content<'a> {
-        if let [ContentBlock::Text { text }] = blocks {
-            return Content::Text(Cow::Borrowed(text));
-        }
-        if !blocks.iter().any(|block| self.part(block).is_some()) {
-            return Content::Text(Cow::Owned(text_of(blocks)));
-        }
-        Content::Parts(
-            blocks.iter().map(|block| self.part(block).unwrap_or_else(|| Part::Text { text: block.as_text() })).collect(),
-        )
-    }
-
-    /// The block as a part that is not text, where the endpoint takes one.
-    fn part(&self, block: &'a ContentBlock) -> Option<Part<'a>> {
-        match block {
-            ContentBlock::Image { data, mime_type } if self.profile.images => Some(image(data, mime_type)),
-            ContentBlock::Resource { resource } => {
-                let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
-                match mime_type {
-                    "application/pdf" if self.profile.documents => {
-                        let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
-                        let file_data = DataUrl { mime_type, data };
-                        Some(Part::File { file: File { filename: filename.unwrap_or("document.pdf"), file_data } })
-                    }
-                    _ if mime_type.starts_with("image/") && self.profile.images => Some(image(data, mime_type)),
-                    _ => None,
-                }
-            }
-            ContentBlock::Text { .. }
-            | ContentBlock::Image { .. }
-            | ContentBlock::Audio { .. }
-            | ContentBlock::ResourceLink { .. } => None,
+            write(role, Content::Text(Cow::Borrowed(text)), out);
         }
     }
 
-    fn assistant(&mut self, seq: Seq, message: &'a AssistantMessage) {
-        let is_origin = message.origin == *self.target;
+    fn assistant(&mut self, target: &Target<'_>, seq: Seq, message: &AssistantMessage, out: &mut Vec<u8>) {
+        let is_origin = message.origin == *target.origin;
         let mut written = Message { role: "assistant", ..Message::default() };
         let mut text = Cow::Borrowed("");
         let mut refusal = Cow::Borrowed("");
+        self.newest_ids.clear();
         for block in &message.blocks {
             match block {
-                AssistantBlock::Refusal { text: more } if is_origin && self.profile.refusal_field => {
+                AssistantBlock::Refusal { text: more } if is_origin && target.profile.refusal_field => {
                     append(&mut refusal, more);
                 }
                 AssistantBlock::Text { text: more, .. } | AssistantBlock::Refusal { text: more } => append(&mut text, more),
@@ -193,16 +155,14 @@ impl<'a> Writer<'a> {
                 AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => {}
             }
         }
-        self.newest_ids.clear();
-        self.newest_ids.extend(written.tool_calls.iter().map(|call| call.id.clone()));
         let has_calls = !written.tool_calls.is_empty();
         if text.is_empty() && refusal.is_empty() && !has_calls {
             // Nothing of it means anything here: it came from elsewhere, or was reasoning alone.
             return;
         }
-        self.replay_reasoning(message, is_origin, has_calls, &mut written);
+        replay_reasoning(target.profile, message, is_origin, &mut written);
         written.content = if text.is_empty() {
-            match self.profile.empty_content {
+            match target.profile.empty_content {
                 EmptyContent::Null => Some(Content::Null),
                 EmptyContent::Omitted => None,
                 EmptyContent::Text => Some(Content::Text(text)),
@@ -211,11 +171,12 @@ impl<'a> Writer<'a> {
             Some(Content::Text(text))
         };
         written.refusal = (!refusal.is_empty()).then_some(refusal);
-        self.messages.push(written);
+        written.write(out);
     }
 
-    fn call(&mut self, own: CallId, call: &'a ToolCall, is_origin: bool) -> Call<'a> {
+    fn call<'a>(&mut self, own: CallId, call: &'a ToolCall, is_origin: bool) -> Call<'a> {
         let id = self.ids.id(own, call.provider_id.as_deref().filter(|_| is_origin));
+        self.newest_ids.push(id.clone());
         let native = call.native.as_ref().filter(|_| is_origin);
         Call {
             id,
@@ -225,63 +186,106 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn replay_reasoning(&self, message: &'a AssistantMessage, is_origin: bool, has_calls: bool, written: &mut Message<'a>) {
-        let is_wanted = match self.profile.reasoning_replay {
-            ReasoningReplay::Never => return,
-            ReasoningReplay::WithCalls => has_calls,
-            ReasoningReplay::Always | ReasoningReplay::Required => true,
-        };
-        if is_wanted && is_origin {
-            for block in &message.blocks {
-                let (text, native) = match block {
-                    AssistantBlock::Reasoning { text, native: Some(native) } => (text.as_str(), native),
-                    AssistantBlock::Opaque { native } => ("", native),
-                    AssistantBlock::Reasoning { native: None, .. }
-                    | AssistantBlock::Text { .. }
-                    | AssistantBlock::Refusal { .. }
-                    | AssistantBlock::Call(_) => continue,
-                };
-                let Some(native) = reasoning::read(&native.0) else { continue };
-                match &*native.field {
-                    "reasoning_details" => written.reasoning_details.extend(native.items()),
-                    "reasoning_content" => append(written.reasoning_content.get_or_insert_default(), text),
-                    "reasoning" => append(written.reasoning.get_or_insert_default(), text),
-                    "reasoning_text" => append(written.reasoning_text.get_or_insert_default(), text),
-                    _ => {}
-                }
-            }
-        }
-        if self.profile.reasoning_replay == ReasoningReplay::Required {
-            written.reasoning_content.get_or_insert_default();
-        }
-    }
-
-    fn results(&mut self, results: &'a [PromptResult<'_>]) {
-        let ids = std::mem::take(&mut self.newest_ids);
+    fn results(&mut self, profile: &Profile, results: &[PromptResult<'_>], out: &mut Vec<u8>) {
         let mut pictures = Vec::new();
         for (result, position) in results.iter().zip(0..) {
-            let id = ids.get(position).cloned().unwrap_or_else(|| Cow::Owned(result.id.to_string()));
+            let id = self.newest_ids.get(position).cloned().unwrap_or_else(|| result.id.to_string());
             let mut text = result.text();
             if result.result.outcome.is_error() {
                 text.insert_str(0, "ERROR: ");
             }
             let before = pictures.len();
-            pictures.extend(result.result.content.iter().filter_map(|block| self.part(block)));
+            pictures.extend(result.result.content.iter().filter_map(|block| part(profile, block)));
             if pictures.len() > before {
                 let label = format!("Images in the result of the tool call {id}:");
                 pictures.insert(before, Part::Text { text: Cow::Owned(label) });
             }
-            self.messages.push(Message {
-                role: "tool",
-                tool_call_id: Some(id),
-                content: Some(Content::Text(Cow::Owned(text))),
-                ..Message::default()
-            });
+            let content = Some(Content::Text(Cow::Owned(text)));
+            Message { role: "tool", tool_call_id: Some(id), content, ..Message::default() }.write(out);
         }
         // Tool messages hold text alone, and nothing may stand between them.
         if !pictures.is_empty() {
-            self.push("user", Content::Parts(pictures));
+            write("user", Content::Parts(pictures), out);
         }
+    }
+}
+
+impl Message<'_> {
+    /// Writes it behind the messages before it, which begin after a `[`.
+    fn write(&self, out: &mut Vec<u8>) {
+        if out.last().is_some_and(|last| *last == b'}') {
+            out.push(b',');
+        }
+        json::write(self, out);
+    }
+}
+
+fn write(role: &'static str, content: Content<'_>, out: &mut Vec<u8>) {
+    Message { role, content: Some(content), ..Message::default() }.write(out);
+}
+
+fn content<'a>(profile: &Profile, blocks: &'a [ContentBlock]) -> Content<'a> {
+    if let [ContentBlock::Text { text }] = blocks {
+        return Content::Text(Cow::Borrowed(text));
+    }
+    if !blocks.iter().any(|block| part(profile, block).is_some()) {
+        return Content::Text(Cow::Owned(text_of(blocks)));
+    }
+    let text = |block: &'a ContentBlock| Part::Text { text: block.as_text() };
+    Content::Parts(blocks.iter().map(|block| part(profile, block).unwrap_or_else(|| text(block))).collect())
+}
+
+/// The block as a part that is not text, where the endpoint takes one.
+fn part<'a>(profile: &Profile, block: &'a ContentBlock) -> Option<Part<'a>> {
+    match block {
+        ContentBlock::Image { data, mime_type } if profile.images => Some(image(data, mime_type)),
+        ContentBlock::Resource { resource } => {
+            let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
+            match mime_type {
+                "application/pdf" if profile.documents => {
+                    let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
+                    let file_data = DataUrl { mime_type, data };
+                    Some(Part::File { file: File { filename: filename.unwrap_or("document.pdf"), file_data } })
+                }
+                _ if mime_type.starts_with("image/") && profile.images => Some(image(data, mime_type)),
+                _ => None,
+            }
+        }
+        ContentBlock::Text { .. }
+        | ContentBlock::Image { .. }
+        | ContentBlock::Audio { .. }
+        | ContentBlock::ResourceLink { .. } => None,
+    }
+}
+
+fn replay_reasoning<'a>(profile: &Profile, message: &'a AssistantMessage, is_origin: bool, written: &mut Message<'a>) {
+    let is_wanted = match profile.reasoning_replay {
+        ReasoningReplay::Never => return,
+        ReasoningReplay::WithCalls => !written.tool_calls.is_empty(),
+        ReasoningReplay::Always | ReasoningReplay::Required => true,
+    };
+    if is_wanted && is_origin {
+        for block in &message.blocks {
+            let (text, native) = match block {
+                AssistantBlock::Reasoning { text, native: Some(native) } => (text.as_str(), native),
+                AssistantBlock::Opaque { native } => ("", native),
+                AssistantBlock::Reasoning { native: None, .. }
+                | AssistantBlock::Text { .. }
+                | AssistantBlock::Refusal { .. }
+                | AssistantBlock::Call(_) => continue,
+            };
+            let Some(native) = reasoning::read(&native.0) else { continue };
+            match &*native.field {
+                "reasoning_details" => written.reasoning_details.extend(native.items()),
+                "reasoning_content" => append(written.reasoning_content.get_or_insert_default(), text),
+                "reasoning" => append(written.reasoning.get_or_insert_default(), text),
+                "reasoning_text" => append(written.reasoning_text.get_or_insert_default(), text),
+                _ => {}
+            }
+        }
+    }
+    if profile.reasoning_replay == ReasoningReplay::Required {
+        written.reasoning_content.get_or_insert_default();
     }
 }
 

@@ -8,32 +8,15 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{Origin, ProviderFailure, ProviderFailureKind, ReasoningEffort, ToolDefinition};
+use turnwright_core::{OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
 
-use super::message::{Message, Writer};
-use crate::dialect::HttpRequest;
-use crate::profile::{MaxTokensField, Profile};
+use super::message::Writer;
+use crate::dialect::{HttpRequest, Target};
+use crate::json;
+use crate::kept::Kept;
+use crate::profile::MaxTokensField;
 
 const USAGE_OPTION: &[u8] = br#","stream_options":{"include_usage":true}"#;
-
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Tools<'a>>,
-    messages: Vec<Message<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<ReasoningEffort>,
-    stream: bool,
-}
 
 struct Tools<'a> {
     tools: &'a [Arc<ToolDefinition>],
@@ -94,32 +77,91 @@ impl Serialize for Schema<'_> {
     }
 }
 
-pub(super) fn request(target: &Origin, prompt: &Prompt<'_>, profile: &Profile) -> Result<HttpRequest, ProviderFailure> {
-    let settings = prompt.settings;
-    let has_tools = !prompt.tools.is_empty();
+/// The part of the body that may change from request to request.
+#[derive(Serialize)]
+struct Rest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<ReasoningEffort>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice<'a> {
+    Word(&'static str),
+    Function {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        function: Named<'a>,
+    },
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    json_schema: &'a OutputFormat,
+}
+
+pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
+    let (settings, profile) = (prompt.settings, target.profile);
+    kept.keep_for(target);
+    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    body.extend_from_slice(b"{\"model\":");
+    json::write(&target.origin.model, &mut body);
+    if !prompt.tools.is_empty() {
+        kept.write_tools(prompt, &mut body, |out| {
+            json::write_member("tools", &Tools { tools: prompt.tools, strip_meta: profile.strip_schema_meta }, out);
+        });
+    }
+    body.extend_from_slice(b",\"messages\":[");
+    Writer::system(profile, prompt, &mut body);
+    kept.write_messages(target, prompt, &mut body, || Writer::new(profile));
+    body.extend_from_slice(b"],");
+    let tool_choice = prompt.tool_choice();
+    let tool_choice = match &tool_choice {
+        _ if prompt.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some(Choice::Word("required")),
+        ToolChoice::None => Some(Choice::Word("none")),
+        ToolChoice::Tool(name) => Some(Choice::Function { kind: "function", function: Named { name } }),
+    };
     let limit = |field| settings.max_output_tokens.filter(|_| profile.max_tokens_field == field);
-    let body = Body {
-        model: &target.model,
-        tools: has_tools.then_some(Tools { tools: prompt.tools, strip_meta: profile.strip_schema_meta }),
-        messages: Writer::new(target, profile).write(prompt),
-        tool_choice: (has_tools && !prompt.allow_calls).then_some("none"),
+    let rest = Rest {
+        tool_choice,
+        response_format: settings.output.as_ref().map(|json_schema| ResponseFormat { kind: "json_schema", json_schema }),
         max_tokens: limit(MaxTokensField::MaxTokens),
         max_completion_tokens: limit(MaxTokensField::MaxCompletionTokens),
-        temperature: settings.temperature,
+        temperature: settings.temperature.filter(|_| target.model.temperature != Some(false)),
         reasoning_effort: settings.reasoning_effort.filter(|_| profile.reasoning_effort),
         stream: true,
     };
-    let mut bytes = Vec::with_capacity(1024 + 512 * (body.messages.len() + prompt.tools.len()));
-    serde_json::to_writer(&mut bytes, &body).map_err(|error| {
-        ProviderFailure::new(ProviderFailureKind::InvalidRequest, format!("the prompt cannot be written as JSON: {error}"))
-    })?;
+    let start = body.len();
+    json::write(&rest, &mut body);
+    // The object goes on: its own brace goes.
+    body.remove(start);
     let mut optional = None;
     if profile.stream_usage {
-        bytes.pop();
-        let start = bytes.len();
-        bytes.extend_from_slice(USAGE_OPTION);
-        optional = Some(("stream_options", start..bytes.len()));
-        bytes.push(b'}');
+        body.pop();
+        let start = body.len();
+        body.extend_from_slice(USAGE_OPTION);
+        optional = Some(("stream_options", start..body.len()));
+        body.push(b'}');
     }
-    Ok(HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body: bytes, optional })
+    HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body, optional }
 }

@@ -21,7 +21,7 @@ fn offered() -> Offered {
         })
         .collect();
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
-    Offered::of(&Prompt { settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
+    Offered::of(&Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
 }
 
 /// The text with calls in guillemets.

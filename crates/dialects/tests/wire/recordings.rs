@@ -11,7 +11,7 @@ use turnwright_core::{
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::{Dialect, ErrorResponse, Offered, Profile};
 
-use crate::support::{Decoded, decode_reply, origin};
+use crate::support::{Decoded, decode_reply, request};
 
 /// A folder of recordings and who reads them.
 struct Row {
@@ -217,8 +217,8 @@ fn encoded(message: &AssistantMessage, recorded: &[Value]) -> Vec<Value> {
     });
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message }, PromptMessage::Results(results.collect())];
-    let prompt = Prompt { settings: &settings, messages, tools: &[], allow_calls: true };
-    let request = OpenAiChat.request(&origin(), &prompt, &Profile::COMPATIBLE).unwrap();
+    let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+    let request = request(&OpenAiChat, &prompt, &Profile::COMPATIBLE);
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     body["messages"].as_array().unwrap().clone()
 }

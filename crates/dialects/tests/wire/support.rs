@@ -9,7 +9,7 @@ use turnwright_core::{
     Assembler, AssistantMessage, CutOffCause, Declared, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
-use turnwright_dialects::{Dialect, Offered, Profile, ReplyDecoder, StreamDecoder};
+use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Offered, Profile, ReplyDecoder, StreamDecoder, Target};
 
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,13 @@ pub(crate) fn tool(name: &str, schema: Value) -> Arc<ToolDefinition> {
 pub(crate) fn offered(names: &[&str]) -> Offered {
     let tools: Vec<_> = names.iter().map(|name| tool(name, Value::Null)).collect();
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
-    Offered::of(&Prompt { settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
+    Offered::of(&Prompt { conversation: None, settings: &settings, messages: Vec::new(), tools: &tools, allow_calls: true })
+}
+
+/// The request that a dialect makes of a prompt.
+pub(crate) fn request(dialect: &dyn Dialect, prompt: &Prompt<'_>, profile: &Profile) -> HttpRequest {
+    let (origin, model) = (Origin { dialect: dialect.name().to_owned(), ..origin() }, ModelFacts::default());
+    dialect.request(&Target { origin: &origin, profile, model: &model }, prompt, &mut Kept::default())
 }
 
 /// Decodes a body of Chat Completions that comes in these chunks.

@@ -44,7 +44,7 @@ impl ModelCall {
             (state.journal.clone(), settings, state.shown_now(), allow_calls)
         };
         // The request is as long as the conversation: it is built while others may look at that.
-        let prompt = prompt::of(&journal, &settings, allow_calls);
+        let prompt = prompt::of(&live.id, &journal, &settings, allow_calls);
         let (stream, dialect) = match inner.providers.get(settings.model.provider()) {
             Ok(provider) => (provider.call(settings.model.model(), &prompt), provider.dialect().to_owned()),
             Err(failure) => (Err(failure), String::new()),

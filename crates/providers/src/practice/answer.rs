@@ -59,7 +59,7 @@ impl<'a> Asked<'a> {
         let mut was_user = false;
         for message in &prompt.messages {
             match message {
-                PromptMessage::User(user) => {
+                PromptMessage::User { message: user, .. } => {
                     if !was_user {
                         asked.question.clear();
                         // What an older question did not get to is over with it.
@@ -83,7 +83,7 @@ impl<'a> Asked<'a> {
                     asked.is_answered = true;
                 }
             }
-            was_user = matches!(message, PromptMessage::User(_));
+            was_user = matches!(message, PromptMessage::User { .. });
         }
         if let Some((end, _)) = asked.question.char_indices().nth(MOST_QUESTION_CHARACTERS) {
             asked.question.truncate(end);

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use turnwright_core::prompt::{Prompt, PromptMessage};
-use turnwright_core::{ContentBlock, ModelRef, ProviderFailure, StreamDelta, TurnSettings, UserMessage};
+use turnwright_core::{ContentBlock, ModelRef, ProviderFailure, Seq, StreamDelta, TurnSettings, UserMessage};
 use turnwright_dialects::by_name;
 use turnwright_engine::{ModelStream, Provider, SystemClock};
 use turnwright_providers::{EndpointConfig, HttpProvider, Timeouts};
@@ -144,7 +144,13 @@ pub(crate) fn short_timeouts() -> Timeouts {
 pub(crate) fn ask(provider: &HttpProvider) -> ModelStream {
     let settings = TurnSettings::new(ModelRef::new("local", "m"));
     let user = UserMessage { content: vec![ContentBlock::text("Hi")], settings: settings.clone() };
-    let prompt = Prompt { settings: &settings, messages: vec![PromptMessage::User(&user)], tools: &[], allow_calls: true };
+    let prompt = Prompt {
+        conversation: None,
+        settings: &settings,
+        messages: vec![PromptMessage::User { seq: Seq::FIRST, message: &user }],
+        tools: &[],
+        allow_calls: true,
+    };
     provider.call("m", &prompt).unwrap()
 }
 

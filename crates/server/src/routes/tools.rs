@@ -43,7 +43,7 @@ pub(super) async fn enable(
     InConversation(id): InConversation,
     whole: Whole,
 ) -> Result<Response, ApiError> {
-    let choice: api::ToolChoice = whole.json()?;
+    let choice: api::ToolName = whole.json()?;
     let definition = find(&state, &choice).await?;
     let name = definition.name.clone();
     change(&state, &id, |tools| {
@@ -65,7 +65,7 @@ pub(super) async fn disable(
     whole: Whole,
 ) -> Result<StatusCode, ApiError> {
     let choice = match (query.server_id, query.tool_name) {
-        (Some(server_id), Some(tool_name)) => api::ToolChoice { server_id, tool_name },
+        (Some(server_id), Some(tool_name)) => api::ToolName { server_id, tool_name },
         _ => whole.json()?,
     };
     let name = find(&state, &choice).await?.name.clone();
@@ -95,7 +95,7 @@ async fn conversation_tools(state: &ServerState, id: &ConversationId) -> Result<
     Ok(told.collect())
 }
 
-async fn find(state: &ServerState, choice: &api::ToolChoice) -> Result<Arc<ToolDefinition>, ApiError> {
+async fn find(state: &ServerState, choice: &api::ToolName) -> Result<Arc<ToolDefinition>, ApiError> {
     let tools = state.engine().tools().await;
     let found = tools.into_iter().find(|tool| tool.source == choice.server_id && tool.tool == choice.tool_name);
     found.ok_or_else(|| {

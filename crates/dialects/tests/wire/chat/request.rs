@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
-    NativeBlock, Origin, Outcome, ReasoningEffort, Seq, ToolCall, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
-    Usage, UserMessage,
+    NativeBlock, Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind,
+    ToolResult, TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
-use turnwright_dialects::{Dialect, EmptyContent, HttpRequest, Profile, ReasoningReplay, ToolCallIds};
+use turnwright_dialects::{
+    Dialect, EmptyContent, HttpRequest, Kept, ModelFacts, Profile, ReasoningReplay, Target, ToolCallIds,
+};
 
-use crate::support::{origin, tool};
+use crate::support::{origin, request, tool};
 
 fn settings() -> TurnSettings {
     TurnSettings::new(ModelRef::new("p", "m"))
@@ -74,14 +76,18 @@ impl<'a> Ask<'a> {
         Self { settings: settings(), messages, tools: Vec::new(), allow_calls: true }
     }
 
-    fn request(&self, profile: &Profile) -> HttpRequest {
-        let prompt = Prompt {
+    fn prompt(&self) -> Prompt<'_> {
+        Prompt {
+            conversation: None,
             settings: &self.settings,
             messages: self.messages.clone(),
             tools: &self.tools,
             allow_calls: self.allow_calls,
-        };
-        OpenAiChat.request(&origin(), &prompt, profile).unwrap()
+        }
+    }
+
+    fn request(&self, profile: &Profile) -> HttpRequest {
+        request(&OpenAiChat, &self.prompt(), profile)
     }
 
     fn body(&self, profile: &Profile) -> Value {
@@ -102,7 +108,7 @@ const COMPATIBLE: &Profile = &Profile::COMPATIBLE;
 #[test]
 fn a_plain_question_is_these_bytes() {
     let hello = user(vec![ContentBlock::text("Hello \"you\"")]);
-    let mut ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
     let body = |ask: &Ask<'_>, profile| String::from_utf8(ask.request(profile).body).unwrap();
     let plain = r#"{"model":"m","messages":[{"role":"user","content":"Hello \"you\""}],"stream":true,"stream_options":{"include_usage":true}}"#;
     assert_eq!(body(&ask, COMPATIBLE), plain);
@@ -120,7 +126,7 @@ fn a_plain_question_is_these_bytes() {
 #[test]
 fn the_optional_parameter_can_be_taken_out() {
     let hello = user(vec![ContentBlock::text("Hi")]);
-    let mut request = Ask::new(vec![PromptMessage::User(&hello)]).request(COMPATIBLE);
+    let mut request = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]).request(COMPATIBLE);
     assert_eq!(request.optional.clone().map(|(name, _)| name), Some("stream_options"));
     assert!(request.drop_optional());
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
@@ -131,7 +137,7 @@ fn the_optional_parameter_can_be_taken_out() {
 #[test]
 fn tools_are_object_schemas_and_stay_when_calls_are_not_allowed() {
     let hello = user(vec![ContentBlock::text("Hi")]);
-    let mut ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
     ask.tools = vec![
         tool(
             "s__a",
@@ -239,7 +245,7 @@ fn the_bytes_before_a_new_message_stay_the_same() {
     let (a, b) = (call(Some("x"), "{}"), call(Some("x"), "{}"));
     let (first, second) = (says(vec![AssistantBlock::Call(a.clone())]), says(vec![AssistantBlock::Call(b)]));
     let mut messages = vec![
-        PromptMessage::User(&hello),
+        PromptMessage::User { seq: Seq::FIRST, message: &hello },
         assistant(2, &first),
         PromptMessage::Results(vec![result(2, 0, &a, Outcome::Success, Vec::new())]),
     ];
@@ -259,7 +265,7 @@ fn png() -> ContentBlock {
 #[test]
 fn images_are_parts_with_the_type_that_their_bytes_say() {
     let hello = user(vec![ContentBlock::text("What is it?"), png()]);
-    let ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
     let url = format!("data:image/png;base64,{PNG}");
     let expected = json!([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]);
     assert_eq!(ask.messages(COMPATIBLE)[0]["content"], expected);
@@ -294,7 +300,7 @@ fn documents_are_parts_where_they_are_taken() {
         blob: Some("JVBERi0=".to_owned()),
     };
     let hello = user(vec![ContentBlock::Resource { resource: blob }]);
-    let ask = Ask::new(vec![PromptMessage::User(&hello)]);
+    let ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
     let file = json!([{"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}]);
     assert_eq!(ask.messages(&Profile::OPENAI)[0]["content"], file);
     assert_eq!(ask.messages(COMPATIBLE)[0]["content"], json!("[binary resource file:///tmp/a.pdf]"));
@@ -408,18 +414,18 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
     let results = || PromptMessage::Results(vec![PromptResult { id, call, result: Cow::Borrowed(&result), note: None }]);
     let whole = || {
         vec![
-            PromptMessage::User(&first),
+            PromptMessage::User { seq: Seq::FIRST, message: &first },
             PromptMessage::Assistant { seq: Seq::new(4).unwrap(), message: &calls },
             results(),
             PromptMessage::Assistant { seq: Seq::new(8).unwrap(), message: &answer },
-            PromptMessage::User(&second),
+            PromptMessage::User { seq: Seq::FIRST, message: &second },
         ]
     };
     let (settings, tools) = (settings(), [tool("f__read", json!({"type": "object"}))]);
     let body = |count: usize| {
         let messages = whole().into_iter().take(count).collect();
-        let prompt = Prompt { settings: &settings, messages, tools: &tools, allow_calls: true };
-        let body = OpenAiChat.request(&origin(), &prompt, &Profile::preset("openai").unwrap()).unwrap().body;
+        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true };
+        let body = request(&OpenAiChat, &prompt, &Profile::preset("openai").unwrap()).body;
         let body = String::from_utf8(body).unwrap();
         let value: Value = serde_json::from_str(&body).unwrap();
         let last = value["messages"].as_array().unwrap().last().unwrap().to_string();
@@ -431,4 +437,70 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
     for pair in bodies.windows(2) {
         assert!(pair[1].starts_with(&pair[0]), "{}\n{}", pair[0], pair[1]);
     }
+}
+
+#[test]
+fn what_was_kept_changes_nothing_of_what_is_written() {
+    let (first, second) = (user(vec![ContentBlock::text("Read it.")]), user(vec![ContentBlock::text("Again.")]));
+    let call = call(Some("x"), "{}");
+    let message = says(vec![AssistantBlock::Call(call.clone())]);
+    let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "done");
+    let result = PromptResult { id: stored.call, call: &call, result: Cow::Borrowed(&stored), note: None };
+    let all = [
+        PromptMessage::User { seq: seq(1), message: &first },
+        PromptMessage::Assistant { seq: seq(2), message: &message },
+        PromptMessage::Results(vec![result]),
+        PromptMessage::User { seq: seq(3), message: &second },
+    ];
+    let mut ask = Ask::new(Vec::new());
+    ask.settings.system_prompt = Some("Be kind.".to_owned());
+    let mut kept = Kept::default();
+    // It grows, shrinks, and loses its beginning; its tools go and come.
+    for (messages, tools) in
+        [(&all[..1], 0), (&all[..2], 1), (&all, 1), (&all, 0), (&all[..1], 1), (&all[..3], 1), (&all[3..], 1)]
+    {
+        ask.messages = messages.to_vec();
+        ask.tools = vec![tool("s__f", json!({})); tools];
+        let body = |kept: &mut Kept| {
+            let target = Target { origin: &origin(), profile: COMPATIBLE, model: &ModelFacts::default() };
+            String::from_utf8(OpenAiChat.request(&target, &ask.prompt(), kept).body).unwrap()
+        };
+        assert_eq!(body(&mut kept), body(&mut Kept::default()));
+        assert!(kept.bytes() > 0);
+    }
+}
+
+#[test]
+fn a_demand_for_a_call_is_met_by_the_first_calls_after_a_question() {
+    let question = user(vec![ContentBlock::text("Read it.")]);
+    let call = call(Some("x"), "{}");
+    let message = says(vec![AssistantBlock::Call(call.clone())]);
+    let ask = |tool_choice, messages| {
+        let mut ask = Ask::new(messages);
+        ask.settings.tool_choice = Some(tool_choice);
+        ask.tools = vec![tool("s__f", json!({}))];
+        ask.body(COMPATIBLE)["tool_choice"].clone()
+    };
+    let asked = || vec![PromptMessage::User { seq: Seq::FIRST, message: &question }];
+    let answered = || {
+        let results = PromptMessage::Results(vec![result(1, 0, &call, Outcome::Success, Vec::new())]);
+        [asked(), vec![PromptMessage::Assistant { seq: Seq::FIRST, message: &message }, results]].concat()
+    };
+    assert_eq!(ask(ToolChoice::Required, asked()), "required");
+    assert_eq!(ask(ToolChoice::Required, answered()), Value::Null);
+    let this = ToolChoice::Tool("s__f".to_owned());
+    assert_eq!(ask(this, asked()), json!({"type": "function", "function": {"name": "s__f"}}));
+    assert_eq!(ask(ToolChoice::Tool("s__g".to_owned()), asked()), Value::Null);
+    assert_eq!(ask(ToolChoice::None, answered()), "none");
+    assert_eq!(ask(ToolChoice::Auto, asked()), Value::Null);
+}
+
+#[test]
+fn a_form_for_the_answer_is_a_response_format() {
+    let question = user(vec![ContentBlock::text("Where?")]);
+    let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &question }]);
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
+    let expected = json!({"type": "json_schema", "json_schema": {"name": "place", "schema": schema, "strict": true}});
+    assert_eq!(ask.body(COMPATIBLE)["response_format"], expected);
 }

@@ -1,6 +1,5 @@
 //! The ids under which calls are shown to a model.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use turnwright_core::CallId;
@@ -9,31 +8,31 @@ use crate::profile::ToolCallIds;
 
 /// Gives every call of a request an id of its own: the provider's where it came from there and no earlier call has it,
 /// else ours. Depends on earlier calls alone, so the bytes before a new message stay the same (law 7).
-#[derive(Debug)]
-pub(crate) struct Ids<'a> {
+#[derive(Debug, Clone)]
+pub(crate) struct Ids {
     policy: ToolCallIds,
-    taken: HashSet<&'a str>,
+    taken: HashSet<Box<str>>,
 }
 
-impl<'a> Ids<'a> {
+impl Ids {
     pub(crate) fn new(policy: ToolCallIds) -> Self {
         Self { policy, taken: HashSet::new() }
     }
 
     /// The id of the next call. `from_origin` is the provider's id where the request goes to where the call came from.
-    pub(crate) fn id(&mut self, own: CallId, from_origin: Option<&'a str>) -> Cow<'a, str> {
+    pub(crate) fn id(&mut self, own: CallId, from_origin: Option<&str>) -> String {
         if let Some(id) = from_origin
             && self.fits(id)
             // Another call of ours may have it.
             && id.parse::<CallId>().is_ok_and(|parsed| parsed == own) | id.parse::<CallId>().is_err()
-            && self.taken.insert(id)
+            && self.taken.insert(id.into())
         {
-            return Cow::Borrowed(id);
+            return id.to_owned();
         }
-        Cow::Owned(match self.policy {
+        match self.policy {
             ToolCallIds::Any | ToolCallIds::Max40 => own.to_string(),
             ToolCallIds::Alnum9 => short(own),
-        })
+        }
     }
 
     fn fits(&self, id: &str) -> bool {
