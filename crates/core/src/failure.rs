@@ -13,7 +13,7 @@ pub struct ProviderFailure {
     pub status: Option<u16>,
     /// What the provider said, or what we saw, for people.
     pub message: String,
-    /// The provider's own code, such as `insufficient_quota`.
+    /// The provider's own code, such as `insufficient_quota`; its type where it gives no code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The provider's name for the request.
@@ -22,6 +22,37 @@ pub struct ProviderFailure {
     /// How long the provider asks us to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether a part of the answer came before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_content: bool,
+    /// What else the provider said, for the operator; `None` where it said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Box<ProviderSaid>>,
+}
+
+/// What a provider said about a failure besides its message and code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderSaid {
+    /// Its own type, such as `invalid_request_error` or `RESOURCE_EXHAUSTED`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// The part of the request that it complains about, such as `messages[3].content`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+    /// What it sent, as it came; at most [`ProviderSaid::MAX_RAW_BYTES`].
+    pub raw: String,
+}
+
+impl ProviderSaid {
+    /// The most of a provider's own words that is kept, in bytes.
+    pub const MAX_RAW_BYTES: usize = 64 * 1024;
+
+    /// These bytes, cut at [`ProviderSaid::MAX_RAW_BYTES`].
+    pub fn of(sent: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(sent.get(..Self::MAX_RAW_BYTES).unwrap_or(sent));
+        let text = text.get(..text.floor_char_boundary(Self::MAX_RAW_BYTES)).unwrap_or_default();
+        Self { raw: text.to_owned(), ..Self::default() }
+    }
 }
 
 /// The normalized kinds of failure.
@@ -87,30 +118,54 @@ impl ProviderFailureKind {
             Self::Unavailable => "unavailable",
         }
     }
+
+    /// Whether another model may well answer where this one did not: it is overloaded, out of reach, or takes no more
+    /// requests for a while. A request that is refused would be refused for a reason, so it is not passed on.
+    pub fn is_outage(self) -> bool {
+        match self {
+            Self::RateLimit | Self::Overloaded | Self::Server | Self::Timeout | Self::Connect | Self::CutOff => true,
+            Self::Auth
+            | Self::Permission
+            | Self::Quota
+            | Self::NotFound
+            | Self::TooLarge
+            | Self::ContextLength
+            | Self::ContentFilter
+            | Self::InvalidRequest
+            | Self::Malformed
+            | Self::Limit
+            | Self::Unavailable => false,
+        }
+    }
 }
 
 impl ProviderFailure {
     /// A failure of this kind with nothing else known.
     pub fn new(kind: ProviderFailureKind, message: impl Into<String>) -> Self {
-        Self { kind, status: None, message: message.into(), code: None, request_id: None, retry_after_ms: None }
+        Self {
+            kind,
+            status: None,
+            message: message.into(),
+            code: None,
+            request_id: None,
+            retry_after_ms: None,
+            after_content: false,
+            said: None,
+        }
+    }
+
+    /// With what the provider sent, cut at [`ProviderSaid::MAX_RAW_BYTES`]; as it is where that is empty.
+    #[must_use]
+    pub fn with_raw(mut self, sent: &[u8]) -> Self {
+        if sent.iter().any(|byte| !byte.is_ascii_whitespace()) {
+            let said = self.said.take().map(|said| *said).unwrap_or_default();
+            self.said = Some(Box::new(ProviderSaid { raw: ProviderSaid::of(sent).raw, ..said }));
+        }
+        self
     }
 
     /// Whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
-        use ProviderFailureKind as K;
-        match self.kind {
-            K::RateLimit | K::Overloaded | K::Server | K::Timeout | K::Connect | K::CutOff => true,
-            K::Auth
-            | K::Permission
-            | K::Quota
-            | K::NotFound
-            | K::TooLarge
-            | K::ContextLength
-            | K::ContentFilter
-            | K::InvalidRequest
-            | K::Malformed
-            | K::Limit
-            | K::Unavailable => false,
-        }
+        self.kind.is_outage()
     }
 }

@@ -26,7 +26,7 @@ pub use entry::{
     Claim, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started, StoredEntry,
     Verdict,
 };
-pub use failure::{ProviderFailure, ProviderFailureKind};
+pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
 pub use id::{CallId, ConversationId, DriverId, IdError, MessageId, Seq, TurnId};
 pub use journal::{Journal, JournalError};

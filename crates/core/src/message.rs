@@ -60,7 +60,7 @@ pub enum Completion {
 #[serde(rename_all = "snake_case")]
 pub enum CutOffCause {
     /// The provider failed in the middle.
-    Provider(ProviderFailure),
+    Provider(Box<ProviderFailure>),
     /// A person stopped the turn.
     Cancelled,
 }

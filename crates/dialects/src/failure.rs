@@ -1,7 +1,9 @@
 //! Error bodies of every shape, and what kind of failure they are.
 
+use std::time::Duration;
+
 use serde_json::Value;
-use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_core::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 
 use crate::dialect::ErrorResponse;
 
@@ -14,8 +16,9 @@ const REQUEST_ID_HEADERS: [&str; 5] =
 
 /// What a response with an error status says.
 pub(crate) fn of_response(response: &ErrorResponse<'_>) -> ProviderFailure {
-    let said = Said::of_body(response.body);
-    let mut failure = said.failure(Some(response.status));
+    let mut said = Said::of_body(response.body);
+    said.may_wait = ["retry-after", "retry-after-ms"].iter().any(|name| (response.header)(name).is_some());
+    let mut failure = said.failure(Some(response.status)).with_raw(response.body);
     failure.request_id = REQUEST_ID_HEADERS
         .iter()
         .find_map(|name| (response.header)(name))
@@ -33,25 +36,25 @@ pub(crate) fn in_band(value: &Value) -> Option<ProviderFailure> {
         Some(_) => true,
     };
     let is_refused = value.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
-    (is_error || is_refused).then(|| Said::of_value(value).failure(None))
+    (is_error || is_refused).then(|| Said::of_value(value).failure(None).with_raw(value.to_string().as_bytes()))
 }
 
 /// What an event that is named `error` says.
 pub(crate) fn of_event(data: &str) -> ProviderFailure {
-    Said::of_body(data.as_bytes()).failure(None)
+    Said::of_body(data.as_bytes()).failure(None).with_raw(data.as_bytes())
 }
 
 /// The failure of a body that is not what the protocol says.
 pub(crate) fn malformed(what: &str, body: &[u8]) -> ProviderFailure {
     let text = String::from_utf8_lossy(body.get(..512).unwrap_or(body));
-    ProviderFailure::new(ProviderFailureKind::Malformed, format!("{what}: {}", text.trim()))
+    ProviderFailure::new(ProviderFailureKind::Malformed, format!("{what}: {}", text.trim())).with_raw(body)
 }
 
 /// A page came where an answer should be: a login, a proxy, or another server's address.
 pub(crate) fn page(body: &[u8]) -> ProviderFailure {
     let page = String::from_utf8_lossy(body);
     let message = format!("the provider sent no answer but {}", page_title(&page));
-    ProviderFailure::new(ProviderFailureKind::Malformed, message)
+    ProviderFailure::new(ProviderFailureKind::Malformed, message).with_raw(body)
 }
 
 /// The parts of an error body.
@@ -59,9 +62,15 @@ pub(crate) fn page(body: &[u8]) -> ProviderFailure {
 struct Said {
     message: Option<String>,
     code: Option<String>,
-    kind: Option<String>,
+    error_type: Option<String>,
+    /// Finer words than the type: reasons and codes among the details.
+    details: Vec<String>,
+    param: Option<String>,
     status: Option<u16>,
     request_id: Option<String>,
+    retry_after_ms: Option<u64>,
+    /// Whether the provider says that waiting helps.
+    may_wait: bool,
 }
 
 impl Said {
@@ -87,12 +96,19 @@ impl Said {
         let code = inner.get("code").or_else(|| value.get("code")).and_then(text_of);
         let code = code.or_else(|| base.and_then(|base| base.get("status_code")).and_then(text_of));
         let status = inner.get("status").and_then(Value::as_u64).or_else(|| inner.get("code").and_then(Value::as_u64));
+        let error_type = inner.get("type").or_else(|| value.get("error_type")).and_then(text_of);
+        let request_id = value.get("request_id").or_else(|| inner.get("request_id")).and_then(text_of);
+        let details = inner.get("details");
         Self {
+            retry_after_ms: details.and_then(retry_info).or_else(|| message.as_deref().and_then(retry_in_words)),
             message: message.map(|message| cut(&message, MAX_MESSAGE_BYTES).to_owned()),
             code,
-            kind: inner.get("type").and_then(text_of),
+            error_type: error_type.or_else(|| inner.get("status").and_then(Value::as_str).map(str::to_owned)),
+            details: details.map(details_of).unwrap_or_default(),
+            param: inner.get("param").and_then(text_of).map(|param| cut(&param, 200).to_owned()),
             status: status.and_then(|status| u16::try_from(status).ok()).filter(|status| (400..600).contains(status)),
-            request_id: value.get("request_id").and_then(text_of),
+            request_id: request_id.map(|id| cut(&id, 200).to_owned()),
+            may_wait: false,
         }
     }
 
@@ -103,25 +119,32 @@ impl Said {
             Some(status) => format!("status {status} without a message"),
             None => "an error without a message".to_owned(),
         });
-        let code = self.code.or(self.kind);
-        ProviderFailure { kind, status, message, code, request_id: self.request_id, retry_after_ms: None }
+        ProviderFailure {
+            status,
+            code: self.code.or_else(|| self.error_type.clone()),
+            request_id: self.request_id,
+            retry_after_ms: self.retry_after_ms,
+            said: Some(Box::new(ProviderSaid { error_type: self.error_type, param: self.param, raw: String::new() }))
+                .filter(|said| **said != ProviderSaid::default()),
+            ..ProviderFailure::new(kind, message)
+        }
     }
 
     fn classify(&self, status: Option<u16>) -> ProviderFailureKind {
         use ProviderFailureKind as K;
-        let words = [self.code.as_deref(), self.kind.as_deref()];
-        let is_any = |known: &[&str]| words.iter().flatten().any(|word| known.contains(word));
+        let words = || [&self.code, &self.error_type].into_iter().flatten().chain(&self.details);
+        let is_any = |known: &[&str]| words().any(|word| known.contains(&word.as_str()));
         let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase().replace('`', "");
         let may_be_overflow = matches!(status, None | Some(400 | 413 | 422 | 500));
-        if is_any(&["context_length_exceeded", "exceed_context_size_error"])
+        if is_any(&["context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"])
             || (may_be_overflow && !is_any(&["string_above_max_length"]) && is_overflow(&message))
         {
             return K::ContextLength;
         }
-        if is_any(&["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "1008"]) {
+        if is_any(&QUOTA_WORDS) || self.is_used_up(status, &message) {
             return K::Quota;
         }
-        if is_any(&["invalid_api_key", "authentication_error", "1004"]) {
+        if is_any(&["invalid_api_key", "authentication_error", "API_KEY_INVALID", "API_KEY_EXPIRED", "1004"]) {
             return K::Auth;
         }
         if is_any(&["content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"]) {
@@ -147,19 +170,88 @@ impl Said {
             Some(429) => K::RateLimit,
             Some(503 | 529) => K::Overloaded,
             Some(500..) => K::Server,
+            Some(400) if message.contains("payload size exceeds the limit") => K::TooLarge,
             Some(_) => K::InvalidRequest,
-            None if is_any(&["overloaded_error", "server_overloaded", "service_unavailable"]) => K::Overloaded,
-            None if is_any(&["invalid_request_error", "BadRequestError"]) => K::InvalidRequest,
-            None if is_any(&["permission_error"]) => K::Permission,
-            None if is_any(&["timeout_error", "timeout"]) => K::Timeout,
-            None => K::Server,
+            None => words().find_map(|word| of_word(word)).unwrap_or(K::Server),
         }
     }
+
+    /// Whether a quota is used up that no short wait refills: a spend limit, a daily quota, or one of nothing at all.
+    fn is_used_up(&self, status: Option<u16>, message: &str) -> bool {
+        let has_spent = self.details.iter().any(|word| word.ends_with("spend_limit_reached")) && !self.may_wait;
+        let is_of_today = self.details.iter().any(|word| word.contains("PerDay"));
+        let is_zero = message.split("limit: 0").skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+        matches!(status, None | Some(429)) && (has_spent || is_of_today || is_zero)
+    }
+}
+
+/// The words of quotas that are used up.
+const QUOTA_WORDS: [&str; 6] =
+    ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error", "insufficient_balance", "1008"];
+
+/// What an error's type means where there is no status: in an event of a stream, or in a body of a success.
+fn of_word(word: &str) -> Option<ProviderFailureKind> {
+    use ProviderFailureKind as K;
+    Some(match word {
+        "overloaded_error" | "server_overloaded" | "service_unavailable" | "UNAVAILABLE" => K::Overloaded,
+        "invalid_request_error" | "BadRequestError" | "INVALID_ARGUMENT" | "FAILED_PRECONDITION" => K::InvalidRequest,
+        "permission_error" | "PERMISSION_DENIED" => K::Permission,
+        "timeout_error" | "timeout" | "DEADLINE_EXCEEDED" => K::Timeout,
+        "not_found_error" | "NOT_FOUND" => K::NotFound,
+        "request_too_large" => K::TooLarge,
+        "UNAUTHENTICATED" => K::Auth,
+        "RESOURCE_EXHAUSTED" => K::RateLimit,
+        _ => return None,
+    })
+}
+
+/// The words among an error's details: `error_code` of an object, reasons and quotas of a list.
+fn details_of(details: &Value) -> Vec<String> {
+    let list = details.as_array().map_or(std::slice::from_ref(details), Vec::as_slice);
+    let words = list.iter().flat_map(|detail| {
+        let own = ["reason", "error_code"].into_iter().filter_map(|key| detail.get(key));
+        let quotas = detail.get("violations").and_then(Value::as_array).into_iter().flatten();
+        own.chain(quotas.filter_map(|quota| quota.get("quotaId"))).filter_map(text_of)
+    });
+    words.take(32).collect()
+}
+
+/// The `retryDelay` of a `RetryInfo` among an error's details, in milliseconds.
+fn retry_info(details: &Value) -> Option<u64> {
+    let delay = details.as_array()?.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    duration_ms(delay)
+}
+
+/// The delay of `Please retry in 10h17m5.7s`, in milliseconds.
+fn retry_in_words(message: &str) -> Option<u64> {
+    let (_, rest) = message.split_once("lease retry in ")?;
+    duration_ms(rest.split_whitespace().next()?.trim_end_matches(['.', ',']))
+}
+
+/// A duration such as `46s`, `1.5s` or `10h17m5.7s`, in milliseconds.
+fn duration_ms(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut whole = Duration::ZERO;
+    while !rest.is_empty() {
+        let unit = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let (number, after) = rest.split_at_checked(unit)?;
+        let (unit, after) = after.split_at_checked(after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len()))?;
+        let seconds = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            _ => return None,
+        };
+        whole = whole.checked_add(Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?)?;
+        rest = after;
+    }
+    (whole > Duration::ZERO).then(|| u64::try_from(whole.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
 }
 
 /// Whether a message, in lower case and without backticks, says that the prompt does not fit.
 fn is_overflow(message: &str) -> bool {
-    const SIGNS: [&str; 15] = [
+    const SIGNS: [&str; 16] = [
         "context_length_exceeded",
         "this model's maximum context length is",
         "model's maximum context limit",
@@ -175,6 +267,7 @@ fn is_overflow(message: &str) -> bool {
         "exceed_context_size_error",
         "string too long. expected a string with maximum length",
         "maximum context length",
+        "exceeds the context length",
     ];
     SIGNS.iter().any(|sign| message.contains(sign)) || is_current_over_limit(message)
 }
@@ -243,6 +336,9 @@ mod tests {
     fn every_row_of_the_status_table_has_its_kind() {
         use ProviderFailureKind as K;
         let error = |message: &str, code: &str| format!(r#"{{"error":{{"message":"{message}","code":"{code}"}}}}"#);
+        let gemini = |code: u16, message: &str, status: &str, detail: &str| {
+            format!(r#"[{{"error":{{"code":{code},"message":"{message}","status":"{status}","details":[{detail}]}}}}]"#)
+        };
         let table = [
             (401, error("no", "invalid_api_key"), K::Auth),
             (403, error("no", ""), K::Permission),
@@ -271,6 +367,23 @@ mod tests {
             ),
             (400, error("no", "content_filter"), K::ContentFilter),
             (400, error("no", "unsupported_parameter"), K::InvalidRequest),
+            (400, error("the input length exceeds the context length", ""), K::ContextLength),
+            (400, gemini(400, "API key not valid", "INVALID_ARGUMENT", r#"{"reason":"API_KEY_INVALID"}"#), K::Auth),
+            (
+                400,
+                gemini(400, "Request payload size exceeds the limit: 20971520 bytes.", "INVALID_ARGUMENT", "{}"),
+                K::TooLarge,
+            ),
+            (429, gemini(429, "exhausted", "RESOURCE_EXHAUSTED", "{}"), K::RateLimit),
+            (429, gemini(429, "Quota exceeded, limit: 0, model: m", "RESOURCE_EXHAUSTED", "{}"), K::Quota),
+            (429, gemini(429, "Quota exceeded, limit: 0.5", "RESOURCE_EXHAUSTED", "{}"), K::RateLimit),
+            (429, gemini(429, "no", "RESOURCE_EXHAUSTED", r#"{"violations":[{"quotaId":"RequestsPerDay"}]}"#), K::Quota),
+            (
+                429,
+                r#"{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#.to_owned(),
+                K::Quota,
+            ),
+            (402, r#"{"error":{"type":"billing_error","message":"no"}}"#.to_owned(), K::Quota),
             (422, r#"{"detail":[{"loc":["body","x"],"msg":"missing","type":"t"}]}"#.to_owned(), K::InvalidRequest),
         ];
         for (status, body, expected) in table {
@@ -300,19 +413,51 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_carries_the_providers_code_and_its_name_for_the_request() {
+    fn a_failure_carries_everything_that_the_provider_said() {
         let header = |name: &str| (name == "x-request-id").then_some("req_1");
-        let body = br#"{"error":{"message":"m","type":"invalid_request_error","code":400}}"#;
-        let failure = of_response(&ErrorResponse { status: 400, header: &header, body });
+        let body = r#"{"error":{"message":"m","type":"invalid_request_error","code":400,"param":"messages[0]"}}"#;
+        let failure = of_response(&ErrorResponse { status: 400, header: &header, body: body.as_bytes() });
         let expected = ProviderFailure {
-            kind: ProviderFailureKind::InvalidRequest,
             status: Some(400),
-            message: "m".to_owned(),
             code: Some("400".to_owned()),
             request_id: Some("req_1".to_owned()),
-            retry_after_ms: None,
+            said: Some(Box::new(ProviderSaid {
+                error_type: Some("invalid_request_error".to_owned()),
+                param: Some("messages[0]".to_owned()),
+                raw: body.to_owned(),
+            })),
+            ..ProviderFailure::new(ProviderFailureKind::InvalidRequest, "m")
         };
         assert_eq!(failure, expected);
+    }
+
+    #[test]
+    fn a_long_body_is_kept_for_the_operator_in_part() {
+        let body = "ü".repeat(ProviderSaid::MAX_RAW_BYTES);
+        let failure = of_response(&ErrorResponse { status: 500, header: &|_| None, body: body.as_bytes() });
+        assert_eq!(failure.said.map(|said| said.raw.len()), Some(ProviderSaid::MAX_RAW_BYTES));
+        let empty = of_response(&ErrorResponse { status: 500, header: &|_| None, body: b"" });
+        assert_eq!(empty.said, None);
+    }
+
+    #[test]
+    fn a_delay_is_read_from_the_body_in_each_of_its_forms() {
+        let delay = |error: &str| in_band(&serde_json::from_str(error).unwrap()).unwrap().retry_after_ms;
+        let info = |delay: &str| format!(r#"{{"error":{{"code":429,"details":[{{"x":1}},{{"retryDelay":"{delay}"}}]}}}}"#);
+        assert_eq!(delay(&info("46s")), Some(46_000));
+        assert_eq!(delay(&info("1.5s")), Some(1500));
+        assert_eq!(delay(&info("soon")), None);
+        assert_eq!(delay(&info("99999999999999999999999s")), None);
+        let words = r#"{"error":{"message":"Quota exceeded. Please retry in 10h17m5.7s."}}"#;
+        assert_eq!(delay(words), Some(37_025_700));
+    }
+
+    #[test]
+    fn a_spend_limit_that_ends_soon_is_waited_for() {
+        let body = br#"{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+        let header = |name: &str| (name == "retry-after").then_some("5");
+        let failure = of_response(&ErrorResponse { status: 429, header: &header, body });
+        assert_eq!(failure.kind, ProviderFailureKind::RateLimit);
     }
 
     #[test]

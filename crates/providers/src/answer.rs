@@ -127,7 +127,8 @@ impl Answer {
         let jitter = RandomState::new().build_hasher().finish();
         let delay = failed.delay(self.attempt, config.max_retries, jitter).filter(|_| !self.has_content);
         let Some(delay) = delay else {
-            self.state = State::Failed(explain(config, &self.call.model, failed.failure));
+            let failure = ProviderFailure { after_content: self.has_content, ..failed.failure };
+            self.state = State::Failed(explain(config, &self.call.model, failure));
             return;
         };
         self.attempt += 1;

@@ -1,6 +1,6 @@
 //! Failures in words that tell a person what happened where, and what to do.
 
-use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_core::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 
 use crate::EndpointConfig;
 
@@ -17,7 +17,13 @@ pub(crate) fn explain(config: &EndpointConfig, model: &str, failure: ProviderFai
     let said = failure.message.trim().trim_end_matches(['.', ';']);
     let hint = hint(config, &failure).map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = redact(config, format!("provider `{name}` {did}{status}: {said}{hint}"));
-    ProviderFailure { message, code: failure.code.map(|code| redact(config, code)), ..failure }
+    let redacted = |text: Option<String>| text.map(|text| redact(config, text));
+    let said = failure.said.map(|said| ProviderSaid {
+        error_type: redacted(said.error_type),
+        param: redacted(said.param),
+        raw: redact(config, said.raw),
+    });
+    ProviderFailure { message, code: redacted(failure.code), said: said.map(Box::new), ..failure }
 }
 
 /// `text` without the key and the configured headers.

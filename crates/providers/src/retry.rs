@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use turnwright_core::ProviderFailure;
 
 /// The longest wait that a server may ask for; a longer one is told to the user instead.
-const MAX_SERVER_DELAY_MS: u64 = 60_000;
+const MAX_SERVER_DELAY_MS: u64 = 120_000;
 const FIRST_BACKOFF_MS: u64 = 500;
 const MAX_BACKOFF_MS: u64 = 8_000;
 
@@ -92,10 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_delay_is_kept_up_to_a_minute() {
+    fn a_servers_delay_is_kept_up_to_two_minutes() {
         let asked = |ms| failed(ProviderFailureKind::RateLimit, Some(ms)).delay(0, 2, 7);
-        assert_eq!(asked(60_000), Some(Duration::from_mins(1)));
-        assert_eq!(asked(60_001), None);
+        assert_eq!(asked(120_000), Some(Duration::from_mins(2)));
+        assert_eq!(asked(120_001), None);
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn a_cut_off_message_keeps_what_came_and_says_why_it_ended() {
     for delta in [words("let me"), begins(0, "tool"), arguments(0, "{\"a"), ends(FinishReason::ToolCalls)] {
         assembler.push(delta);
     }
-    let cause = CutOffCause::Provider(ProviderFailure::cut_off());
+    let cause = CutOffCause::Provider(Box::new(ProviderFailure::cut_off()));
     let mut expected = message(seq(1), FinishReason::Error, vec![text("let me"), tool_call("tool", "{\"a")]);
     expected.completion = Completion::CutOff(cause.clone());
     expected.finish.raw = Some("word".to_owned());

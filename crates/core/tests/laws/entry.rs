@@ -27,7 +27,7 @@ fn entries() -> Vec<Entry> {
     );
     let mut failure = ProviderFailure::new(ProviderFailureKind::RateLimit, "slow down");
     failure.retry_after_ms = Some(1_500);
-    cut_off.completion = turnwright_core::Completion::CutOff(CutOffCause::Provider(failure.clone()));
+    cut_off.completion = turnwright_core::Completion::CutOff(CutOffCause::Provider(Box::new(failure.clone())));
     cut_off.usage = Usage { input_tokens: Some(7), cost_usd: Some(0.25), ..Usage::default() };
     let mut edited = decision(call_id(3, 0), Verdict::Allow);
     edited.by = DecidedBy::Policy { rule: "rule 1 (allow *)".to_owned() };

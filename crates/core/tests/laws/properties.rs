@@ -141,7 +141,7 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
             message.completion = match cut_off {
                 None => Completion::Complete,
                 Some(true) => Completion::CutOff(CutOffCause::Cancelled),
-                Some(false) => Completion::CutOff(CutOffCause::Provider(ProviderFailure::cut_off())),
+                Some(false) => Completion::CutOff(CutOffCause::Provider(Box::new(ProviderFailure::cut_off()))),
             };
             Entry::Assistant(message)
         }

@@ -155,7 +155,7 @@ impl Told {
     }
 
     pub(crate) fn gets_cut_off_by_provider(self, blocks: Vec<AssistantBlock>) -> Self {
-        self.gets_cut_off(CutOffCause::Provider(ProviderFailure::cut_off()), blocks)
+        self.gets_cut_off(CutOffCause::Provider(Box::new(ProviderFailure::cut_off())), blocks)
     }
 
     pub(crate) fn decides(self, call: CallId, verdict: Verdict) -> Self {

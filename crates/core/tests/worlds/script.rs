@@ -80,7 +80,7 @@ pub(crate) fn answer(prompt: &Prompt<'_>, saw: Seq, is_retried: bool) -> Assista
         1 if !is_retried => {
             call(&mut assembler, 0, "post", r#"{"a":1}"#);
             call(&mut assembler, 1, "post", r#"{"a":"#);
-            return assembler.cut_off(origin, saw, CutOffCause::Provider(ProviderFailure::cut_off()));
+            return assembler.cut_off(origin, saw, CutOffCause::Provider(Box::new(ProviderFailure::cut_off())));
         }
         1 => {
             call(&mut assembler, 0, "post", r#"{"a":"#);

@@ -73,7 +73,7 @@ pub(crate) fn decode_reply(decoder: Box<dyn StreamDecoder>, content_type: Option
     match answer {
         Ok(()) => Decoded { message: assembler.complete(origin(), Seq::FIRST), failure: None },
         Err(failure) => {
-            let cause = CutOffCause::Provider(failure.clone());
+            let cause = CutOffCause::Provider(Box::new(failure.clone()));
             Decoded { message: assembler.cut_off(origin(), Seq::FIRST, cause), failure: Some(failure) }
         }
     }

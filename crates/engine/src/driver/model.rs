@@ -86,7 +86,7 @@ impl ModelCall {
                 Some(Entry::Assistant(assembler.complete(self.origin.clone(), self.saw)))
             }
             Said::Failed(failure) => {
-                let partial = self.partial(state, CutOffCause::Provider(failure.clone()));
+                let partial = self.partial(state, CutOffCause::Provider(Box::new(failure.clone())));
                 if partial.is_none() {
                     state.in_flight = None;
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use turnwright_core::{ProviderFailure, ProviderFailureKind as Kind};
+use turnwright_core::{ProviderFailure, ProviderFailureKind as Kind, ProviderSaid};
 use turnwright_engine::Provider;
 use turnwright_providers::{EndpointConfig, Secret};
 
@@ -28,12 +28,14 @@ async fn a_refused_key_is_told_in_words_that_help_and_without_the_key() {
     let message = "provider `local` refused the key (401 invalid_api_key): Incorrect API key provided: [redacted]; \
                    set api_key of the provider, or OPENAI_API_KEY";
     let expected = ProviderFailure {
-        kind: Kind::Auth,
         status: Some(401),
-        message: message.to_owned(),
         code: Some("invalid_api_key".to_owned()),
         request_id: Some("req_7".to_owned()),
-        retry_after_ms: None,
+        said: Some(Box::new(ProviderSaid {
+            raw: r#"{"error":{"message":"Incorrect API key provided: [redacted].","code":"invalid_api_key"}}"#.to_owned(),
+            ..ProviderSaid::default()
+        })),
+        ..ProviderFailure::new(Kind::Auth, message)
     };
     assert_eq!(failure, expected);
 }
@@ -107,6 +109,7 @@ async fn an_error_event_before_any_content_is_tried_again_and_after_it_is_told()
     assert_eq!(came.text(), "half");
     let failure = came.failed();
     assert_eq!((failure.kind, failure.request_id.as_deref()), (Kind::Overloaded, Some("req_1")));
+    assert!(failure.after_content);
     assert_eq!(server.requests().len(), 1);
 }
 

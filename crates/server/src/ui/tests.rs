@@ -386,7 +386,7 @@ fn a_repeated_model_call_drops_what_came_before() {
 #[test]
 fn a_retried_turn_does_not_show_the_message_that_was_cut_off() {
     let failure = ProviderFailure::new(ProviderFailureKind::CutOff, "cut off");
-    let cut_off = Completion::CutOff(turnwright_core::CutOffCause::Provider(failure));
+    let cut_off = Completion::CutOff(turnwright_core::CutOffCause::Provider(Box::new(failure)));
     let events = vec![
         user(1, "hi"),
         started(),

@@ -118,7 +118,7 @@ fn assistant_messages() -> Vec<Entry> {
     let failure = ProviderFailure::new(ProviderFailureKind::CutOff, "ended early");
     vec![
         Entry::Assistant(whole.clone()),
-        Entry::Assistant(cut_off(CutOffCause::Provider(failure))),
+        Entry::Assistant(cut_off(CutOffCause::Provider(Box::new(failure)))),
         Entry::Assistant(cut_off(CutOffCause::Cancelled)),
     ]
 }
