@@ -6,3 +6,5 @@ mod chat;
 mod recordings;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod validate;
