@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolDefinition};
+use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolChoice, ToolDefinition};
 
 use crate::facts::ModelFacts;
 use crate::kept::Kept;
@@ -68,12 +68,23 @@ pub struct Offered(Option<Arc<[Arc<ToolDefinition>]>>);
 impl Offered {
     /// The tools that `prompt` offers.
     pub fn of(prompt: &Prompt<'_>) -> Self {
-        Self((prompt.allow_calls && !prompt.tools.is_empty()).then(|| Arc::from(prompt.tools)))
+        let may_call = !prompt.tools.is_empty() && prompt.tool_choice() != ToolChoice::None;
+        Self(may_call.then(|| Arc::from(prompt.tools)))
     }
 
     /// Whether a tool with exactly this name is offered.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().flat_map(|tools| tools.iter()).any(|tool| tool.name == name)
+    }
+
+    /// The names of the tools.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|tools| tools.iter()).map(|tool| tool.name.as_str())
+    }
+
+    /// The tool with exactly this name.
+    pub(crate) fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        self.0.iter().flat_map(|tools| tools.iter()).find(|tool| tool.name == name).map(Arc::as_ref)
     }
 
     /// Whether nothing is offered.

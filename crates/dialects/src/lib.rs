@@ -28,5 +28,6 @@ pub use profile::{
     EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds,
     UnknownProfile,
 };
+pub use recover::{TextForm, TextForms, text_forms_in};
 pub use reply::{MAX_WHOLE_BYTES, ReplyDecoder};
 pub use sse::{MAX_EVENT_BYTES, SseError, SseEvent, SseFramer};

@@ -5,6 +5,8 @@
 
 use serde::Deserialize;
 
+use crate::recover::TextForms;
+
 /// The switches of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, by its name in the configuration")]
@@ -21,8 +23,8 @@ pub struct Profile {
     pub reasoning_replay: ReasoningReplay,
     /// Whether text may begin with reasoning in `<think>` tags.
     pub think_tags: bool,
-    /// Whether calls that a model wrote as text are recovered.
-    pub recover_text_calls: bool,
+    /// The forms in which calls that a model wrote as text are recovered.
+    pub recover_text_calls: TextForms,
     /// Which call ids the endpoint takes.
     pub tool_call_ids: ToolCallIds,
     /// What stands for the content of a message that has calls alone.
@@ -113,7 +115,7 @@ impl Profile {
         reasoning_effort: true,
         reasoning_replay: ReasoningReplay::Never,
         think_tags: true,
-        recover_text_calls: true,
+        recover_text_calls: TextForms::ALL,
         tool_call_ids: ToolCallIds::Max40,
         empty_content: EmptyContent::Null,
         refusal_field: false,
@@ -128,14 +130,14 @@ impl Profile {
         system_role: SystemRole::Developer,
         max_tokens_field: MaxTokensField::MaxCompletionTokens,
         think_tags: false,
-        recover_text_calls: false,
+        recover_text_calls: TextForms::NONE,
         refusal_field: true,
         documents: true,
         ..Self::COMPATIBLE
     };
 
     /// A hosted service whose models call properly.
-    const HOSTED: Self = Self { think_tags: false, recover_text_calls: false, ..Self::COMPATIBLE };
+    const HOSTED: Self = Self { think_tags: false, recover_text_calls: TextForms::NONE, ..Self::COMPATIBLE };
 
     /// The presets, by name.
     pub const PRESETS: [(&'static str, Self); 7] = [
@@ -198,7 +200,7 @@ pub struct ProfileTable {
     pub reasoning_effort: Option<bool>,
     pub reasoning_replay: Option<ReasoningReplay>,
     pub think_tags: Option<bool>,
-    pub recover_text_calls: Option<bool>,
+    pub recover_text_calls: Option<TextForms>,
     pub tool_call_ids: Option<ToolCallIds>,
     pub empty_content: Option<EmptyContent>,
     pub refusal_field: Option<bool>,
@@ -253,7 +255,8 @@ mod tests {
         assert_eq!(choice("{}").resolve(url), Ok(Profile::COMPATIBLE));
         assert_eq!(choice("{}").resolve("https://api.openai.com/v1"), Ok(Profile::OPENAI));
         let table = r#"{"preset":"openai","recover_text_calls":true,"max_tokens_field":"max_tokens"}"#;
-        let expected = Profile { recover_text_calls: true, max_tokens_field: MaxTokensField::MaxTokens, ..Profile::OPENAI };
+        let expected =
+            Profile { recover_text_calls: TextForms::ALL, max_tokens_field: MaxTokensField::MaxTokens, ..Profile::OPENAI };
         assert_eq!(choice(table).resolve(url), Ok(expected));
     }
 

@@ -63,7 +63,7 @@ impl Provider for HttpProvider {
         if self.endpoint.refuses_optional.load(Ordering::Relaxed) {
             request.drop_optional();
         }
-        let offered = if config.profile.recover_text_calls { Offered::of(prompt) } else { Offered::default() };
+        let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
         let request = Prepared::new(request);
         let call = Call { endpoint: Arc::clone(&self.endpoint), model: origin.model, request, offered };
         Ok(answer::stream(call))

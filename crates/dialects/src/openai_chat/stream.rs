@@ -37,10 +37,10 @@ pub(crate) struct ChatDecoder {
 
 impl ChatDecoder {
     pub(crate) fn new(profile: &Profile, offered: &Offered) -> Self {
-        let recover = profile.recover_text_calls && !offered.is_empty();
+        let forms = profile.recover_text_calls;
         Self {
             think: ThinkSplitter::new(profile.think_tags),
-            recover: recover.then(|| Recoverer::new(offered.clone())),
+            recover: (!forms.is_empty() && !offered.is_empty()).then(|| Recoverer::new(offered.clone(), forms)),
             calls: Calls::default(),
             reasoning: Reasoning::default(),
             usage: Usage::default(),
