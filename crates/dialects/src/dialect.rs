@@ -10,6 +10,7 @@ use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolChoice, ToolDefi
 use crate::facts::ModelFacts;
 use crate::kept::Kept;
 use crate::openai_chat::OpenAiChat;
+use crate::openai_responses::OpenAiResponses;
 use crate::profile::Profile;
 use crate::sse::SseEvent;
 
@@ -58,7 +59,7 @@ pub struct Target<'a> {
 
 /// The dialect with this name, where there is one.
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
-    [&OpenAiChat as &'static dyn Dialect].into_iter().find(|dialect| dialect.name() == name)
+    [&OpenAiChat as &'static dyn Dialect, &OpenAiResponses].into_iter().find(|dialect| dialect.name() == name)
 }
 
 /// The tools whose calls may be recovered from text; none where the model may not call.

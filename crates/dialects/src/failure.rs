@@ -96,7 +96,8 @@ impl Said {
         let code = inner.get("code").or_else(|| value.get("code")).and_then(text_of);
         let code = code.or_else(|| base.and_then(|base| base.get("status_code")).and_then(text_of));
         let status = inner.get("status").and_then(Value::as_u64).or_else(|| inner.get("code").and_then(Value::as_u64));
-        let error_type = inner.get("type").or_else(|| value.get("error_type")).and_then(text_of);
+        // An event of the kind `error` says no more with it than that it is one.
+        let error_type = inner.get("type").or_else(|| value.get("error_type")).and_then(text_of).filter(|word| word != "error");
         let request_id = value.get("request_id").or_else(|| inner.get("request_id")).and_then(text_of);
         let details = inner.get("details");
         Self {
@@ -195,6 +196,9 @@ fn of_word(word: &str) -> Option<ProviderFailureKind> {
     Some(match word {
         "overloaded_error" | "server_overloaded" | "service_unavailable" | "UNAVAILABLE" => K::Overloaded,
         "invalid_request_error" | "BadRequestError" | "INVALID_ARGUMENT" | "FAILED_PRECONDITION" => K::InvalidRequest,
+        "image_content_policy_violation" => K::ContentFilter,
+        "vector_store_timeout" => K::Timeout,
+        _ if word.starts_with("invalid_") || word.contains("image") => K::InvalidRequest,
         "permission_error" | "PERMISSION_DENIED" => K::Permission,
         "timeout_error" | "timeout" | "DEADLINE_EXCEEDED" => K::Timeout,
         "not_found_error" | "NOT_FOUND" => K::NotFound,

@@ -30,7 +30,7 @@ impl Ids {
             return id.to_owned();
         }
         match self.policy {
-            ToolCallIds::Any | ToolCallIds::Max40 => own.to_string(),
+            ToolCallIds::Any | ToolCallIds::Max40 | ToolCallIds::Max64 => own.to_string(),
             ToolCallIds::Alnum9 => short(own),
         }
     }
@@ -38,13 +38,16 @@ impl Ids {
     fn fits(&self, id: &str) -> bool {
         match self.policy {
             ToolCallIds::Any => !id.is_empty(),
-            ToolCallIds::Max40 => {
-                (1..=40).contains(&id.len())
-                    && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':'))
-            }
+            ToolCallIds::Max40 => is_short(id, 40),
+            ToolCallIds::Max64 => is_short(id, 64),
             ToolCallIds::Alnum9 => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         }
     }
+}
+
+fn is_short(id: &str, limit: usize) -> bool {
+    (1..=limit).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':'))
 }
 
 /// Nine letters and digits that are always the same for a call: its name in base 62, behind a hash of it.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// A text, or nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -129,7 +130,41 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
+/// A price in dollars: a number, or an object with a `total_cost`.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Cost(pub(crate) Option<f64>);
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(Self(value.as_f64().or_else(|| value.get("total_cost").and_then(serde_json::Value::as_f64))))
+    }
+}
+
+/// A call's arguments: a text, or an object that should have been one.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Arguments<'a>(Option<&'a RawValue>);
+
+impl<'a> Arguments<'a> {
+    /// The text of the arguments; an object's JSON; empty for nothing and for an empty object, which means the same.
+    pub(crate) fn text(&self) -> Cow<'a, str> {
+        let raw = self.0.map_or("", RawValue::get);
+        match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str::<Text<'a>>(raw).ok().and_then(Text::filled).unwrap_or_default(),
+            Some(b'{') if raw.bytes().filter(|byte| !byte.is_ascii_whitespace()).count() > 2 => Cow::Borrowed(raw),
+            _ => Cow::Borrowed(""),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&'a RawValue>::deserialize(deserializer).map(|raw| Self(Some(raw)))
+    }
+}
+
 /// An object, or something else that is passed over.
+#[derive(Debug)]
 pub(crate) struct Maybe<T>(pub(crate) Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {

@@ -1,8 +1,31 @@
 //! What bytes in base64 are.
 
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
 /// The media type of an image: what its first bytes say, else what was declared, which is often wrong.
 pub(crate) fn image_type<'a>(data: &str, declared: &'a str) -> &'a str {
     const SIGNS: [(&str, &str); 4] =
         [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
     SIGNS.iter().find(|(sign, _)| data.starts_with(sign)).map_or(declared, |(_, known)| known)
+}
+
+/// A `data:` address, written without being put together.
+#[derive(Debug)]
+pub(crate) struct DataUrl<'a> {
+    pub(crate) mime_type: &'a str,
+    pub(crate) data: &'a str,
+}
+
+impl fmt::Display for DataUrl<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "data:{};base64,{}", self.mime_type, self.data)
+    }
+}
+
+impl Serialize for DataUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }

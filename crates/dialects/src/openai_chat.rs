@@ -16,6 +16,8 @@ use crate::failure;
 use crate::kept::Kept;
 use crate::profile::Profile;
 
+pub(crate) use request::Schema;
+
 /// The Chat Completions format.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenAiChat;

@@ -83,6 +83,8 @@ pub enum ToolCallIds {
     Any,
     /// At most 40 characters of `[A-Za-z0-9_-]`.
     Max40,
+    /// At most 64 characters of `[A-Za-z0-9_-]`.
+    Max64,
     /// Exactly 9 of `[A-Za-z0-9]`.
     Alnum9,
 }

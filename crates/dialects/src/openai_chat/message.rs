@@ -1,9 +1,8 @@
 //! The messages of a request.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, Seq, ToolCall, text_of};
@@ -13,7 +12,8 @@ use crate::dialect::Target;
 use crate::ids::Ids;
 use crate::json;
 use crate::kept::MessageWriter;
-use crate::media;
+use crate::media::{self, DataUrl};
+use crate::name::wire_name;
 use crate::profile::{EmptyContent, Profile, ReasoningReplay, SystemRole};
 
 /// One message, ready to be written.
@@ -63,25 +63,6 @@ struct ImageUrl<'a> {
 struct File<'a> {
     filename: &'a str,
     file_data: DataUrl<'a>,
-}
-
-/// A `data:` address, written without being put together.
-#[derive(Debug)]
-struct DataUrl<'a> {
-    mime_type: &'a str,
-    data: &'a str,
-}
-
-impl fmt::Display for DataUrl<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "data:{};base64,{}", self.mime_type, self.data)
-    }
-}
-
-impl Serialize for DataUrl<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -300,14 +281,4 @@ fn append<'a>(text: &mut Cow<'a, str>, more: &'a str) {
     } else if !more.is_empty() {
         text.to_mut().push_str(more);
     }
-}
-
-/// A name that servers take in a history: the model's own, where it is one at all.
-fn wire_name(name: &str) -> Cow<'_, str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if (1..=64).contains(&name.len()) && name.chars().all(fits) {
-        return Cow::Borrowed(name);
-    }
-    let mended: String = name.chars().take(64).map(|c| if fits(c) { c } else { '_' }).collect();
-    Cow::Owned(if mended.is_empty() { "unnamed".to_owned() } else { mended })
 }

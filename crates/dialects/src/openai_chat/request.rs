@@ -52,9 +52,9 @@ struct Function<'a> {
 }
 
 /// An object schema with what servers demand of one: a `type` and `properties`.
-struct Schema<'a> {
-    schema: &'a Value,
-    strip_meta: bool,
+pub(crate) struct Schema<'a> {
+    pub(crate) schema: &'a Value,
+    pub(crate) strip_meta: bool,
 }
 
 impl Serialize for Schema<'_> {

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 
-use crate::lenient::{Count, Maybe, OneOrMany, Text};
+use crate::lenient::{Arguments, Cost, Count, Maybe, OneOrMany, Text};
 
 /// A chunk of a stream, or a whole reply.
 #[derive(Debug, Default, Deserialize)]
@@ -118,39 +118,6 @@ pub(crate) struct PromptDetails {
 #[serde(default)]
 pub(crate) struct CompletionDetails {
     pub(crate) reasoning_tokens: Count,
-}
-
-/// A price in dollars: a number, or an object with a `total_cost`.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Cost(pub(crate) Option<f64>);
-
-impl<'de> Deserialize<'de> for Cost {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        Ok(Self(value.as_f64().or_else(|| value.get("total_cost").and_then(serde_json::Value::as_f64))))
-    }
-}
-
-/// A call's arguments: a text, or an object that should have been one.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Arguments<'a>(Option<&'a RawValue>);
-
-impl<'a> Arguments<'a> {
-    /// The text of the arguments; an object's JSON; empty for nothing and for an empty object, which means the same.
-    pub(crate) fn text(&self) -> Cow<'a, str> {
-        let raw = self.0.map_or("", RawValue::get);
-        match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Text<'a>>(raw).ok().and_then(Text::filled).unwrap_or_default(),
-            Some(b'{') if raw.bytes().filter(|byte| !byte.is_ascii_whitespace()).count() > 2 => Cow::Borrowed(raw),
-            _ => Cow::Borrowed(""),
-        }
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&'a RawValue>::deserialize(deserializer).map(|raw| Self(Some(raw)))
-    }
 }
 
 /// The content of a message: a text, or a list of parts.

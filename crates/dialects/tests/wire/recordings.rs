@@ -9,6 +9,7 @@ use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ModelRef, Outcome, ProviderFailure, Seq, ToolResult, TurnSettings,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
+use turnwright_dialects::openai_responses::OpenAiResponses;
 use turnwright_dialects::{Dialect, ErrorResponse, Offered, Profile};
 
 use crate::support::{Decoded, decode_reply, request};
@@ -19,7 +20,11 @@ struct Row {
     dialect: &'static dyn Dialect,
 }
 
-const ROWS: [Row; 2] = [Row { api: "openai-chat", dialect: &OpenAiChat }, Row { api: "openai-compat", dialect: &OpenAiChat }];
+const ROWS: [Row; 3] = [
+    Row { api: "openai-chat", dialect: &OpenAiChat },
+    Row { api: "openai-compat", dialect: &OpenAiChat },
+    Row { api: "openai-responses", dialect: &OpenAiResponses },
+];
 
 struct Case {
     row: &'static Row,

@@ -1,0 +1,142 @@
+//! The request (OpenAI Responses, `POST /responses`).
+//!
+//! Nothing is kept on the provider's side (`store: false`): each request carries the whole conversation. Tools, system
+//! prompt and items come first and in one order, so the bytes before a new item stay the same (law 7).
+
+use std::sync::Arc;
+
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{ConversationId, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
+
+use super::message::Writer;
+use crate::dialect::{HttpRequest, Target};
+use crate::facts::ReasoningStyle;
+use crate::json;
+use crate::kept::Kept;
+use crate::openai_chat::Schema;
+
+struct Tools<'a> {
+    tools: &'a [Arc<ToolDefinition>],
+    strip_meta: bool,
+}
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.tools.len()))?;
+        for tool in self.tools {
+            let parameters = Schema { schema: &tool.input_schema, strip_meta: self.strip_meta };
+            let description = Some(tool.description.as_str()).filter(|text| !text.is_empty());
+            list.serialize_element(&Tool { kind: "function", name: &tool.name, description, parameters, strict: false })?;
+        }
+        list.end()
+    }
+}
+
+/// A tool. Without `strict` the API tries to make the schema strict by itself.
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    parameters: Schema<'a>,
+    strict: bool,
+}
+
+/// The part of the body that may change from request to request.
+#[derive(Serialize)]
+struct Rest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    include: [&'static str; 1],
+    store: bool,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice<'a> {
+    Word(&'static str),
+    Function {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        name: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    output: &'a OutputFormat,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: ReasoningEffort,
+    summary: &'static str,
+}
+
+pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
+    let (settings, profile) = (prompt.settings, target.profile);
+    kept.keep_for(target);
+    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    body.extend_from_slice(b"{\"model\":");
+    json::write(&target.origin.model, &mut body);
+    if !prompt.tools.is_empty() {
+        kept.write_tools(prompt, &mut body, |out| {
+            json::write_member("tools", &Tools { tools: prompt.tools, strip_meta: profile.strip_schema_meta }, out);
+        });
+    }
+    if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
+        json::write_member("instructions", text, &mut body);
+    }
+    body.extend_from_slice(b",\"input\":[");
+    kept.write_messages(target, prompt, &mut body, || Writer::new(profile.tool_call_ids));
+    body.extend_from_slice(b"],");
+    let tool_choice = prompt.tool_choice();
+    let tool_choice = match &tool_choice {
+        _ if prompt.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some(Choice::Word("required")),
+        ToolChoice::None => Some(Choice::Word("none")),
+        ToolChoice::Tool(name) => Some(Choice::Function { kind: "function", name }),
+    };
+    let thinks = target.model.reasoning != Some(ReasoningStyle::Never) && profile.reasoning_effort;
+    let effort = settings.reasoning_effort.filter(|_| thinks);
+    let rest = Rest {
+        tool_choice,
+        text: settings.output.as_ref().map(|output| Text { format: Format { kind: "json_schema", output } }),
+        reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
+        max_output_tokens: settings.max_output_tokens,
+        temperature: settings.temperature.filter(|_| target.model.temperature != Some(false)),
+        prompt_cache_key: prompt.conversation.map(ConversationId::as_str),
+        include: ["reasoning.encrypted_content"],
+        store: false,
+        stream: true,
+    };
+    let start = body.len();
+    json::write(&rest, &mut body);
+    // The object goes on: its own brace goes.
+    body.remove(start);
+    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body, optional: None }
+}
