@@ -8,6 +8,7 @@ use turnwright_core::prompt::Prompt;
 use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolChoice, ToolDefinition};
 
 use crate::facts::ModelFacts;
+use crate::gemini::Gemini;
 use crate::kept::Kept;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_responses::OpenAiResponses;
@@ -59,7 +60,8 @@ pub struct Target<'a> {
 
 /// The dialect with this name, where there is one.
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
-    [&OpenAiChat as &'static dyn Dialect, &OpenAiResponses].into_iter().find(|dialect| dialect.name() == name)
+    let all: [&'static dyn Dialect; 3] = [&OpenAiChat, &OpenAiResponses, &Gemini];
+    all.into_iter().find(|dialect| dialect.name() == name)
 }
 
 /// The tools whose calls may be recovered from text; none where the model may not call.

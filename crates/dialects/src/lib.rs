@@ -7,6 +7,7 @@
 mod dialect;
 mod facts;
 mod failure;
+pub mod gemini;
 mod ids;
 mod json;
 mod kept;

@@ -11,7 +11,7 @@ use crate::explain::shown_url;
 
 const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
 
-/// The address of `path` below the endpoint's base address, whose query is kept.
+/// The address of `path` below the endpoint's base address. The base's query is kept, that of the path follows it.
 pub(crate) fn url(config: &EndpointConfig, path: &str) -> Result<Url, ProviderFailure> {
     let wrong = |why: &str| {
         let text = format!("base_url `{}` {why}", shown_url(&config.base_url));
@@ -21,8 +21,13 @@ pub(crate) fn url(config: &EndpointConfig, path: &str) -> Result<Url, ProviderFa
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(wrong("is no http or https address"));
     }
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let whole = format!("{}{path}", url.path().trim_end_matches('/'));
     url.set_path(&whole);
+    if let Some(query) = query {
+        let whole = url.query().filter(|own| !own.is_empty()).map(|own| format!("{own}&{query}"));
+        url.set_query(Some(whole.as_deref().unwrap_or(query)));
+    }
     Ok(url)
 }
 

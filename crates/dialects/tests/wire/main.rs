@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod chat;
 #[cfg(test)]
+mod gemini;
+#[cfg(test)]
 mod recordings;
 #[cfg(test)]
 mod support;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 use turnwright_core::{Finish, FinishReason, StreamDelta};
+use turnwright_dialects::by_name;
 use turnwright_engine::{ModelInfo, Provider};
 use turnwright_providers::{EndpointConfig, Secret};
 
@@ -51,6 +52,19 @@ async fn a_base_address_may_end_in_a_slash_and_keeps_its_query() {
     let base_url = format!("{}/?api-version=1", server.base_url);
     collect(ask(&provider(EndpointConfig { base_url, ..server.config() }))).await;
     assert!(server.requests()[0].starts_with("POST /v1/chat/completions?api-version=1 HTTP/1.1"));
+}
+
+#[tokio::test]
+async fn a_dialect_may_put_the_model_into_the_path_and_a_query_behind_it() {
+    let event = r#"{"candidates":[{"content":{"parts":[{"text":"hello"}]},"finishReason":"STOP"}]}"#;
+    let server = Server::start(vec![vec![write(format!("{STREAM_HEAD}data: {event}\r\n\r\n"))]]).await;
+    let mut config = EndpointConfig::new("google", by_name("gemini").unwrap(), format!("{}?zone=1", server.base_url));
+    config.api_key = Some(Secret::from("sk-secret"));
+    let came = collect(ask(&provider(config))).await;
+    assert_eq!((came.text(), came.failure), ("hello".to_owned(), None));
+    let request = &server.requests()[0];
+    assert!(request.starts_with("POST /v1/models/m:streamGenerateContent?zone=1&alt=sse HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("x-goog-api-key: sk-secret\r\n"), "{request}");
 }
 
 #[tokio::test]

@@ -1,0 +1,180 @@
+//! The request (Gemini API, `POST /models/MODEL:streamGenerateContent`).
+//!
+//! Tools, system instruction and contents come first and in one order, so the bytes before a new message stay the same
+//! (law 7).
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::{AssistantBlock, ToolChoice, ToolDefinition};
+
+use super::continuation_token;
+use super::message::Writer;
+use super::model::{Model, Thinking};
+use crate::dialect::{HttpRequest, Target};
+use crate::json;
+use crate::kept::Kept;
+
+struct Declarations<'a>(&'a [Arc<ToolDefinition>]);
+
+impl Serialize for Declarations<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for tool in self.0 {
+            let schema = Schema(&tool.input_schema);
+            list.serialize_element(&Declaration { name: &tool.name, description: &tool.description, parameters: schema })?;
+        }
+        list.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    #[serde(rename = "parametersJsonSchema")]
+    parameters: Schema<'a>,
+}
+
+/// A JSON Schema without the keywords that say what it is instead of what it means.
+struct Schema<'a>(&'a Value);
+
+impl Serialize for Schema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let members = self.0.as_object();
+        if !members.is_some_and(|members| members.contains_key("type")) {
+            map.serialize_entry("type", "object")?;
+        }
+        for (key, value) in members.into_iter().flatten().filter(|(key, _)| !matches!(key.as_str(), "$schema" | "$id")) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<Schema<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    function_calling_config: CallingConfig<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallingConfig<'a> {
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_function_names: Option<[&'a str; 1]>,
+}
+
+pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
+    let settings = prompt.settings;
+    let model = Model::new(&target.origin.model, target.model);
+    kept.keep_for(target);
+    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    body.push(b'{');
+    if !prompt.tools.is_empty() {
+        kept.write_tools(prompt, &mut body, |out| {
+            out.extend_from_slice(b"\"tools\":[{\"functionDeclarations\":");
+            json::write(&Declarations(prompt.tools), out);
+            out.extend_from_slice(b"}],");
+        });
+    }
+    if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
+        body.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
+        json::write(text, &mut body);
+        body.extend_from_slice(b"}]},");
+    }
+    body.extend_from_slice(b"\"contents\":[");
+    kept.write_messages(target, prompt, &mut body, Writer::default);
+    body.push(b']');
+    let choice = prompt.tool_choice();
+    if !prompt.tools.is_empty() {
+        let (mode, allowed_function_names) = match &choice {
+            ToolChoice::Auto => ("AUTO", None),
+            ToolChoice::Required => ("ANY", None),
+            ToolChoice::None => ("NONE", None),
+            ToolChoice::Tool(name) => ("ANY", Some([name.as_str()])),
+        };
+        let config = ToolConfig { function_calling_config: CallingConfig { mode, allowed_function_names } };
+        json::write_member("toolConfig", &config, &mut body);
+    }
+    let config = GenerationConfig {
+        temperature: settings.temperature.filter(|_| model.takes_temperature()),
+        max_output_tokens: settings.max_output_tokens,
+        thinking_config: model.thinking(settings.reasoning_effort).map(ThinkingConfig::new),
+        response_mime_type: settings.output.as_ref().map(|_| "application/json"),
+        response_json_schema: settings.output.as_ref().map(|output| Schema(&output.schema)),
+    };
+    json::write_member("generationConfig", &config, &mut body);
+    if let Some(token) = continued(target, prompt) {
+        json::write_member("continuationToken", &token, &mut body);
+    }
+    body.push(b'}');
+    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body, optional: None }
+}
+
+impl ThinkingConfig {
+    fn new(thinking: Thinking) -> Self {
+        let (thinking_budget, thinking_level) = match thinking {
+            Thinking::Budget(tokens) => (Some(tokens), None),
+            Thinking::Level(level) => (None, Some(level)),
+            Thinking::Free => (None, None),
+        };
+        Self { include_thoughts: thinking_budget != Some(0), thinking_budget, thinking_level }
+    }
+}
+
+/// The token with which the provider wants to be asked again.
+fn continued(target: &Target<'_>, prompt: &Prompt<'_>) -> Option<String> {
+    let Some(PromptMessage::Assistant { message, .. }) = prompt.messages.last() else { return None };
+    match message.blocks.last() {
+        Some(AssistantBlock::Opaque { native }) if message.origin == *target.origin => continuation_token(native),
+        _ => None,
+    }
+}
+
+/// A model stands in the path: bare, or with the collection that it is in.
+fn path(model: &str) -> String {
+    let mut path =
+        String::from(if model.starts_with("models/") || model.starts_with("tunedModels/") { "/" } else { "/models/" });
+    for byte in model.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'@' | b'/') {
+            path.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            write!(path, "%{byte:02X}").unwrap_or_default();
+        }
+    }
+    path.push_str(":streamGenerateContent?alt=sse");
+    path
+}
