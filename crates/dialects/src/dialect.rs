@@ -10,6 +10,7 @@ use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolChoice, ToolDefi
 use crate::facts::ModelFacts;
 use crate::gemini::Gemini;
 use crate::kept::Kept;
+use crate::ollama::Ollama;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_responses::OpenAiResponses;
 use crate::profile::Profile;
@@ -60,7 +61,7 @@ pub struct Target<'a> {
 
 /// The dialect with this name, where there is one.
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
-    let all: [&'static dyn Dialect; 3] = [&OpenAiChat, &OpenAiResponses, &Gemini];
+    let all: [&'static dyn Dialect; 4] = [&OpenAiChat, &OpenAiResponses, &Gemini, &Ollama];
     all.into_iter().find(|dialect| dialect.name() == name)
 }
 
@@ -153,6 +154,11 @@ pub trait StreamDecoder: Send + Debug {
     /// # Errors
     /// As [`StreamDecoder::event`], and where it is no reply.
     fn whole(&mut self, body: &[u8], out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure>;
+
+    /// Whether an answer comes as lines of JSON, each an event: what begins with such a line is not taken whole.
+    fn takes_lines(&self) -> bool {
+        false
+    }
 
     /// Takes the end of the stream.
     ///

@@ -13,8 +13,10 @@ mod json;
 mod kept;
 mod lenient;
 mod limits;
+mod lines;
 mod media;
 mod name;
+pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod profile;
@@ -22,6 +24,7 @@ mod recover;
 mod reply;
 mod sse;
 mod think;
+mod words;
 
 pub use dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target, by_name};
 pub use facts::{ModelFacts, Prices, ReasoningStyle};

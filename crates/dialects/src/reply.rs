@@ -1,4 +1,4 @@
-//! A response with a success status, from its bytes: a stream of events, one JSON body, or something else.
+//! A response with a success status, from its bytes: a stream of events, lines of JSON, one JSON body, or something else.
 //!
 //! Which it is, is seen by its first character: gateways name the wrong content type, and answer a request for a stream
 //! with a whole reply or with an error.
@@ -7,6 +7,7 @@ use turnwright_core::{ProviderFailure, ProviderFailureKind, StreamDelta};
 
 use crate::dialect::StreamDecoder;
 use crate::failure;
+use crate::lines::{LineFramer, begins_with_line};
 use crate::sse::{SseError, SseFramer};
 
 /// The largest body that is taken whole, in bytes.
@@ -29,6 +30,8 @@ enum Body {
     /// Nothing but white space came.
     Unknown(Vec<u8>),
     Events(SseFramer),
+    /// Of a decoder that takes them.
+    Lines(LineFramer),
     Whole(Vec<u8>),
 }
 
@@ -92,6 +95,15 @@ impl ReplyDecoder {
                     return check(held.len());
                 };
                 let body = match first {
+                    b'{' if self.decoder.takes_lines() => {
+                        // Only what came now may end the first line.
+                        let line = if bytes.contains(&b'\n') { begins_with_line(held) } else { None };
+                        match line {
+                            None => return check(held.len()),
+                            Some(true) => Body::Lines(LineFramer::default()),
+                            Some(false) => Body::Whole(Vec::new()),
+                        }
+                    }
                     b'{' | b'[' => Body::Whole(Vec::new()),
                     b'<' if held.len() < MAX_SHOWN_BYTES => return Ok(()),
                     b'<' => return Err(no_answer(held)),
@@ -104,6 +116,10 @@ impl ReplyDecoder {
                 self.take(&held, out)
             }
             Body::Events(framer) => {
+                let decoder = &mut self.decoder;
+                framer.push(bytes, |event| decoder.event(event, out).map_err(Failed::Said)).map_err(Failed::into_failure)
+            }
+            Body::Lines(framer) => {
                 let decoder = &mut self.decoder;
                 framer.push(bytes, |event| decoder.event(event, out).map_err(Failed::Said)).map_err(Failed::into_failure)
             }
@@ -120,6 +136,7 @@ impl ReplyDecoder {
             return Ok(());
         }
         match &mut self.body {
+            Body::Unknown(held) if held.trim_ascii_start().starts_with(b"{") => self.decoder.whole(held, out),
             Body::Unknown(held) if held.iter().any(|byte| !byte.is_ascii_whitespace()) => Err(no_answer(held)),
             Body::Unknown(_) => self.decoder.end(out),
             Body::Whole(body) => {
@@ -127,15 +144,21 @@ impl ReplyDecoder {
                 self.decoder.whole(&body, out)
             }
             Body::Events(framer) => {
-                let decoder = &mut self.decoder;
-                let end = framer.end(|event| decoder.event(event, out).map_err(Failed::Said));
-                if decoder.is_failing() {
-                    return decoder.end(out);
-                }
-                end.map_err(Failed::into_failure)?;
-                decoder.end(out)
+                let end = framer.end(|event| self.decoder.event(event, out).map_err(Failed::Said));
+                self.ended(end, out)
+            }
+            Body::Lines(framer) => {
+                let end = framer.end(|event| self.decoder.event(event, out).map_err(Failed::Said));
+                self.ended(end, out)
             }
         }
+    }
+
+    fn ended(&mut self, end: Result<(), Failed>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
+        if !self.decoder.is_failing() {
+            end.map_err(Failed::into_failure)?;
+        }
+        self.decoder.end(out)
     }
 }
 

@@ -11,6 +11,7 @@ use super::calls::Calls;
 use super::wire::{Candidate, Chunk, Part, UsageReport};
 use crate::dialect::StreamDecoder;
 use crate::failure::{self, malformed, of_event};
+use crate::json;
 use crate::limits::{self, MAX_ANSWER_BYTES};
 use crate::sse::SseEvent;
 
@@ -249,26 +250,11 @@ impl StreamDecoder for GeminiDecoder {
 
     fn whole(&mut self, body: &[u8], out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         let text = String::from_utf8_lossy(body);
-        let mut rest = text.trim();
-        if let Some(items) = rest.strip_prefix('[') {
-            rest = items;
-        }
-        // Item by item, so that of a list that was cut all that came is kept.
-        loop {
-            rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
-            if rest.is_empty() || rest.starts_with(']') {
-                break;
-            }
-            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-            let item = values
-                .next()
-                .transpose()
-                .map_err(|error| if error.is_eof() { ProviderFailure::cut_off() } else { malformed("not JSON", body) })?;
-            let after = values.byte_offset();
-            if let Some(item) = item {
-                self.data(item.get(), out)?;
-            }
-            rest = rest.get(after..).unwrap_or_default();
+        // One by one, so that of a list that was cut all that came is kept.
+        for value in json::values(&text) {
+            let value =
+                value.map_err(|error| if error.is_eof() { ProviderFailure::cut_off() } else { malformed("not JSON", body) })?;
+            self.data(value.get(), out)?;
         }
         if self.failed.is_none() && self.finish.is_none() && !self.has_content {
             return Err(malformed("the provider's reply holds no answer", body));

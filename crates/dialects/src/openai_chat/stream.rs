@@ -13,15 +13,13 @@ use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
 use crate::limits::{self, MAX_ANSWER_BYTES};
 use crate::profile::Profile;
-use crate::recover::{Piece, Recoverer};
 use crate::sse::SseEvent;
-use crate::think::{ThinkSplitter, Thought};
+use crate::words::{Word, WordReader};
 
 /// Decodes one answer of the Chat Completions format.
 #[derive(Debug)]
 pub(crate) struct ChatDecoder {
-    think: ThinkSplitter,
-    recover: Option<Recoverer>,
+    words: WordReader,
     calls: Calls,
     reasoning: Reasoning,
     usage: Usage,
@@ -37,10 +35,8 @@ pub(crate) struct ChatDecoder {
 
 impl ChatDecoder {
     pub(crate) fn new(profile: &Profile, offered: &Offered) -> Self {
-        let forms = profile.recover_text_calls;
         Self {
-            think: ThinkSplitter::new(profile.think_tags),
-            recover: (!forms.is_empty() && !offered.is_empty()).then(|| Recoverer::new(offered.clone(), forms)),
+            words: WordReader::new(profile, offered),
             calls: Calls::default(),
             reasoning: Reasoning::default(),
             usage: Usage::default(),
@@ -206,46 +202,30 @@ impl ChatDecoder {
             return Ok(());
         }
         self.count(text.len())?;
-        if self.think.is_through() {
-            self.visible(text, out);
+        if self.words.is_through() {
+            self.close_reasoning(out);
+            out.push(StreamDelta::Text(text.into_owned()));
             return Ok(());
         }
-        let mut thoughts = Vec::new();
-        self.think.push(&text, &mut thoughts);
-        self.thoughts(thoughts, out);
+        let mut words = Vec::new();
+        self.words.push(&text, &mut words);
+        self.said(words, out);
         Ok(())
     }
 
-    fn thoughts(&mut self, thoughts: Vec<Thought>, out: &mut Vec<StreamDelta>) {
-        for thought in thoughts {
-            match thought {
-                Thought::Reasoning(text) => {
+    fn said(&mut self, words: Vec<Word>, out: &mut Vec<StreamDelta>) {
+        for word in words {
+            match word {
+                Word::Reasoning(text) => {
                     self.reasoning.is_shown = true;
                     out.push(StreamDelta::Reasoning(text));
                 }
-                Thought::Text(text) => self.visible(Cow::Owned(text), out),
-            }
-        }
-    }
-
-    /// Takes text for the person, or a call in the form of such text.
-    fn visible(&mut self, text: Cow<'_, str>, out: &mut Vec<StreamDelta>) {
-        let Some(recoverer) = &mut self.recover else {
-            self.close_reasoning(out);
-            out.push(StreamDelta::Text(text.into_owned()));
-            return;
-        };
-        let mut pieces = Vec::new();
-        recoverer.push(&text, &mut pieces);
-        self.pieces(pieces, out);
-    }
-
-    fn pieces(&mut self, pieces: Vec<Piece>, out: &mut Vec<StreamDelta>) {
-        for piece in pieces {
-            self.close_reasoning(out);
-            match piece {
-                Piece::Text(text) => out.push(StreamDelta::Text(text)),
-                Piece::Call { name, arguments } => {
+                Word::Text(text) => {
+                    self.close_reasoning(out);
+                    out.push(StreamDelta::Text(text));
+                }
+                Word::Call { name, arguments } => {
+                    self.close_reasoning(out);
                     let key = self.calls.take_key();
                     out.push(StreamDelta::CallStarted { key, name, provider_id: None });
                     out.push(StreamDelta::CallArguments { key, text: arguments });
@@ -257,15 +237,10 @@ impl ChatDecoder {
 
     /// Something else begins: what was held back of the text is what it is.
     fn flush_text(&mut self, out: &mut Vec<StreamDelta>) {
-        if !self.think.is_through() {
-            let mut thoughts = Vec::new();
-            self.think.finish(&mut thoughts);
-            self.thoughts(thoughts, out);
-        }
-        if let Some(recoverer) = &mut self.recover {
-            let mut pieces = Vec::new();
-            recoverer.finish(&mut pieces);
-            self.pieces(pieces, out);
+        if !self.words.is_through() {
+            let mut words = Vec::new();
+            self.words.finish(&mut words);
+            self.said(words, out);
         }
     }
 

@@ -5,6 +5,8 @@ mod chat;
 #[cfg(test)]
 mod gemini;
 #[cfg(test)]
+mod ollama;
+#[cfg(test)]
 mod recordings;
 #[cfg(test)]
 mod support;

@@ -9,6 +9,7 @@ use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ModelRef, Outcome, ProviderFailure, Seq, ToolResult, TurnSettings,
 };
 use turnwright_dialects::gemini::Gemini;
+use turnwright_dialects::ollama::Ollama;
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::openai_responses::OpenAiResponses;
 use turnwright_dialects::{Dialect, ErrorResponse, Offered, Profile};
@@ -21,11 +22,12 @@ struct Row {
     dialect: &'static dyn Dialect,
 }
 
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 5] = [
     Row { api: "openai-chat", dialect: &OpenAiChat },
     Row { api: "openai-compat", dialect: &OpenAiChat },
     Row { api: "openai-responses", dialect: &OpenAiResponses },
     Row { api: "gemini", dialect: &Gemini },
+    Row { api: "ollama", dialect: &Ollama },
 ];
 
 struct Case {

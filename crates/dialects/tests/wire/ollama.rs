@@ -1,0 +1,4 @@
+//! Ollama's own format.
+
+mod answers;
+mod request;
