@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AssistantMessage, CallId, DriverId, MessageId, ProviderFailure, Seq, ToolDefinition, ToolResult, TurnId, TurnSettings,
-    TurnStatus, UserMessage,
+    AssistantMessage, CallId, DriverId, MessageId, Origin, ProviderFailure, Seq, ToolDefinition, ToolResult, TurnId,
+    TurnSettings, TurnStatus, Usage, UserMessage,
 };
 
-/// The version of the stored form of entries that this build writes, and the newest that it reads.
-pub const ENTRY_VERSION: u8 = 1;
+/// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
+/// holds it, see [`Entry::version`].
+pub const ENTRY_VERSION: u8 = 2;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,8 +158,11 @@ pub enum Control {
     },
     /// Nothing can go on before a person answers.
     Suspended,
-    /// A model call failed and there is no message of it.
+    /// A model call failed and there is no message of it. The next model of the turn's fallback chain is asked, the
+    /// conversation is compacted, or the turn ends.
     Failed(ProviderFailure),
+    /// What was said up to some place is shown to models as a summary from here on.
+    Compacted(Compacted),
     /// An ended turn is taken up again.
     Retried {
         /// Which turn.
@@ -179,6 +183,23 @@ pub enum Control {
         /// How it ended.
         status: TurnStatus,
     },
+}
+
+/// What models are shown in the place of the beginning of a conversation. The entries that it stands for stay as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The turn that was open. What people say in it is shown in their own words all the same.
+    pub turn: TurnId,
+    /// The summary stands for the messages up to this place, with the results of their calls.
+    pub through: Seq,
+    /// What models are shown.
+    pub summary: String,
+    /// Who wrote it; `None` where it was put together from the beginnings of what was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
 }
 
 /// An entry in its place.
@@ -220,12 +241,26 @@ impl Decision {
 }
 
 impl Entry {
-    /// The stored form: JSON text, of [`ENTRY_VERSION`].
+    /// The stored form: JSON text, of [`Entry::version`].
     ///
     /// # Errors
     /// Where a JSON value inside cannot be written, which no value of ours causes.
     pub fn encode(&self) -> Result<String, DecodeError> {
         serde_json::to_string(self).map_err(|error| DecodeError::Unreadable { reason: error.to_string() })
+    }
+
+    /// The version of its stored form: nodes that read an older one alone let the conversation be.
+    pub fn version(&self) -> u8 {
+        match self {
+            Self::Control(Control::Compacted(_)) => 2,
+            Self::User(_)
+            | Self::Assistant(_)
+            | Self::Decision(_)
+            | Self::Question(_)
+            | Self::Started(_)
+            | Self::Result(_)
+            | Self::Control(_) => 1,
+        }
     }
 
     /// Reads the stored form.
@@ -255,6 +290,7 @@ impl Entry {
                 Control::CancelRequested { .. } => "cancel_requested",
                 Control::Suspended => "suspended",
                 Control::Failed(_) => "failed",
+                Control::Compacted(_) => "compacted",
                 Control::Retried { .. } => "retried",
                 Control::Hidden { .. } => "hidden",
                 Control::Ended { .. } => "ended",

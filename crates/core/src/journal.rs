@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::compaction::Compaction;
 use crate::{CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId};
 
 /// An entry that cannot stand where it does. The conversation is read-only from there.
@@ -55,6 +56,7 @@ struct Folded {
     turn: Option<Turn>,
     offered: Arc<[Arc<ToolDefinition>]>,
     hidden: HashSet<Seq>,
+    compaction: Option<Arc<Compaction>>,
     epoch: u64,
 }
 
@@ -152,6 +154,11 @@ impl Journal {
         self.folded.offered.iter().find(|definition| definition.name == name)
     }
 
+    /// What is shown in the place of the conversation's beginning, where it was compacted.
+    pub fn compaction(&self) -> Option<&Compaction> {
+        self.folded.compaction.as_deref()
+    }
+
     /// Whether a message is hidden, by a person or since its turn was retried.
     pub fn is_hidden(&self, message: MessageId) -> bool {
         self.folded.hidden.contains(&message.0)
@@ -226,11 +233,25 @@ impl Folded {
             _ => None,
         };
         turn.apply(seq, entry)?;
-        self.hidden.extend(not_shown_again);
+        let settings = turn.settings_arc();
+        if let Some(message) = not_shown_again {
+            self.not_shown(message);
+        }
+        if let Entry::Control(Control::Compacted(compacted)) = entry {
+            self.compaction = Some(Arc::new(Compaction::new(seq, compacted, &settings)));
+        }
         if let Entry::Control(Control::Claimed(claim)) = entry {
             self.epoch = claim.epoch;
         }
         Ok(())
+    }
+
+    /// The message at `seq` is shown no more. A summary that may tell of it goes with it.
+    fn not_shown(&mut self, seq: Seq) {
+        self.hidden.insert(seq);
+        if self.compaction.as_ref().is_some_and(|compaction| compaction.through() >= seq) {
+            self.compaction = None;
+        }
     }
 
     fn hide(&mut self, seq: Seq, message: Option<&Entry>) -> Result<(), &'static str> {
@@ -240,7 +261,7 @@ impl Folded {
                 Err("the message is being answered: cancel its turn first")
             }
             Some(Entry::User(_) | Entry::Assistant(_)) => {
-                self.hidden.insert(seq);
+                self.not_shown(seq);
                 Ok(())
             }
             Some(Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_)) | None => {

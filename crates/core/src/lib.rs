@@ -6,6 +6,7 @@
 //! message from stream deltas, and [`policy`] decides whether a call may run. Carrying all that out is the engine's work.
 
 mod assembler;
+pub mod compaction;
 mod content;
 mod entry;
 mod failure;
@@ -23,8 +24,8 @@ mod turn;
 pub use assembler::{Assembler, StreamDelta};
 pub use content::{ContentBlock, EmbeddedResource, text_of};
 pub use entry::{
-    Claim, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started, StoredEntry,
-    Verdict,
+    Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
+    StoredEntry, Verdict,
 };
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};

@@ -7,7 +7,7 @@
 
 use crate::{
     CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question, QuestionReason, Seq,
-    Started, Step, ToolResult, Turn, TurnStatus, Verdict,
+    Started, Step, ToolResult, Turn, TurnStatus, Verdict, compaction,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -78,6 +78,8 @@ pub enum Next {
         /// Whether it may ask for tools.
         allow_calls: bool,
     },
+    /// Make a summary of what [`compaction::cut`] gives and store it as [`Control::Compacted`].
+    Compact,
     /// Wait until a call has its result, or somebody appends something.
     Wait,
     /// Let go: only a person can move the turn on.
@@ -106,6 +108,12 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
             }
             Step::CallModel { allow_calls } => {
                 return Ok(draft.finish(|_| Next::CallModel { allow_calls }));
+            }
+            Step::Compact if compaction::cut(journal).is_some() => return Ok(draft.finish(|_| Next::Compact)),
+            Step::Compact => {
+                let failure = draft.turn.overflow().map(|failure| failure.message.as_str()).unwrap_or_default();
+                let reason = format!("{failure}; there is nothing before the newest message that could be put into a summary");
+                draft.push(Entry::Control(Control::Ended { turn: draft.turn.id(), status: TurnStatus::Failed { reason } }))?;
             }
             Step::Park => {
                 if !draft.turn.is_suspended() {

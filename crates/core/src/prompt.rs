@@ -181,8 +181,17 @@ pub fn of<'a>(
     Prompt { conversation: Some(conversation), settings, messages, tools, allow_calls }
 }
 
-/// The messages of a journal as a model is shown them.
+/// The messages of a journal as a model is shown them: a summary in the place of what was compacted.
 pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
+    let messages = all_messages(journal);
+    match journal.compaction() {
+        Some(compaction) => compaction.show(messages),
+        None => messages,
+    }
+}
+
+/// The messages of a journal, none compacted.
+fn all_messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
     let mut messages = Vec::new();
     let mut unseen: Vec<(Seq, &UserMessage)> = Vec::new();
     let mut entries = journal.entries();

@@ -153,6 +153,9 @@ pub struct TurnSettings {
     /// The form that the answer must have; text where `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
+    /// The models that are asked in turn where the one before is overloaded, out of reach or takes no more requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelRef>,
 }
 
 impl TurnSettings {
@@ -172,6 +175,7 @@ impl TurnSettings {
             tools: None,
             tool_choice: None,
             output: None,
+            fallback: Vec::new(),
         }
     }
 }

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, Claim, CutOffCause, FinishReason, ProviderFailure, Question, Seq, TurnId, TurnSettings, TurnStatus};
+use crate::{
+    CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, Seq, TurnId, TurnSettings, TurnStatus,
+};
 
 mod apply;
 mod call;
@@ -20,11 +22,14 @@ const MAX_RESUMPTIONS: u32 = 3;
 /// What a turn needs next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Ask the model.
+    /// Ask the model, [`Turn::model`].
     CallModel {
         /// Whether it may ask for tools. In the last allowed step it may not, so that it must answer.
         allow_calls: bool,
     },
+    /// The conversation is too long for the model: put a summary in the place of its beginning. Where there is nothing that
+    /// a summary could stand for, the turn is over.
+    Compact,
     /// Look after these calls. Those that only a person can move on are not among them.
     Calls(Vec<PendingCall>),
     /// The turn is over; store that.
@@ -58,6 +63,12 @@ pub struct Turn {
     resumptions: u32,
     suspended: bool,
     failure: Option<ProviderFailure>,
+    /// The newest failure of a model that finds the conversation too long, until it is compacted.
+    overflow: Option<ProviderFailure>,
+    /// Whether the conversation was compacted for this turn.
+    compacted: bool,
+    /// How many models of the chain failed.
+    fallen: usize,
     ended: Option<TurnStatus>,
 }
 
@@ -93,6 +104,9 @@ impl Turn {
             resumptions: 0,
             suspended: false,
             failure: None,
+            overflow: None,
+            compacted: false,
+            fallen: 0,
             ended: None,
         }
     }
@@ -105,6 +119,16 @@ impl Turn {
     /// What it runs with.
     pub fn settings(&self) -> &TurnSettings {
         &self.settings
+    }
+
+    /// The model that is asked: the settings' own, or the one of the fallback chain at which the turn is.
+    pub fn model(&self) -> &ModelRef {
+        self.fallen.checked_sub(1).and_then(|at| self.settings.fallback.get(at)).unwrap_or(&self.settings.model)
+    }
+
+    /// The models that failed before the one that is asked, in their order.
+    pub fn failed_models(&self) -> impl Iterator<Item = &ModelRef> {
+        std::iter::once(&self.settings.model).chain(&self.settings.fallback).take(self.fallen)
     }
 
     /// Who drives it, or did last.
@@ -129,6 +153,15 @@ impl Turn {
             Some(Last { cut_off: Some(CutOffCause::Provider(failure)), .. }) => Some(failure),
             _ => self.failure.as_ref(),
         }
+    }
+
+    /// Why the conversation is to be compacted, where it is.
+    pub(crate) fn overflow(&self) -> Option<&ProviderFailure> {
+        self.overflow.as_ref()
+    }
+
+    pub(crate) fn settings_arc(&self) -> Arc<TurnSettings> {
+        Arc::clone(&self.settings)
     }
 
     pub(crate) fn newest_user(&self) -> Seq {

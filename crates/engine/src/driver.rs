@@ -13,7 +13,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{
-    CallId, Claim, Control, Entry, JournalError, Next, Outcome, Plan, Seq, ToolErrorKind, ToolResult, TurnStatus, plan,
+    CallId, Claim, Control, Entry, JournalError, Next, Outcome, Plan, Seq, Step, ToolErrorKind, ToolResult, TurnStatus, plan,
 };
 
 use crate::inner::Inner;
@@ -24,16 +24,18 @@ use crate::{Append, SideRecord, StoreError};
 mod call;
 mod model;
 mod slot_waits;
+mod summary;
 
 use call::CallJob;
 use model::{ModelCall, Said};
 use slot_waits::SlotWaits;
+use summary::Summary;
 
-/// How often an append that carries something that cannot be had again is tried, and how long between.
-const HOLD_TRIES: u32 = 120;
+/// How long is waited before an append is tried again that carries something that cannot be had again. It is tried for as
+/// long as this process lives: a known result must not become an unknown one.
+const HOLD_PAUSE: Duration = Duration::from_secs(1);
 /// How many of those tries are told of once.
 const HOLD_TRIES_PER_WARNING: u32 = 60;
-const HOLD_PAUSE: Duration = Duration::from_secs(1);
 
 /// The driver of one conversation's open turn.
 pub(crate) struct Driver {
@@ -45,6 +47,7 @@ pub(crate) struct Driver {
     calls: FuturesUnordered<Pin<Box<dyn Future<Output = ToolResult> + Send>>>,
     running: HashMap<CallId, CancellationToken>,
     model: Option<ModelCall>,
+    summary: Option<Summary>,
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
@@ -93,6 +96,7 @@ impl Driver {
             calls: FuturesUnordered::new(),
             running: HashMap::new(),
             model: None,
+            summary: None,
             has_offered: false,
             foreign,
             has_let_go: false,
@@ -123,6 +127,7 @@ impl Driver {
     /// Gives the conversation up; or, where somebody appended meanwhile, says with what entries to go on.
     fn let_go(&mut self) -> Option<Vec<Entry>> {
         self.model = None;
+        self.summary = None;
         let mut state = self.live.lock();
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
@@ -149,6 +154,7 @@ impl Driver {
 
     async fn halt(mut self, halt: Halt) {
         self.model = None;
+        self.summary = None;
         for cancel in self.running.values() {
             cancel.cancel();
         }
@@ -166,7 +172,8 @@ impl Driver {
     }
 
     async fn store_late(&mut self, result: ToolResult) -> Result<(), ()> {
-        for _ in 0..8 {
+        let mut tries = 0;
+        loop {
             let at = {
                 let state = self.live.lock();
                 let holds = state.journal.open_turn().is_some_and(|turn| turn.is_held_by(&self.claim));
@@ -177,11 +184,13 @@ impl Driver {
             };
             match append(&self.inner, &self.live, at, vec![Entry::Result(result.clone())], Vec::new()).await {
                 Ok(()) => return Ok(()),
+                Err(StoreError::Gone { .. }) => return Err(()),
                 Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,
-                Err(_) => return Err(()),
+                // Where the process ends, it cannot be held.
+                Err(_) if self.inner.shutdown.is_cancelled() => return Err(()),
+                Err(error) => hold(&self.inner, &self.live, &mut tries, &error).await,
             }
         }
-        Err(())
     }
 
     /// Plans from `first`, stores the plan and starts what it starts.
@@ -189,7 +198,9 @@ impl Driver {
         let mut tries = 0;
         loop {
             self.offer(&mut first).await?;
+            // What came of calls and models cannot be had again, nor can what comes of the calls that run.
             let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_)));
+            let holds = holds || !self.running.is_empty();
             let (at, mut plan, ready) = self.plan(&first)?;
             if plan.entries.is_empty() {
                 return Ok(self.carry_out(&plan, ready));
@@ -216,18 +227,10 @@ impl Driver {
                     return Err(Halt::Quietly);
                 }
                 Err(error) => {
-                    tries += 1;
-                    if !holds || tries >= HOLD_TRIES || self.inner.shutdown.is_cancelled() {
+                    if !holds || self.inner.shutdown.is_cancelled() {
                         return Err(Halt::Broken(error.to_string()));
                     }
-                    // Once for each minute or so: the reason stays the same.
-                    if tries % HOLD_TRIES_PER_WARNING == 1 {
-                        tracing::warn!(conversation = %self.live.id, %error, "cannot store; what is known is held and tried again");
-                    }
-                    tokio::select! {
-                        () = tokio::time::sleep(HOLD_PAUSE) => {}
-                        () = self.inner.shutdown.cancelled() => {}
-                    }
+                    hold(&self.inner, &self.live, &mut tries, &error).await;
                 }
             }
         }
@@ -314,7 +317,7 @@ impl Driver {
         match plan.next {
             Next::Ended(_) => vec![SideRecord::TurnOver],
             Next::Parked => vec![open(true)],
-            Next::CallModel { .. } | Next::Wait => {
+            Next::CallModel { .. } | Next::Compact | Next::Wait => {
                 let claims = plan.entries.iter().any(|entry| matches!(entry, Entry::Control(Control::Claimed(_))));
                 if claims { vec![open(false)] } else { Vec::new() }
             }
@@ -344,6 +347,12 @@ impl Driver {
                 }
                 Course::Going
             }
+            Next::Compact => {
+                if self.summary.is_none() {
+                    self.summary = Summary::start(&self.inner, &self.live);
+                }
+                Course::Going
+            }
         }
     }
 
@@ -369,6 +378,10 @@ impl Driver {
                     if let Some(entries) = self.hear_model(said) {
                         return Ok(entries);
                     }
+                }
+                entry = next_summary(&mut self.summary), if self.summary.is_some() => {
+                    self.summary = None;
+                    return Ok(vec![entry]);
                 }
                 Some(result) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_results(result)),
                 (source, permit) = self.slot_waits.next(), if !self.slot_waits.is_empty() => {
@@ -400,6 +413,9 @@ impl Driver {
             for cancel in self.running.values() {
                 cancel.cancel();
             }
+        }
+        if turn.step() != Step::Compact {
+            self.summary = None;
         }
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };
@@ -438,6 +454,13 @@ async fn next_said(model: &mut Option<ModelCall>) -> Said {
     }
 }
 
+async fn next_summary(summary: &mut Option<Summary>) -> Entry {
+    match summary {
+        Some(summary) => summary.done().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn over(status: TurnStatus) -> Plan {
     Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status) }
 }
@@ -445,6 +468,19 @@ fn over(status: TurnStatus) -> Plan {
 /// Runs a call outside of any turn.
 pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken) -> ToolResult {
     CallJob { id, attempt: 0, ready, cancel, live }.run().await
+}
+
+/// Waits before what is held is tried to be stored again.
+async fn hold(inner: &Inner, live: &Live, tries: &mut u32, error: &StoreError) {
+    // Once for each minute or so: the reason stays the same.
+    if tries.is_multiple_of(HOLD_TRIES_PER_WARNING) {
+        tracing::warn!(conversation = %live.id, %error, "cannot store; what is known is held and tried again");
+    }
+    *tries = tries.wrapping_add(1);
+    tokio::select! {
+        () = tokio::time::sleep(HOLD_PAUSE) => {}
+        () = inner.shutdown.cancelled() => {}
+    }
 }
 
 async fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, side: Vec<SideRecord>) -> Result<(), StoreError> {

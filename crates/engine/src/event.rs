@@ -178,7 +178,7 @@ pub enum Event {
         /// The sum over its model calls.
         usage: Usage,
     },
-    /// Something that people should know. Told, not stored.
+    /// Something that people should know. Told, not stored, unless it follows from an entry.
     #[serde(rename = "notice")]
     Notice {
         /// `info` or `warning`.

@@ -1,8 +1,8 @@
 //! From a stored entry to the events that it means. Pure: a replay and a live turn tell the same.
 
 use turnwright_core::{
-    AssistantMessage, CallId, Control, DecidedBy, Entry, Journal, MessageId, Outcome, Seq, StoredEntry, Turn, TurnId,
-    TurnStatus, Usage,
+    AssistantMessage, CallId, Control, DecidedBy, Entry, Journal, MessageId, Outcome, ProviderFailure, Seq, Step, StoredEntry,
+    Turn, TurnId, TurnStatus, Usage,
 };
 
 use crate::Event;
@@ -30,6 +30,7 @@ fn usage_of(journal: &Journal, turn: TurnId, last: Seq) -> Usage {
     let so_far = journal.turn_entries(turn).take_while(|stored| stored.seq <= last);
     so_far.fold(Usage::default(), |sum, stored| match &*stored.entry {
         Entry::Assistant(message) => sum.plus(message.usage),
+        Entry::Control(Control::Compacted(compacted)) => sum.plus(compacted.usage),
         _ => sum,
     })
 }
@@ -108,11 +109,22 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
             };
             out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), error });
         }
+        Control::Failed(failure) => out.extend(turn.and_then(|turn| going_on(turn, failure))),
         Control::Claimed(_)
         | Control::Resumed { .. }
         | Control::Offered { .. }
         | Control::CancelRequested { .. }
-        | Control::Failed(_)
+        | Control::Compacted(_)
         | Control::Hidden { .. } => {}
     }
+}
+
+/// What people should know of a failed model call after which the turn goes on.
+fn going_on(turn: &Turn, failure: &ProviderFailure) -> Option<Event> {
+    let what = match turn.step() {
+        Step::CallModel { .. } => format!("going on with `{}`", turn.model()),
+        Step::Compact => "a summary is put in the place of its beginning".to_owned(),
+        Step::Calls(_) | Step::End(_) | Step::Park | Step::Done => return None,
+    };
+    Some(Event::Notice { level: "warning", text: format!("{failure}; {what}") })
 }

@@ -16,7 +16,7 @@ use crate::driver::Driver;
 use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::registry::Registry;
-use crate::{Clock, EngineError, KeptBy, Providers, SourceState, Store, StoreError};
+use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceState, Store, StoreError};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -61,6 +61,12 @@ impl Inner {
         let now = journal.offered();
         let is_same = now.len() == offered.len() && now.iter().zip(&offered).all(|(a, b)| Arc::ptr_eq(a, b) || a == b);
         (!is_same).then_some(Entry::Control(Control::Offered { definitions: offered }))
+    }
+
+    /// `overlay` over `base`, with the fallback chain of the model that it comes to.
+    pub(crate) fn settings(&self, overlay: &SettingsOverlay, base: &TurnSettings) -> TurnSettings {
+        let settings = overlay.over(base);
+        TurnSettings { fallback: self.providers.fallback(&settings.model), ..settings }
     }
 
     /// The claim that this process would take next.

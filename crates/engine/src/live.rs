@@ -291,6 +291,7 @@ fn weight(entry: &Entry) -> usize {
         Entry::User(message) => content_weight(&message.content),
         Entry::Assistant(message) => message.blocks.iter().map(block_weight).sum(),
         Entry::Result(result) => content_weight(&result.content),
+        Entry::Control(Control::Compacted(compacted)) => compacted.summary.len(),
         Entry::Control(Control::Offered { definitions }) => definitions.len().saturating_mul(BASE_WEIGHT * 4),
         Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => 0,
     };

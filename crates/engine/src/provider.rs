@@ -6,7 +6,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use futures_util::Stream;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ProviderFailure, StreamDelta};
+use turnwright_core::{ModelRef, ProviderFailure, StreamDelta};
 
 /// A model's answer while it comes.
 ///
@@ -51,6 +51,13 @@ pub trait Providers: Send + Sync + Debug {
     /// # Errors
     /// [`turnwright_core::ProviderFailureKind::Unavailable`] with what would be right, where there is none or its dialect is not there.
     fn get(&self, name: &str) -> Result<std::sync::Arc<dyn Provider>, ProviderFailure>;
+
+    /// The models that are asked in turn where `model` is overloaded, out of reach or takes no more requests. Stored with
+    /// each turn.
+    fn fallback(&self, model: &ModelRef) -> Vec<ModelRef> {
+        let _ = model;
+        Vec::new()
+    }
 
     /// All names, in configuration order.
     fn names(&self) -> Vec<String>;

@@ -58,6 +58,7 @@ impl SettingsOverlay {
             reasoning_effort: self.reasoning_effort.or(base.reasoning_effort),
             tools: self.tools.clone().or_else(|| base.tools.clone()),
             tool_choice: self.tool_choice.clone().or_else(|| base.tool_choice.clone()),
+            fallback: base.fallback.clone(),
             output: self.output.clone().or_else(|| base.output.clone()),
         }
     }

@@ -14,6 +14,8 @@ mod approvals;
 mod crashes;
 #[path = "turns/ends.rs"]
 mod ends;
+#[path = "turns/failures.rs"]
+mod failures;
 #[path = "turns/plain.rs"]
 mod plain;
 #[path = "turns/processes.rs"]

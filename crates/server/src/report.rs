@@ -109,6 +109,7 @@ impl<'a> Facts<'a> {
                     facts.failure = Some(failure);
                     facts.failed_after = true;
                 }
+                Entry::Control(Control::Compacted(compacted)) => facts.usage = facts.usage.plus(compacted.usage),
                 Entry::Control(Control::Retried { .. }) => {
                     facts.failure = None;
                     facts.failed_after = false;

@@ -10,4 +10,4 @@ mod store;
 pub use clock::ManualClock;
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
 pub use source::{Effect, ScriptedSource, ScriptedTool};
-pub use store::{Fuse, MemoryStore};
+pub use store::{Disk, Fuse, MemoryStore};

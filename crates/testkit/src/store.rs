@@ -48,6 +48,15 @@ pub enum Fuse {
     After(u64),
 }
 
+/// Whether there is room for appends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// There is.
+    HasRoom,
+    /// There is none: every append fails.
+    Full,
+}
+
 /// A store in memory as one process sees it.
 #[derive(Debug)]
 pub struct MemoryStore {
@@ -56,6 +65,7 @@ pub struct MemoryStore {
     fuse: Option<Fuse>,
     appends: AtomicU64,
     is_closed: AtomicBool,
+    is_full: AtomicBool,
 }
 
 impl Default for MemoryStore {
@@ -81,7 +91,19 @@ impl MemoryStore {
     fn join(shared: Arc<Shared>, fuse: Option<Fuse>) -> Self {
         let driver = DriverId(format!("driver-{}", shared.drivers.fetch_add(1, Ordering::Relaxed) + 1));
         shared.tables.lock().unwrap_or_else(PoisonError::into_inner).alive.insert(driver.clone());
-        Self { shared, driver, fuse, appends: AtomicU64::new(0), is_closed: AtomicBool::new(false) }
+        Self {
+            shared,
+            driver,
+            fuse,
+            appends: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+        }
+    }
+
+    /// From here on nothing can be appended, as on a full disk; or it can again.
+    pub fn set_full(&self, disk: Disk) {
+        self.is_full.store(disk == Disk::Full, Ordering::Relaxed);
     }
 
     /// Ends this process as far as others can tell.
@@ -223,6 +245,9 @@ impl Store for MemoryStore {
         self.ask(|_| Ok(()))?;
         if !self.lives() {
             return Err(Self::dead());
+        }
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(StoreError::Unusable { reason: "the disk is full".to_owned() });
         }
         let number = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
         if self.fuse == Some(Fuse::Before(number)) {

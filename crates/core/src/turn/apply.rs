@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::call::{self, Call, CallState};
 use super::{Last, Misfit, SyntheticResult, Turn};
 use crate::{
-    AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, Question, QuestionReason,
-    Seq, TurnId, TurnSettings, TurnStatus, Verdict,
+    AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, ProviderFailure,
+    ProviderFailureKind, Question, QuestionReason, Seq, TurnId, TurnSettings, TurnStatus, Verdict,
 };
 
 impl Turn {
@@ -70,13 +70,29 @@ impl Turn {
                 self.resumptions = 0;
                 return Ok(());
             }
-            Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
+            Entry::Control(Control::Failed(failure)) => self.fail(failure),
+            Entry::Control(Control::Compacted(compacted)) => {
+                if compacted.turn != self.id {
+                    return Err("the conversation was compacted for another turn");
+                }
+                if compacted.through >= seq {
+                    return Err("the summary claims to stand for what comes after it");
+                }
+                if self.calls.iter().any(|call| !call.is_answered()) {
+                    return Err("a call has no result yet");
+                }
+                self.compacted = true;
+                self.overflow = None;
+            }
             Entry::Control(Control::Ended { turn, status }) => {
                 if *turn != self.id {
                     return Err("the end is of another turn");
                 }
                 if self.calls.iter().any(|call| !call.is_answered()) {
                     return Err("a call has no result yet");
+                }
+                if matches!(status, TurnStatus::Failed { .. }) {
+                    self.failure = self.failure.take().or(self.overflow.take());
                 }
                 self.ended = Some(status.clone());
                 self.released = true;
@@ -85,6 +101,19 @@ impl Turn {
         self.resumptions = 0;
         self.suspended = false;
         Ok(())
+    }
+
+    /// A model call failed before it said anything. An outage moves on along the chain and a conversation that is too long is
+    /// compacted once; after anything else the turn is over.
+    fn fail(&mut self, failure: &ProviderFailure) {
+        let is_outage = failure.kind.is_outage() && !failure.after_content;
+        if is_outage && self.fallen < self.settings.fallback.len() {
+            self.fallen = self.fallen.saturating_add(1);
+        } else if failure.kind == ProviderFailureKind::ContextLength && !self.compacted {
+            self.overflow = Some(failure.clone());
+        } else {
+            self.failure = Some(failure.clone());
+        }
     }
 
     fn apply_assistant(&mut self, seq: Seq, message: &AssistantMessage) -> Result<(), Misfit> {
@@ -205,6 +234,9 @@ impl Turn {
         self.ended = None;
         self.last = None;
         self.failure = None;
+        self.overflow = None;
+        self.compacted = false;
+        self.fallen = 0;
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;

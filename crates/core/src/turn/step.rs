@@ -2,7 +2,10 @@
 
 use super::call::{self, Call, CallState};
 use super::{CallNeed, MAX_RESUMPTIONS, PendingCall, Step, SyntheticResult, Turn};
-use crate::{ApproveMode, CallId, CutOffCause, FinishReason, QuestionReason, StopReason, TurnStatus};
+use crate::{
+    ApproveMode, CallId, CutOffCause, FinishReason, ProviderFailure, ProviderFailureKind, QuestionReason, StopReason,
+    TurnStatus,
+};
 
 /// How often a model that reaches its output limit in the middle of calls is asked again.
 const MAX_LENGTH_STRIKES: u32 = 1;
@@ -30,11 +33,14 @@ impl Turn {
             return Step::End(TurnStatus::Cancelled);
         }
         if let Some(failure) = self.failure() {
-            return Step::End(TurnStatus::Failed { reason: failure.message.clone() });
+            return Step::End(TurnStatus::Failed { reason: self.reason(failure) });
         }
         if self.is_given_up() {
             let reason = format!("the turn was resumed {MAX_RESUMPTIONS} times without getting further");
             return Step::End(TurnStatus::Failed { reason });
+        }
+        if self.overflow.is_some() {
+            return Step::Compact;
         }
         let Some(last) = &self.last else {
             return self.ask();
@@ -71,6 +77,20 @@ impl Turn {
                 Step::End(if last.forced { TurnStatus::StepLimit } else { TurnStatus::Completed })
             }
         }
+    }
+
+    /// Why the turn failed, with what was tried before.
+    fn reason(&self, failure: &ProviderFailure) -> String {
+        let mut reason = failure.message.clone();
+        if failure.kind == ProviderFailureKind::ContextLength && self.compacted {
+            reason.push_str("; its beginning was put into a summary, and it is still too long");
+        }
+        let failed: Vec<String> = self.failed_models().map(|model| format!("`{model}`")).collect();
+        if !failed.is_empty() {
+            reason.push_str("; failed before it: ");
+            reason.push_str(&failed.join(", "));
+        }
+        reason
     }
 
     fn ask(&self) -> Step {

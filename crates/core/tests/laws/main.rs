@@ -4,6 +4,7 @@
 mod assembler;
 mod cancel;
 mod entry;
+mod failures;
 mod id;
 mod journal;
 mod planning;

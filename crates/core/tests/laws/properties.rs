@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use turnwright_core::prompt::{self, PromptMessage};
 use turnwright_core::{
-    ApproveMode, CallId, CallView, Completion, Control, CutOffCause, Entry, FinishReason, Journal, Outcome, ProviderFailure,
-    ProviderFailureKind, QuestionReason, Ruler, Ruling, StartRuling, Step, ToolErrorKind, ToolResult, TurnSettings, TurnStatus,
-    Verdict, check, plan,
+    ApproveMode, CallId, CallView, Compacted, Completion, Control, CutOffCause, Entry, FinishReason, Journal, ModelRef,
+    Outcome, ProviderFailure, ProviderFailureKind as Kind, QuestionReason, Ruler, Ruling, StartRuling, Step, ToolErrorKind,
+    ToolResult, TurnSettings, TurnStatus, Usage, Verdict, check, plan,
 };
 
 use crate::told::{
@@ -44,7 +44,8 @@ enum Idea {
     Resumed,
     Cancel,
     Suspended,
-    Failed,
+    Failed(Kind),
+    Compacted(u64),
     Ended(TurnStatus),
     Retried,
     Hidden(u64),
@@ -90,7 +91,8 @@ fn idea() -> impl Strategy<Value = Idea> {
         1 => Just(Idea::Resumed),
         1 => Just(Idea::Cancel),
         1 => Just(Idea::Suspended),
-        1 => Just(Idea::Failed),
+        1 => prop::sample::select(vec![Kind::Server, Kind::ContextLength, Kind::Auth]).prop_map(Idea::Failed),
+        1 => (1..40_u64).prop_map(Idea::Compacted),
         1 => status.prop_map(Idea::Ended),
         1 => Just(Idea::Retried),
         1 => (1..40_u64).prop_map(Idea::Hidden),
@@ -157,7 +159,14 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
         Idea::Resumed => resumed(told.turn().next_resumption()),
         Idea::Cancel => cancel(turn),
         Idea::Suspended => Entry::Control(Control::Suspended),
-        Idea::Failed => Entry::Control(Control::Failed(ProviderFailure::new(ProviderFailureKind::Server, "down"))),
+        Idea::Failed(kind) => Entry::Control(Control::Failed(ProviderFailure::new(*kind, "down"))),
+        Idea::Compacted(through) => Entry::Control(Control::Compacted(Compacted {
+            turn: told.turn().id(),
+            through: seq(through % (last + 1) + 1),
+            summary: "summary".to_owned(),
+            origin: None,
+            usage: Usage::default(),
+        })),
         Idea::Ended(status) => ended(turn, status.clone()),
         Idea::Retried => retried(turn),
         Idea::Hidden(message) => hidden(message % last + 1),
@@ -211,8 +220,10 @@ proptest! {
         mode in prop::sample::select(vec![ApproveMode::Ask, ApproveMode::All]),
         max_steps in 1..4_u32,
         slots in 0..3_usize,
+        fallback in 0..2_usize,
     ) {
-        let settings = TurnSettings { approve: mode, max_steps, ..settings() };
+        let fallback = vec![ModelRef::new("scripted", "second"); fallback];
+        let settings = TurnSettings { approve: mode, max_steps, fallback, ..settings() };
         let mut told = Told::default();
         for idea in &ideas {
             for entry in entries(&told, idea, &settings) {

@@ -1,13 +1,12 @@
 //! Carries out plans, one thing at a time, as the engine does with many.
 
-use turnwright_core::prompt;
 use turnwright_core::{
-    CallId, Claim, Completion, Control, CutOffCause, DriverId, Entry, Journal, Next, Outcome, ToolErrorKind, ToolResult, Turn,
-    TurnStatus, plan,
+    CallId, Claim, Compacted, Completion, Control, CutOffCause, DriverId, Entry, Journal, MessageId, Next, Outcome, Step,
+    StoredEntry, ToolErrorKind, ToolResult, Turn, TurnStatus, Usage, compaction, plan, prompt,
 };
 
 use crate::laws::{Depth, well_formed};
-use crate::script::{Rules, answer, is_replayable};
+use crate::script::{Rules, Service, answer, is_replayable, trouble};
 use crate::world::{Conflict, Crash, World};
 
 /// How a driver left its turn.
@@ -111,6 +110,7 @@ impl Driver<'_> {
                 Next::Ended(_) => return Ok(Left::Ended),
                 Next::Parked => return Ok(Left::Parked),
                 Next::CallModel { allow_calls } => self.ask_model(allow_calls)?,
+                Next::Compact => self.compact()?,
                 Next::Wait => {
                     let call = self.running.pop().unwrap_or_else(|| panic!("stuck\n{}", self.world.story()));
                     self.run_call(call)?
@@ -181,13 +181,37 @@ impl Driver<'_> {
         );
         let is_retried =
             self.journal.entries().iter().any(|stored| matches!(*stored.entry, Entry::Control(Control::Retried { .. })));
-        let mut message = answer(&prompt, saw, is_retried);
+        let is_said = |stored: &StoredEntry| {
+            matches!(*stored.entry, Entry::Assistant(_)) && !self.journal.is_hidden(MessageId(stored.seq))
+        };
+        let said = self.journal.entries().iter().filter(|stored| is_said(stored)).count();
+        let trouble = match self.world.script.provider {
+            Service::Good => None,
+            Service::Troubled => trouble(turn.model(), &self.journal, said),
+        };
+        let mut message = answer(&prompt, turn.model(), saw, said, is_retried);
         self.world.point()?;
         self.read()?;
+        let is_stopped = self.journal.turn().is_some_and(|turn| turn.cancels(saw));
+        if let Some(failure) = trouble {
+            return Ok(if is_stopped { Vec::new() } else { vec![Entry::Control(Control::Failed(failure))] });
+        }
         if self.journal.turn().is_some_and(|turn| turn.cancels(saw)) {
             message.completion = Completion::CutOff(CutOffCause::Cancelled);
         }
         Ok(vec![Entry::Assistant(message)])
+    }
+
+    /// Makes a summary. Where others have moved the turn on meanwhile, it is of no use any more.
+    fn compact(&mut self) -> Result<Vec<Entry>, Left> {
+        self.world.point()?;
+        let cut = compaction::cut(&self.journal).expect("there is something to compact");
+        let (turn, through, summary) = (cut.turn, cut.through, cut.digest());
+        self.world.point()?;
+        self.read()?;
+        let is_wanted = self.journal.turn().is_some_and(|turn| turn.step() == Step::Compact);
+        let compacted = Compacted { turn, through, summary, origin: None, usage: Usage::default() };
+        Ok(is_wanted.then_some(Entry::Control(Control::Compacted(compacted))).into_iter().collect())
     }
 
     fn run_call(&mut self, id: CallId) -> Result<Vec<Entry>, Left> {

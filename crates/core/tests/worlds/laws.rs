@@ -1,7 +1,7 @@
 //! What must be true of every world.
 
 use turnwright_core::prompt::{self, PromptMessage};
-use turnwright_core::{CallId, Completion, Control, DecidedBy, Entry, Journal, MessageId, Seq, TurnStatus, Verdict};
+use turnwright_core::{CallId, Completion, Control, DecidedBy, Entry, Journal, MessageId, Seq, TurnStatus, Verdict, text_of};
 
 use crate::script::{EDITED, is_replayable};
 use crate::world::World;
@@ -113,15 +113,31 @@ fn every_user_message_is_answered(world: &World) -> Law {
     Ok(())
 }
 
+/// In its own words or, where it is of an earlier turn than the one that was too long, in the summary.
 fn every_user_message_is_shown_once(journal: &Journal) -> Law {
     let messages = prompt::messages(journal);
-    let shown = messages.iter().filter(|message| matches!(message, PromptMessage::User { .. })).count();
-    let stored = journal
-        .entries()
-        .iter()
-        .filter(|stored| matches!(*stored.entry, Entry::User(_)) && !journal.is_hidden(MessageId(stored.seq)));
-    let stored = stored.count();
-    must!(shown == stored, "{stored} user messages are stored and {shown} are shown");
+    let summary = journal.compaction();
+    let is_summary = |at: Seq| summary.is_some_and(|summary| summary.seq() == at);
+    let mut summed_up = String::new();
+    let mut shown = Vec::new();
+    for message in &messages {
+        match message {
+            PromptMessage::User { seq, message } if is_summary(*seq) => summed_up = text_of(&message.content),
+            PromptMessage::User { seq, .. } => shown.push(*seq),
+            PromptMessage::Assistant { .. } | PromptMessage::Results(_) => {}
+        }
+    }
+    for stored in journal.entries() {
+        let Entry::User(message) = &*stored.entry else { continue };
+        if journal.is_hidden(MessageId(stored.seq)) {
+            continue;
+        }
+        let own_words = shown.iter().filter(|seq| **seq == stored.seq).count();
+        let is_old = summary.is_some_and(|summary| stored.seq <= summary.through() && stored.seq < summary.turn().0);
+        must!(own_words == usize::from(!is_old), "the message {} is shown {own_words} times", stored.seq);
+        let has_words = summed_up.contains(&text_of(&message.content));
+        must!(!is_old || has_words, "the message {} is neither shown nor summed up", stored.seq);
+    }
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use turnwright_core::{ApproveMode, Control, Entry, Outcome, ToolErrorKind, TurnS
 
 use driver::live;
 use laws::{Depth, check_world};
-use script::Script;
+use script::{Script, Service};
 use world::{Mishap, What, World};
 
 fn world(script: Script, mishaps: &[(usize, What)], depth: Depth) -> World {
@@ -40,12 +40,13 @@ fn points(script: Script) -> usize {
 }
 
 fn scripts() -> Vec<Script> {
-    let ask = |unknown| Script { mode: ApproveMode::Ask, unknown };
+    let ask = |unknown| Script { mode: ApproveMode::Ask, unknown, provider: Service::Good };
     vec![
         ask(Verdict::Happened),
         ask(Verdict::RunAgain),
         ask(Verdict::Skip),
-        Script { mode: ApproveMode::All, unknown: Verdict::Skip },
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Good },
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Troubled },
     ]
 }
 
@@ -107,6 +108,21 @@ fn without_mishaps_the_scenario_goes_through_everything() {
         .collect();
     assert!(matches!(ends.as_slice(), [TurnStatus::Failed { .. }, TurnStatus::Completed]), "{ends:?}");
     println!("the scenario has {} points and {} entries", world.now, world.log.len());
+}
+
+#[test]
+fn a_troubled_provider_is_gone_around_and_the_conversation_shortened_once() {
+    let world = world(scripts()[4], &[], Depth::EveryPrefix);
+    assert_eq!(check_world(&world), Ok(()), "{}", world.story());
+    let told = |entry: &Entry| match entry {
+        Entry::Control(Control::Failed(failure)) => Some(failure.kind.as_str().to_owned()),
+        Entry::Control(Control::Compacted(_)) => Some("compacted".to_owned()),
+        Entry::Assistant(message) => Some(message.origin.model.clone()),
+        _ => None,
+    };
+    let told: Vec<String> = world.log.iter().filter_map(|stored| told(&stored.entry)).collect();
+    // The third message is the one that is not cut off, after the retry; a retry begins with the first model again.
+    assert_eq!(told, ["overloaded", "second", "second", "model", "model", "context_length", "compacted", "model"]);
 }
 
 #[test]
@@ -195,7 +211,7 @@ fn every_early_decision_with_every_cancel_and_user_message() {
 #[test]
 fn an_unknown_outcome_is_never_run_again_by_itself() {
     // The crash falls right between the effect of an unsafe call and its result.
-    let script = Script { mode: ApproveMode::All, unknown: Verdict::Skip };
+    let script = Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Good };
     let interrupted = (0..points(script))
         .map(|at| world(script, &[(at, What::Crash)], Depth::End))
         .filter(|world| {

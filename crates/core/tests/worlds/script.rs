@@ -1,11 +1,11 @@
 //! The model, the policy and the person of the scenario. Each answers from what it is shown, so a repetition of a question
 //! has the same answer.
 
-use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::prompt::Prompt;
 use turnwright_core::{
-    ApproveMode, Assembler, AssistantMessage, CallView, CutOffCause, DecidedBy, Decision, Finish, FinishReason, ModelRef,
-    Origin, ProviderFailure, Question, QuestionReason, Ruler, Ruling, Seq, StartRuling, StreamDelta, ToolErrorKind, ToolResult,
-    TurnSettings, Usage, Verdict,
+    ApproveMode, Assembler, AssistantMessage, CallView, CutOffCause, DecidedBy, Decision, Finish, FinishReason, Journal,
+    ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question, QuestionReason, Ruler, Ruling, Seq, StartRuling,
+    StreamDelta, ToolErrorKind, ToolResult, TurnSettings, Usage, Verdict,
 };
 
 /// What differs between scenarios.
@@ -14,11 +14,26 @@ pub(crate) struct Script {
     pub(crate) mode: ApproveMode,
     /// What the person says about an unknown outcome.
     pub(crate) unknown: Verdict,
+    /// What the provider does.
+    pub(crate) provider: Service,
+}
+
+/// How a provider serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// As it should.
+    Good,
+    /// The first model is overloaded at first, and then the conversation becomes too long.
+    Troubled,
 }
 
 impl Script {
     pub(crate) fn settings(self) -> TurnSettings {
-        TurnSettings { approve: self.mode, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
+        let fallback = match self.provider {
+            Service::Good => Vec::new(),
+            Service::Troubled => vec![ModelRef::new("scripted", "second")],
+        };
+        TurnSettings { approve: self.mode, fallback, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
     }
 
     /// What the person decides when asked.
@@ -54,10 +69,20 @@ pub(crate) fn is_replayable(name: &str) -> bool {
     name == "read"
 }
 
-/// The scripted model: its answer depends on how many of its messages it is shown, and on whether the turn was retried.
-pub(crate) fn answer(prompt: &Prompt<'_>, saw: Seq, is_retried: bool) -> AssistantMessage {
-    let said = prompt.messages.iter().filter(|message| matches!(message, PromptMessage::Assistant { .. })).count();
-    let origin = Origin { dialect: "scripted".into(), provider: "scripted".into(), model: "model".into() };
+/// How a model call of the troubled provider fails, where it does. `said` is as in [`answer`].
+pub(crate) fn trouble(model: &ModelRef, journal: &Journal, said: usize) -> Option<ProviderFailure> {
+    let fails = |kind| Some(ProviderFailure::new(kind, "trouble"));
+    match said {
+        0 if model.model() == "model" => fails(ProviderFailureKind::Overloaded),
+        3 if journal.compaction().is_none() => fails(ProviderFailureKind::ContextLength),
+        _ => None,
+    }
+}
+
+/// The scripted model: its answer depends on how many messages of models are shown to people, and on whether the turn was
+/// retried.
+pub(crate) fn answer(prompt: &Prompt<'_>, model: &ModelRef, saw: Seq, said: usize, is_retried: bool) -> AssistantMessage {
+    let origin = Origin { dialect: "scripted".into(), provider: "scripted".into(), model: model.model().into() };
     let mut assembler = Assembler::default();
     assembler.push(StreamDelta::Text(format!("message {said}")));
     let call = |assembler: &mut Assembler, key: u32, name: &str, arguments: &str| {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use turnwright_core::{Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Seq, Step, StreamDelta, prompt};
+use turnwright_core::{
+    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Seq, Step, StreamDelta, TurnSettings, prompt,
+};
 
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
@@ -28,14 +30,14 @@ pub(super) enum Said {
 }
 
 impl ModelCall {
-    /// Asks the model of the turn's settings. `None` where the turn does not want that any more: somebody appended since it
+    /// Asks the model at which the turn is. `None` where the turn does not want that any more: somebody appended since it
     /// was planned, of whom the driver is about to hear.
     pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>) -> Option<Self> {
         let (journal, settings, saw, allow_calls) = {
             let mut state = live.lock();
             let turn = state.journal.turn()?;
             let Step::CallModel { allow_calls } = turn.step() else { return None };
-            let settings = turn.settings().clone();
+            let settings = TurnSettings { model: turn.model().clone(), ..turn.settings().clone() };
             let in_flight = InFlight::new(state.journal.next_seq());
             let mut events = Vec::new();
             in_flight.tell_all(&mut events);

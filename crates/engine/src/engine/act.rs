@@ -363,7 +363,8 @@ fn retry(inner: &Inner, state: &State, overlay: &SettingsOverlay) -> Result<Act<
         Some(TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit | TurnStatus::Stopped { .. }) => {}
     }
     let turn = last.id();
-    let settings = (!overlay.is_empty()).then(|| Box::new(overlay.over(last.settings())));
+    let settings = inner.settings(overlay, last.settings());
+    let settings = (settings != *last.settings()).then(|| Box::new(settings));
     let claim = inner.next_claim(&state.journal);
     let entries = vec![Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];
     Ok(Act { entries, side: vec![still_open(inner, state, turn)], answer: turn })

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use turnwright_core::{ApproveMode, Control, Entry, Verdict};
 use turnwright_engine::{Choice, KeptBy, NewConversation, NewMessage, TurnState};
 use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
@@ -36,7 +38,8 @@ async fn world(fuse: Fuse, approve: ApproveMode) -> Option<(usize, TurnState, Ve
         Err(_) if fuse == Fuse::Before(1) => return None,
         Err(_) => turnwright_core::TurnId(turnwright_core::Seq::FIRST),
     };
-    let _died = first.wait(&id(), turn).await;
+    // What it knows and cannot store it holds until its end.
+    let _died = timeout(Duration::from_mins(5), first.wait(&id(), turn)).await;
     first.shutdown().await;
     let second = engine(disk.another_process(), provider, source.clone(), setup());
     second.resume_open_turns().await.unwrap();
@@ -80,7 +83,7 @@ async fn a_turn_that_a_chat_keeps_is_not_taken_up_by_servers() {
     let first = engine(disk.doomed_process(Fuse::After(2)), provider.clone(), source.clone(), Setup::default());
     first.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
     let sent = first.send(&id(), NewMessage { kept_by: KeptBy::Chat, ..NewMessage::text("go") }).await.unwrap();
-    let _died = first.wait(&id(), sent.turn_id).await;
+    let _died = timeout(Duration::from_mins(5), first.wait(&id(), sent.turn_id)).await;
     let second = engine(disk.another_process(), provider, source, Setup::default());
     assert_eq!(second.resume_open_turns().await.unwrap(), 0);
     assert_eq!(second.resume(&id()).await.unwrap(), Some(sent.turn_id));

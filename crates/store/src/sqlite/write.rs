@@ -3,7 +3,7 @@
 //! A request looks before it writes: where it is refused it has written nothing, so the others of its group stand.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use turnwright_core::{ConversationId, DecodeError, ENTRY_VERSION, Entry, Seq};
+use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
 use turnwright_engine::{ConversationRecord, KeptBy, SideRecord, StoreError};
 
 use super::statements as sql;
@@ -22,20 +22,28 @@ pub(super) enum Write {
 pub(super) struct EncodedAppend {
     pub(super) conversation: ConversationId,
     pub(super) at: Seq,
-    pub(super) bodies: Vec<String>,
+    pub(super) bodies: Vec<Body>,
     pub(super) at_ms: u64,
     pub(super) side: Vec<SideRecord>,
+}
+
+/// The stored form of an entry, and its version.
+#[derive(Debug)]
+pub(super) struct Body {
+    version: u8,
+    text: String,
 }
 
 /// Whether a request was done, or why it was refused.
 pub(super) type Verdict = Result<(), StoreError>;
 
 /// The stored form of an entry.
-pub(super) fn encode(entry: &Entry) -> Result<String, StoreError> {
-    entry.encode().map_err(|error: DecodeError| StoreError::Damaged {
+pub(super) fn encode(entry: &Entry) -> Result<Body, StoreError> {
+    let text = entry.encode().map_err(|error: DecodeError| StoreError::Damaged {
         what: format!("an entry of kind `{}`", entry.kind()),
         reason: error.to_string(),
-    })
+    })?;
+    Ok(Body { version: entry.version(), text })
 }
 
 impl Write {
@@ -51,7 +59,7 @@ impl Write {
                     SideRecord::Title(title) => title.len(),
                     SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
                 });
-                append.bodies.iter().map(String::len).chain(side).sum()
+                append.bodies.iter().map(|body| body.text.len()).chain(side).sum()
             }
         }
     }
@@ -147,7 +155,7 @@ impl EncodedAppend {
         if count > 0 {
             let mut insert = connection.prepare_cached(sql::INSERT_ENTRY)?;
             for (seq, body) in (next..after).zip(&self.bodies) {
-                insert.execute((key << PLACE_BITS | seq, ENTRY_VERSION, at_ms, body))?;
+                insert.execute((key << PLACE_BITS | seq, body.version, at_ms, &body.text))?;
             }
         }
         self.side.iter().try_for_each(|record| write_beside(connection, key, record))?;

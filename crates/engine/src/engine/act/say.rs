@@ -13,7 +13,7 @@ use crate::{EngineError, Idempotent, SideRecord, SourceState};
 /// A user message: opens a turn, joins the open one, or is held.
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
     let at = state.journal.next_seq();
-    let settings = state.overlay.merged(&message.overlay).over(&inner.defaults);
+    let settings = inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults);
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut act = match state.journal.open_turn() {
         None => open(inner, state, message, user, &settings, at),

@@ -1,0 +1,190 @@
+//! What becomes of a conversation that is too long for its model.
+//!
+//! [`cut`] says which messages a summary is to stand for, [`Cut::request`] asks a model for it, [`Cut::digest`] makes one
+//! without. Stored as [`crate::Control::Compacted`] it is shown in their place, and the journal stays as it is. *Not here:*
+//! asking the model, and when to compact, which the turn says.
+
+use crate::prompt::{Prompt, PromptMessage};
+use crate::{Compacted, ContentBlock, Journal, ModelRef, Seq, TurnId, TurnSettings, UserMessage};
+
+mod digest;
+
+/// The part of what is shown that stays as it is: what is newest, up to one in so many bytes.
+const SHARE_THAT_STAYS: usize = 4;
+/// The longest summary, in bytes.
+const MAX_SUMMARY_BYTES: usize = 32_000;
+/// The most that a model is given to make a summary of, in bytes.
+const MAX_REQUEST_BYTES: usize = 200_000;
+/// However short the conversation, a summary may have this many bytes.
+const MIN_BYTES: usize = 2_000;
+/// The most tokens of a model's summary.
+const MAX_SUMMARY_TOKENS: u32 = 4_096;
+
+/// What a summary begins with as a model is shown it.
+const HEAD: &str = "[What was said and done in this conversation up to here is too long to be shown again. This is a summary of \
+                    it. Go on from there; do not do again what was done.]";
+
+/// What a model is told that is asked for a summary.
+const INSTRUCTIONS: &str = "You are given the transcript of a conversation between a user and an assistant that works with \
+                            tools. Long parts of it are left out. Write a summary from which the assistant can go on: what \
+                            the user wants, what was decided, what was done with which tools and what came of it, names, \
+                            paths, numbers and identifiers that are still needed, and what remains to be done. Write plain \
+                            text, no more than 800 words, and nothing besides the summary.";
+
+/// What a model is shown in the place of a conversation's beginning, as a journal holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compaction {
+    seq: Seq,
+    turn: TurnId,
+    through: Seq,
+    message: UserMessage,
+}
+
+impl Compaction {
+    /// What the entry at `seq` says; `settings` are its turn's.
+    pub(crate) fn new(seq: Seq, compacted: &Compacted, settings: &TurnSettings) -> Self {
+        let message = said(format!("{HEAD}\n\n{}", compacted.summary), settings.clone());
+        Self { seq, turn: compacted.turn, through: compacted.through, message }
+    }
+
+    /// The place of its entry, by which the summary is known among a prompt's messages.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The turn that was open. What people said in it is shown besides.
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
+    /// The place up to which it stands for messages.
+    pub fn through(&self) -> Seq {
+        self.through
+    }
+
+    /// Puts the summary in the place of what it stands for. What people said in its turn stays before it, and what came
+    /// later after it; a call stays with its result on either side.
+    pub(crate) fn show<'a>(&'a self, messages: Vec<PromptMessage<'a>>) -> Vec<PromptMessage<'a>> {
+        let (mut before, mut after) = (Vec::new(), vec![PromptMessage::User { seq: self.seq, message: &self.message }]);
+        let mut is_shown = true;
+        for message in messages {
+            match message {
+                PromptMessage::User { seq, .. } if seq > self.through => after.push(message),
+                PromptMessage::User { seq, .. } if seq >= self.turn.0 => before.push(message),
+                PromptMessage::User { .. } => {}
+                PromptMessage::Assistant { seq, .. } => {
+                    is_shown = seq > self.through;
+                    after.extend(is_shown.then_some(message));
+                }
+                PromptMessage::Results(_) => after.extend(is_shown.then_some(message)),
+            }
+        }
+        before.append(&mut after);
+        before
+    }
+}
+
+/// The messages that a summary is to stand for.
+#[derive(Debug, Clone)]
+pub struct Cut<'a> {
+    /// The open turn.
+    pub turn: TurnId,
+    /// The place up to which messages are compacted.
+    pub through: Seq,
+    /// The messages as they were shown.
+    messages: Vec<PromptMessage<'a>>,
+    /// About how many bytes of text were shown in all.
+    shown_bytes: usize,
+}
+
+/// What to compact now; `None` where no turn is open or nothing can be compacted. What people said in the open turn stays,
+/// and of the rest what is newest. Of a turn with many long steps the older ones are compacted, at the worst all.
+pub fn cut(journal: &Journal) -> Option<Cut<'_>> {
+    let turn = journal.open_turn()?.id();
+    let summary = journal.compaction().map(Compaction::seq);
+    let mut shown_bytes = 0_usize;
+    // Each message that can be compacted, with its results.
+    let mut steps: Vec<Shown<'_>> = Vec::new();
+    let mut earlier = Vec::new();
+    for message in crate::prompt::messages(journal) {
+        let bytes = digest::bytes(&message);
+        shown_bytes = shown_bytes.saturating_add(bytes);
+        match message {
+            PromptMessage::User { seq, .. } if summary == Some(seq) => earlier.push(message),
+            PromptMessage::User { seq, .. } if seq >= turn.0 => {}
+            PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => {
+                steps.push(Shown { seq, bytes, messages: vec![message] });
+            }
+            PromptMessage::Results(_) => {
+                if let Some(step) = steps.last_mut() {
+                    step.bytes = step.bytes.saturating_add(bytes);
+                    step.messages.push(message);
+                }
+            }
+        }
+    }
+    // A message that a person sent meanwhile is shown after the answer that had not seen it, which was stored later.
+    steps.sort_by_key(|step| step.seq);
+    let mut left: usize = steps.iter().map(|step| step.bytes).sum();
+    let may_stay = shown_bytes / SHARE_THAT_STAYS;
+    let mut through = None;
+    let mut messages = earlier;
+    for step in steps {
+        if through.is_some() && left <= may_stay {
+            break;
+        }
+        left = left.saturating_sub(step.bytes);
+        through = Some(step.seq);
+        messages.extend(step.messages);
+    }
+    Some(Cut { turn, through: through?, messages, shown_bytes })
+}
+
+struct Shown<'a> {
+    seq: Seq,
+    bytes: usize,
+    messages: Vec<PromptMessage<'a>>,
+}
+
+impl Cut<'_> {
+    /// What to ask a model for a summary: a transcript that is a good deal shorter than what was too long.
+    pub fn request(&self, model: &ModelRef) -> Request {
+        let transcript = digest::of(&self.messages, (self.shown_bytes / SHARE_THAT_STAYS).clamp(MIN_BYTES, MAX_REQUEST_BYTES));
+        let settings = TurnSettings {
+            system_prompt: Some(INSTRUCTIONS.to_owned()),
+            max_output_tokens: Some(MAX_SUMMARY_TOKENS),
+            ..TurnSettings::new(model.clone())
+        };
+        Request { message: said(format!("The transcript:\n\n{transcript}"), settings.clone()), settings }
+    }
+
+    /// A summary without a model: what was said and called, and how each call came out, long parts cut.
+    pub fn digest(&self) -> String {
+        digest::of(&self.messages, (self.shown_bytes / SHARE_THAT_STAYS / 2).clamp(MIN_BYTES, MAX_SUMMARY_BYTES))
+    }
+
+    /// A model's answer as a summary; `None` where it says nothing.
+    pub fn summary(text: &str) -> Option<String> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| digest::excerpt(text, MAX_SUMMARY_BYTES).into_owned())
+    }
+}
+
+/// The question for a summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    settings: TurnSettings,
+    message: UserMessage,
+}
+
+impl Request {
+    /// As a model is asked it, without tools and apart from the conversation.
+    pub fn prompt(&self) -> Prompt<'_> {
+        let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &self.message }];
+        Prompt { conversation: None, settings: &self.settings, messages, tools: &[], allow_calls: false }
+    }
+}
+
+fn said(text: String, settings: TurnSettings) -> UserMessage {
+    UserMessage { content: vec![ContentBlock::text(text)], settings }
+}
