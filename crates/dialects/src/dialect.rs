@@ -26,6 +26,12 @@ pub trait Dialect: Send + Sync + Debug {
     /// There is a request for every prompt (law 3).
     fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest;
 
+    /// The body as it can be sent once more, where an endpoint that failed so may take it without what belongs to another
+    /// account or time, such as ciphertext that it cannot read any more; else `None`.
+    fn mended(&self, _body: &[u8], _failure: &ProviderFailure) -> Option<Vec<u8>> {
+        None
+    }
+
     /// A decoder for one answer to such a request.
     fn decoder(&self, profile: &Profile, offered: &Offered) -> Box<dyn StreamDecoder>;
 

@@ -11,6 +11,11 @@ pub(crate) fn image_type<'a>(data: &str, declared: &'a str) -> &'a str {
     SIGNS.iter().find(|(sign, _)| data.starts_with(sign)).map_or(declared, |(_, known)| known)
 }
 
+/// Whether an image of this type is taken everywhere.
+pub(crate) fn is_common_image(mime_type: &str) -> bool {
+    matches!(mime_type, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
+}
+
 /// A `data:` address, written without being put together.
 #[derive(Debug)]
 pub(crate) struct DataUrl<'a> {

@@ -5,6 +5,7 @@
 mod item;
 mod message;
 mod output;
+mod own;
 mod request;
 mod stream;
 mod wire;
@@ -29,6 +30,10 @@ impl Dialect for OpenAiResponses {
 
     fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
         request::request(target, prompt, kept)
+    }
+
+    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Vec<u8>> {
+        own::is_refused(failure).then(|| own::without_reasoning(body)).flatten()
     }
 
     fn decoder(&self, _: &Profile, _: &Offered) -> Box<dyn StreamDecoder> {

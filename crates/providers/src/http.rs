@@ -106,6 +106,12 @@ impl Prepared {
         Self { rest, body }
     }
 
+    /// Sends this body instead; nothing of it is optional.
+    fn replace(&mut self, body: Vec<u8>) {
+        self.rest.optional = None;
+        self.body = body.into();
+    }
+
     fn drop_optional(&mut self) {
         self.rest.body = self.body.to_vec();
         self.rest.drop_optional();
@@ -137,17 +143,19 @@ impl Endpoint {
         self.connection.get_or_try_init(make).await
     }
 
-    /// Sends a request once; where the endpoint refuses its optional parameter, once more without.
+    /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that.
     pub(crate) async fn open(&self, request: &mut Prepared) -> Result<Opened, Failed> {
         let answer = self.send(Method::POST, request).await;
         let Err(failed) = &answer else { return answer };
         let is_refused = matches!(failed.failure.status, Some(400 | 422))
             && request.rest.optional.as_ref().is_some_and(|(name, _)| failed.failure.message.contains(name));
-        if !is_refused {
-            return answer;
+        if is_refused {
+            self.refuses_optional.store(true, Ordering::Relaxed);
+            request.drop_optional();
+        } else {
+            let Some(body) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
+            request.replace(body);
         }
-        self.refuses_optional.store(true, Ordering::Relaxed);
-        request.drop_optional();
         self.send(Method::POST, request).await
     }
 

@@ -17,6 +17,9 @@ use crate::json;
 use crate::kept::Kept;
 use crate::openai_chat::Schema;
 
+/// The least that the format takes as a limit.
+const MIN_OUTPUT_TOKENS: u32 = 16;
+
 struct Tools<'a> {
     tools: &'a [Arc<ToolDefinition>],
     strip_meta: bool,
@@ -123,12 +126,14 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     };
     let thinks = target.model.reasoning != Some(ReasoningStyle::Never) && profile.reasoning_effort;
     let effort = settings.reasoning_effort.filter(|_| thinks);
+    // A model that thinks takes no temperature.
+    let is_thinking = effort.is_some_and(|effort| effort != ReasoningEffort::None);
     let rest = Rest {
         tool_choice,
         text: settings.output.as_ref().map(|output| Text { format: Format { kind: "json_schema", output } }),
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
-        max_output_tokens: settings.max_output_tokens,
-        temperature: settings.temperature.filter(|_| target.model.temperature != Some(false)),
+        max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
+        temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),
         prompt_cache_key: prompt.conversation.map(ConversationId::as_str),
         include: ["reasoning.encrypted_content"],
         store: false,

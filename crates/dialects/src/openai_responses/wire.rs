@@ -91,6 +91,8 @@ pub(super) struct Item<'a> {
     pub(super) summary: OneOrMany<Maybe<Part<'a>>>,
     #[serde(borrow, default)]
     pub(super) encrypted_content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) approval_request_id: Text<'a>,
 }
 
 /// A part of an item's content or summary.

@@ -9,6 +9,8 @@ mod ollama;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]
+mod responses;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod validate;

@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::sync::Notify;
-use turnwright_core::{Finish, FinishReason, StreamDelta};
+use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::{
+    AssistantBlock, AssistantMessage, Completion, Finish, FinishReason, ModelRef, NativeBlock, Origin, ProviderFailureKind,
+    Seq, StreamDelta, TurnSettings, Usage,
+};
 use turnwright_dialects::by_name;
 use turnwright_engine::{ModelInfo, Provider};
 use turnwright_providers::{EndpointConfig, Secret};
@@ -139,6 +143,37 @@ async fn an_endpoint_that_refuses_the_usage_option_is_asked_without_it_from_then
     assert_eq!(collect(ask(&provider)).await.text(), "hello");
     let asked: Vec<bool> = server.requests().iter().map(|request| request.contains("stream_options")).collect();
     assert_eq!(asked, [true, false, false]);
+}
+
+#[tokio::test]
+async fn reasoning_that_an_endpoint_cannot_read_any_more_is_left_out_once_and_the_answer_comes() {
+    let code = "invalid_encrypted_content";
+    let refusal = format!(r#"{{"error":{{"message":"no","type":"invalid_request_error","code":"{code}"}}}}"#);
+    let refused = || vec![response("400 Bad Request", "connection: close\r\n", &refusal)];
+    let end = r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#;
+    let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"hello"}"#;
+    let good = vec![write(format!("{STREAM_HEAD}data: {text}\n\ndata: {end}\n\n"))];
+    let server = Server::start(vec![refused(), good, refused(), refused()]).await;
+    let dialect = by_name("openai-responses").unwrap();
+    let provider = provider(EndpointConfig { dialect, ..server.config() });
+    let settings = TurnSettings::new(ModelRef::new("local", "m"));
+    let native = NativeBlock(r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA"}"#.to_owned());
+    let said = AssistantBlock::Text { text: "So.".to_owned(), native: None };
+    let message = AssistantMessage {
+        origin: Origin { dialect: dialect.name().to_owned(), provider: "local".to_owned(), model: "m".to_owned() },
+        saw: Seq::FIRST,
+        blocks: vec![AssistantBlock::Opaque { native }, said],
+        finish: Finish { reason: FinishReason::Stop, raw: None },
+        completion: Completion::Complete,
+        usage: Usage::default(),
+    };
+    let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message: &message }];
+    let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+    assert_eq!(collect(provider.call("m", &prompt).unwrap()).await.text(), "hello");
+    let failure = collect(provider.call("m", &prompt).unwrap()).await.failed();
+    assert_eq!((failure.kind, failure.code.as_deref()), (ProviderFailureKind::InvalidRequest, Some(code)));
+    let sent: Vec<bool> = server.requests().iter().map(|request| request.contains("gAAAA")).collect();
+    assert_eq!(sent, [true, false, true, false]);
 }
 
 #[tokio::test]

@@ -1,0 +1,7 @@
+//! Responses.
+
+mod ask;
+mod golden;
+mod items;
+mod quirks;
+mod request;
