@@ -84,6 +84,13 @@ pub struct PromptResult<'a> {
 impl PromptResult<'_> {
     /// The result as one text, the note first; `(no output)` where there is nothing.
     pub fn text(&self) -> String {
+        self.text_beside(|_| false)
+    }
+
+    /// As [`PromptResult::text`], without the blocks of which `is_shown` says that the model is shown them otherwise, unless
+    /// nothing but them is there.
+    pub fn text_beside(&self, is_shown: impl Fn(&ContentBlock) -> bool) -> String {
+        let is_all_shown = self.result.content.iter().all(&is_shown);
         let mut text = self.note.clone().unwrap_or_default();
         let mut add = |more: &str| {
             if !more.is_empty() {
@@ -93,7 +100,7 @@ impl PromptResult<'_> {
                 text.push_str(more);
             }
         };
-        for block in &self.result.content {
+        for block in self.result.content.iter().filter(|block| is_all_shown || !is_shown(block)) {
             add(&block.as_text());
         }
         let has_text = self.result.content.iter().any(|block| matches!(block, ContentBlock::Text { .. }));

@@ -219,6 +219,11 @@ fn a_result_is_one_text() {
     result(2, vec![], None);
     let texts: Vec<String> = results(&told).iter().map(PromptResult::text).collect();
     assert_eq!(texts, ["one\n[image, image/png]\ntwo", "{\"b\":1,\"a\":2}", "(no output)"]);
+    let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image { .. });
+    let beside: Vec<String> = results(&told).iter().map(|result| result.text_beside(is_image)).collect();
+    assert_eq!(beside, ["one\ntwo", "{\"b\":1,\"a\":2}", "(no output)"]);
+    let all: Vec<String> = results(&told).iter().map(|result| result.text_beside(|_| true)).collect();
+    assert_eq!(all, texts);
 }
 
 #[test]

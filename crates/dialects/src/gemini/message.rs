@@ -198,7 +198,8 @@ impl Writer {
         let calls = std::mem::take(&mut self.calls);
         for (result, position) in results.iter().zip(0..) {
             let (name, id) = calls.get(position).map_or((result.call.name.as_str(), None), |(name, id)| (name, id.as_deref()));
-            let text = result.text();
+            let is_media = |block: &ContentBlock| takes_media && media_part(target, block).is_some();
+            let text = result.text_beside(is_media);
             let answer = if result.result.outcome.is_error() { Answer::Error(text) } else { Answer::Output(text) };
             let media = result.result.content.iter().filter_map(|block| media_part(target, block));
             let mut parts: Vec<Part<'_>> = media.collect();

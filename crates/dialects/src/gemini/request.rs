@@ -25,7 +25,7 @@ impl Serialize for Declarations<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for tool in self.0 {
-            let schema = Schema(&tool.input_schema);
+            let schema = Schema { schema: &tool.input_schema, of: Of::Arguments };
             list.serialize_element(&Declaration { name: &tool.name, description: &tool.description, parameters: schema })?;
         }
         list.end()
@@ -41,13 +41,24 @@ struct Declaration<'a> {
 }
 
 /// A JSON Schema without the keywords that say what it is instead of what it means.
-struct Schema<'a>(&'a Value);
+struct Schema<'a> {
+    schema: &'a Value,
+    of: Of,
+}
+
+/// What a schema is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// A tool's arguments: always an object.
+    Arguments,
+    Answer,
+}
 
 impl Serialize for Schema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let members = self.0.as_object();
-        if !members.is_some_and(|members| members.contains_key("type")) {
+        let members = self.schema.as_object();
+        if self.of == Of::Arguments && !members.is_some_and(|members| members.contains_key("type")) {
             map.serialize_entry("type", "object")?;
         }
         for (key, value) in members.into_iter().flatten().filter(|(key, _)| !matches!(key.as_str(), "$schema" | "$id")) {
@@ -133,7 +144,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         max_output_tokens: settings.max_output_tokens,
         thinking_config: model.thinking(settings.reasoning_effort).map(ThinkingConfig::new),
         response_mime_type: settings.output.as_ref().map(|_| "application/json"),
-        response_json_schema: settings.output.as_ref().map(|output| Schema(&output.schema)),
+        response_json_schema: settings.output.as_ref().map(|output| Schema { schema: &output.schema, of: Of::Answer }),
     };
     json::write_member("generationConfig", &config, &mut body);
     if let Some(token) = continued(target, prompt) {

@@ -97,7 +97,7 @@ impl Writer {
         let calls = std::mem::take(&mut self.calls);
         for (result, position) in results.iter().zip(0..) {
             let (name, id) = calls.get(position).map_or((result.call.name.as_str(), None), |(name, id)| (name, id.as_deref()));
-            let mut text = result.text();
+            let mut text = result.text_beside(|block| image(target, block).is_some());
             if result.result.outcome.is_error() {
                 text.insert_str(0, "ERROR: ");
             }

@@ -1,5 +1,6 @@
 //! Gemini.
 
+mod backward;
 mod golden;
 mod quirks;
 mod request;

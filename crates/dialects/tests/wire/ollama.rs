@@ -1,4 +1,5 @@
 //! Ollama's own format.
 
 mod answers;
+mod backward;
 mod request;

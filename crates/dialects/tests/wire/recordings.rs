@@ -30,14 +30,15 @@ const ROWS: [Row; 5] = [
     Row { api: "ollama", dialect: &Ollama },
 ];
 
-struct Case {
+pub(crate) struct Case {
     row: &'static Row,
-    name: String,
+    pub(crate) name: String,
+    pub(crate) model: String,
     status: u16,
     body: Vec<u8>,
     headers: Value,
     expected: Value,
-    request: Value,
+    pub(crate) request: Value,
 }
 
 /// The recordings, or nothing where they are not there.
@@ -66,6 +67,7 @@ fn case(row: &'static Row, folder: &Path) -> Case {
     Case {
         row,
         name: folder.file_name().unwrap().to_string_lossy().into_owned(),
+        model: json("meta.json")["model"].as_str().unwrap_or_default().to_owned(),
         status: json("meta.json")["status"].as_u64().unwrap().try_into().unwrap(),
         body: body.unwrap_or_default(),
         headers: json("response_headers.json"),
@@ -261,6 +263,13 @@ fn a_recorded_answer_and_its_results_are_encoded_as_the_recorded_client_did() {
         compared += 1;
     }
     assert!(cases.is_empty() || compared >= 10, "{compared} conversations were compared");
+}
+
+/// The recordings of one API.
+pub(crate) fn cases_of(api: &str) -> Vec<Case> {
+    let mut cases = cases();
+    cases.retain(|case| case.row.api == api);
+    cases
 }
 
 /// Every byte of the first 4 KiB, and 100 places beyond that are always the same.

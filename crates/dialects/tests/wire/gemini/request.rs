@@ -20,7 +20,7 @@ use crate::validate::gemini::validate;
 const NEW: &str = "gemini-3-flash-preview";
 const OLD: &str = "gemini-2.0-flash";
 
-fn origin(model: &str) -> Origin {
+pub(super) fn origin(model: &str) -> Origin {
     Origin { dialect: "gemini".to_owned(), provider: "p".to_owned(), model: model.to_owned() }
 }
 
@@ -32,7 +32,7 @@ fn says(text: &str) -> UserMessage {
     user(vec![ContentBlock::text(text)])
 }
 
-fn answer(origin: Origin, blocks: Vec<AssistantBlock>) -> AssistantMessage {
+pub(super) fn answer(origin: Origin, blocks: Vec<AssistantBlock>) -> AssistantMessage {
     AssistantMessage {
         origin,
         saw: Seq::FIRST,
@@ -53,7 +53,7 @@ fn call(name: &str, arguments: &str, id: Option<&str>, own: Option<&str>) -> Too
     }
 }
 
-fn seq(number: u64) -> Seq {
+pub(super) fn seq(number: u64) -> Seq {
     Seq::new(number).unwrap()
 }
 

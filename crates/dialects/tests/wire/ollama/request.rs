@@ -16,7 +16,7 @@ use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, Reaso
 use crate::support::tool;
 use crate::validate::ollama::validate;
 
-fn origin(model: &str) -> Origin {
+pub(super) fn origin(model: &str) -> Origin {
     Origin { dialect: "ollama".to_owned(), provider: "p".to_owned(), model: model.to_owned() }
 }
 
@@ -28,7 +28,7 @@ fn says(text: &str) -> UserMessage {
     user(vec![ContentBlock::text(text)])
 }
 
-fn answer(model: &str, blocks: Vec<AssistantBlock>) -> AssistantMessage {
+pub(super) fn answer(model: &str, blocks: Vec<AssistantBlock>) -> AssistantMessage {
     AssistantMessage {
         origin: origin(model),
         saw: Seq::FIRST,
@@ -39,7 +39,7 @@ fn answer(model: &str, blocks: Vec<AssistantBlock>) -> AssistantMessage {
     }
 }
 
-fn call(name: &str, arguments: &str, id: Option<&str>) -> AssistantBlock {
+pub(super) fn call(name: &str, arguments: &str, id: Option<&str>) -> AssistantBlock {
     AssistantBlock::Call(ToolCall {
         name: name.to_owned(),
         arguments: arguments.to_owned(),
@@ -49,7 +49,7 @@ fn call(name: &str, arguments: &str, id: Option<&str>) -> AssistantBlock {
     })
 }
 
-fn seq(number: u64) -> Seq {
+pub(super) fn seq(number: u64) -> Seq {
     Seq::new(number).unwrap()
 }
 
@@ -142,7 +142,7 @@ fn an_answer_and_its_results_follow_one_another_by_name() {
             {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": {}}},
             {"type": "function", "function": {"name": "g_", "arguments": {"a": 1}}},
         ]},
-        {"role": "tool", "content": "one\n[image, image/jpeg]", "images": ["iVBORw0KGgo="], "tool_name": "f", "tool_call_id": "call_1"},
+        {"role": "tool", "content": "one", "images": ["iVBORw0KGgo="], "tool_name": "f", "tool_call_id": "call_1"},
         {"role": "tool", "content": "ERROR: no", "tool_name": "g_"},
     ]);
     assert_eq!(messages("m"), expected);
