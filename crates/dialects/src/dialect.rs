@@ -7,6 +7,7 @@ use std::sync::Arc;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{Origin, ProviderFailure, StreamDelta, ToolChoice, ToolDefinition};
 
+use crate::anthropic::Anthropic;
 use crate::facts::ModelFacts;
 use crate::gemini::Gemini;
 use crate::kept::Kept;
@@ -41,6 +42,11 @@ pub trait Dialect: Send + Sync + Debug {
     /// The header that carries a key.
     fn authorization(&self, key: &str) -> (&'static str, String);
 
+    /// Headers that every request carries besides, the one for the list of models too.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The variable in which people keep this format's key, such as `OPENAI_API_KEY`.
     fn key_variable(&self) -> &'static str;
 
@@ -67,7 +73,7 @@ pub struct Target<'a> {
 
 /// The dialect with this name, where there is one.
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
-    let all: [&'static dyn Dialect; 4] = [&OpenAiChat, &OpenAiResponses, &Gemini, &Ollama];
+    let all: [&'static dyn Dialect; 5] = [&OpenAiChat, &OpenAiResponses, &Anthropic, &Gemini, &Ollama];
     all.into_iter().find(|dialect| dialect.name() == name)
 }
 

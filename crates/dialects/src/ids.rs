@@ -30,7 +30,7 @@ impl Ids {
             return id.to_owned();
         }
         match self.policy {
-            ToolCallIds::Any | ToolCallIds::Max40 | ToolCallIds::Max64 => own.to_string(),
+            ToolCallIds::Any | ToolCallIds::Max40 | ToolCallIds::Max64 | ToolCallIds::Word64 => own.to_string(),
             ToolCallIds::Alnum9 => short(own),
         }
     }
@@ -40,6 +40,7 @@ impl Ids {
             ToolCallIds::Any => !id.is_empty(),
             ToolCallIds::Max40 => is_short(id, 40),
             ToolCallIds::Max64 => is_short(id, 64),
+            ToolCallIds::Word64 => is_short(id, 64) && !id.contains(['.', ':']),
             ToolCallIds::Alnum9 => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         }
     }

@@ -16,6 +16,13 @@ pub(crate) fn is_common_image(mime_type: &str) -> bool {
     matches!(mime_type, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
+/// Whether this is base64 as every API takes it: the standard letters, padded, and not empty.
+pub(crate) fn is_base64(data: &str) -> bool {
+    let bytes = data.strip_suffix("==").or_else(|| data.strip_suffix('=')).unwrap_or(data);
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !bytes.is_empty() && data.len().is_multiple_of(4) && bytes.bytes().all(fits)
+}
+
 /// A `data:` address, written without being put together.
 #[derive(Debug)]
 pub(crate) struct DataUrl<'a> {

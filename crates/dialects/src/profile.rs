@@ -83,8 +83,10 @@ pub enum ToolCallIds {
     Any,
     /// At most 40 characters of `[A-Za-z0-9_-]`.
     Max40,
-    /// At most 64 characters of `[A-Za-z0-9_-]`.
+    /// At most 64 characters of `[A-Za-z0-9_.:-]`.
     Max64,
+    /// At most 64 characters of `[A-Za-z0-9_-]`.
+    Word64,
     /// Exactly 9 of `[A-Za-z0-9]`.
     Alnum9,
 }

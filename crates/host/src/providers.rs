@@ -60,7 +60,7 @@ fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, ProviderFailur
     let unavailable = |text| ProviderFailure::new(ProviderFailureKind::Unavailable, text);
     let Some(dialect) = dialect_named(endpoint.dialect.as_str()) else {
         let (name, dialect) = (&endpoint.name, endpoint.dialect);
-        return Err(unavailable(format!("provider `{name}` speaks {dialect}, which this version cannot; openai-chat works")));
+        return Err(unavailable(format!("provider `{name}` speaks {dialect}, which this version cannot")));
     };
     let mut config = EndpointConfig::new(&endpoint.name, dialect, &endpoint.base_url);
     config.api_key = endpoint.api_key.as_ref().map(|key| Secret::from(key.expose().to_owned()));

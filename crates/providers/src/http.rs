@@ -227,7 +227,8 @@ impl Endpoint {
 
     async fn list_models(&self) -> Result<Vec<String>, Failed> {
         let path = self.config.dialect.models_path().to_owned();
-        let request = HttpRequest { path, headers: Vec::new(), body: Vec::new(), optional: None };
+        let headers = self.config.dialect.headers().iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let request = HttpRequest { path, headers, body: Vec::new(), optional: None };
         let mut opened = self.send(Method::GET, &Prepared::new(request)).await?;
         let body = read(&mut opened.response, MAX_MODELS_BYTES, self.config.timeouts.idle).await;
         if body.is_whole {

@@ -8,6 +8,7 @@ use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ModelRef, Outcome, ProviderFailure, Seq, ToolResult, TurnSettings,
 };
+use turnwright_dialects::anthropic::Anthropic;
 use turnwright_dialects::gemini::Gemini;
 use turnwright_dialects::ollama::Ollama;
 use turnwright_dialects::openai_chat::OpenAiChat;
@@ -22,7 +23,8 @@ struct Row {
     dialect: &'static dyn Dialect,
 }
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
+    Row { api: "anthropic-messages", dialect: &Anthropic },
     Row { api: "openai-chat", dialect: &OpenAiChat },
     Row { api: "openai-compat", dialect: &OpenAiChat },
     Row { api: "openai-responses", dialect: &OpenAiResponses },

@@ -1,0 +1,106 @@
+//! What the format's maker lets each family of models do. What is known of a model (`ModelFacts`) goes before.
+
+use crate::dialect::Target;
+use crate::facts::ReasoningStyle;
+
+/// What a model takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// How it is told to think.
+    pub(super) thinking: Thinking,
+    /// Whether it can be told not to.
+    pub(super) quiet: Quiet,
+    /// Whether it takes a temperature.
+    pub(super) temperature: Sampling,
+    /// Whether it can be made to call a tool.
+    pub(super) forced_calls: Forced,
+    /// The most tokens of one answer.
+    pub(super) max_output_tokens: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thinking {
+    Never,
+    /// With a budget in tokens.
+    Budget,
+    /// As much as it likes; a word of effort steers it.
+    Adaptive,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quiet {
+    Can,
+    Cannot,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sampling {
+    Takes,
+    Refuses,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forced {
+    Takes,
+    Refuses,
+}
+
+/// The newest family, and the ones that are not known yet.
+const NEWEST: Rules = Rules {
+    thinking: Thinking::Adaptive,
+    quiet: Quiet::Cannot,
+    temperature: Sampling::Refuses,
+    forced_calls: Forced::Refuses,
+    max_output_tokens: 128_000,
+};
+const FORCED: Rules = Rules { forced_calls: Forced::Takes, ..NEWEST };
+const QUIET: Rules = Rules { quiet: Quiet::Can, ..FORCED };
+const ADAPTIVE: Rules = Rules { temperature: Sampling::Takes, ..QUIET };
+const BUDGET: Rules = Rules { thinking: Thinking::Budget, max_output_tokens: 64_000, ..ADAPTIVE };
+const OLD: Rules = Rules { thinking: Thinking::Never, max_output_tokens: 8_192, ..BUDGET };
+
+/// Rules by a part of the model's name, the longer part first.
+const FAMILIES: [(&str, Rules); 19] = [
+    ("sonnet-5-5", NEWEST),
+    ("opus-5-5", NEWEST),
+    ("fable-5-1", NEWEST),
+    ("fable-5", FORCED),
+    ("haiku-5-5", QUIET),
+    ("sonnet-5", QUIET),
+    ("opus-5", QUIET),
+    ("opus-4-8", QUIET),
+    ("opus-4-7", QUIET),
+    ("opus-4-6", ADAPTIVE),
+    ("sonnet-4-6", ADAPTIVE),
+    ("-4-5", BUDGET),
+    ("sonnet-4", BUDGET),
+    ("opus-4", Rules { max_output_tokens: 32_000, ..BUDGET }),
+    ("3-7-sonnet", BUDGET),
+    ("3-5-", OLD),
+    ("claude-3", Rules { max_output_tokens: 4_096, ..OLD }),
+    ("claude-2", Rules { max_output_tokens: 4_096, ..OLD }),
+    ("claude", Rules { max_output_tokens: 32_000, ..NEWEST }),
+];
+
+/// The models of others who speak the format: they took its first version over.
+const OTHERS: Rules = Rules { max_output_tokens: 8_192, ..BUDGET };
+
+/// What the target's model takes.
+pub(super) fn rules(target: &Target<'_>) -> Rules {
+    // Sellers write `claude-3.5-sonnet` where the maker writes `claude-3-5-sonnet`.
+    let id = target.origin.model.to_ascii_lowercase().replace('.', "-");
+    let mut rules = FAMILIES.iter().find(|(part, _)| id.contains(part)).map_or(OTHERS, |(_, rules)| *rules);
+    rules.thinking = match target.model.reasoning {
+        None => rules.thinking,
+        Some(ReasoningStyle::Never) => Thinking::Never,
+        Some(ReasoningStyle::Budget) => Thinking::Budget,
+        Some(ReasoningStyle::Effort | ReasoningStyle::Adaptive) => Thinking::Adaptive,
+    };
+    rules.temperature = match target.model.temperature {
+        None => rules.temperature,
+        Some(true) => Sampling::Takes,
+        Some(false) => Sampling::Refuses,
+    };
+    rules.max_output_tokens = target.model.max_output_tokens.unwrap_or(rules.max_output_tokens);
+    rules
+}

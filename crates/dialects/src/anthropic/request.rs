@@ -1,0 +1,268 @@
+//! The request (Anthropic Messages, `POST /v1/messages`).
+//!
+//! Tools, the system prompt and messages come first and in one order, so the bytes before a new message stay the same
+//! (law 7). Each of the three ends with a mark: up to there the provider keeps what it has read.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::{AssistantBlock, ReasoningEffort, ToolChoice, ToolDefinition};
+
+use super::message::Writer;
+use super::models::{self, Forced, Quiet, Rules, Sampling};
+use super::{HEADERS, native, output};
+use crate::dialect::{HttpRequest, Target};
+use crate::json;
+use crate::kept::Kept;
+
+/// The smallest thinking budget that the format takes, in tokens.
+const MIN_BUDGET_TOKENS: u32 = 1024;
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+struct System<'a> {
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "ephemeral")]
+struct CacheControl {}
+
+/// The part of the body that may change from request to request.
+#[derive(Serialize)]
+struct Rest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Choice<'a> {
+    Any,
+    Tool { name: &'a str },
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Adaptive { display: &'static str },
+    Enabled { budget_tokens: u32 },
+    Disabled,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "json_schema")]
+struct Format {
+    schema: Value,
+}
+
+pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
+    kept.keep_for(target);
+    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    body.extend_from_slice(b"{\"model\":");
+    json::write(&target.origin.model, &mut body);
+    let has_tools = !prompt.tools.is_empty();
+    let has_calls = prompt.messages.iter().any(|message| matches!(message, PromptMessage::Results(_)));
+    if has_tools {
+        kept.write_tools(prompt, &mut body, |out| {
+            let last = prompt.tools.len() - 1;
+            let tools = prompt.tools.iter().zip(0..).map(|(tool, position)| self::tool(tool, position == last));
+            json::write_member("tools", &tools.collect::<Vec<_>>(), out);
+        });
+    } else if has_calls {
+        // A history with calls is refused without tools.
+        json::write_member("tools", &[no_tool()], &mut body);
+    }
+    if let Some(text) = prompt.settings.system_prompt.as_deref().filter(|text| !text.trim().is_empty()) {
+        json::write_member("system", &[System { text, cache_control: CacheControl {} }], &mut body);
+    }
+    body.extend_from_slice(b",\"messages\":[");
+    kept.write_messages(target, prompt, &mut body, Writer::new);
+    let rules = models::rules(target);
+    let demanded = prompt.tool_choice();
+    let mut tool_choice = match &demanded {
+        _ if !has_tools => has_calls.then_some(Choice::None),
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some(Choice::Any),
+        ToolChoice::Tool(name) => Some(Choice::Tool { name }),
+        ToolChoice::None => Some(Choice::None),
+    };
+    if rules.forced_calls == Forced::Refuses
+        && let Some(text) = tool_choice.as_ref().and_then(instruction)
+    {
+        add_to_last_message(&text, &mut body);
+        tool_choice = None;
+    }
+    body.extend_from_slice(b"],");
+    let is_forced = matches!(tool_choice, Some(Choice::Any | Choice::Tool { .. }));
+    let settings = prompt.settings;
+    let max_tokens =
+        settings.max_output_tokens.map_or(rules.max_output_tokens, |most| most.min(rules.max_output_tokens)).max(1);
+    let thinking = thinking(prompt, target, rules, max_tokens).filter(|thinking| !is_forced || *thinking == Thinking::Disabled);
+    let effort = settings.reasoning_effort.filter(|_| rules.thinking == models::Thinking::Adaptive);
+    let effort = effort.and_then(|effort| effort_word(effort, rules));
+    let format = settings.output.as_ref().map(|output| Format { schema: output::closed(&output.schema) });
+    let thinks = thinking.is_some_and(|thinking| thinking != Thinking::Disabled);
+    let rest = Rest {
+        tool_choice,
+        max_tokens,
+        thinking,
+        output_config: (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format }),
+        temperature: settings
+            .temperature
+            .filter(|_| rules.temperature == Sampling::Takes && !thinks)
+            .map(|temperature| temperature.min(1.0)),
+        stream: true,
+    };
+    let start = body.len();
+    json::write(&rest, &mut body);
+    // The object goes on: its own brace goes.
+    body.remove(start);
+    HttpRequest {
+        path: "/v1/messages".to_owned(),
+        headers: HEADERS.map(|(name, value)| (name, value.to_owned())).to_vec(),
+        body,
+        optional: None,
+    }
+}
+
+fn tool(tool: &ToolDefinition, is_last: bool) -> Tool<'_> {
+    Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: input_schema(&tool.input_schema),
+        cache_control: is_last.then_some(CacheControl {}),
+    }
+}
+
+/// What stands where no tool is offered any more.
+fn no_tool() -> Tool<'static> {
+    let input_schema = Cow::Owned(json!({"type": "object", "properties": {}}));
+    Tool { name: "none", description: "No tool can be called now.", input_schema, cache_control: None }
+}
+
+fn input_schema(schema: &Value) -> Cow<'_, Value> {
+    if schema.get("type").is_some_and(|kind| kind == "object") {
+        return Cow::Borrowed(schema);
+    }
+    let mut members = schema.as_object().cloned().unwrap_or_else(Map::new);
+    members.insert("type".to_owned(), Value::from("object"));
+    Cow::Owned(Value::Object(members))
+}
+
+/// What the model is told where it cannot be made to call.
+fn instruction(choice: &Choice<'_>) -> Option<String> {
+    match choice {
+        Choice::Any => Some("(Call at least one tool before you answer.)".to_owned()),
+        Choice::Tool { name } => Some(format!("(Call the tool `{name}` before you answer.)")),
+        Choice::None => None,
+    }
+}
+
+/// Adds a text to the last message, which is a person's where a call is demanded.
+fn add_to_last_message(text: &str, body: &mut Vec<u8>) {
+    if body.ends_with(b"]}") {
+        body.truncate(body.len() - 2);
+        body.push(b',');
+        json::write(&json!({"type": "text", "text": text}), body);
+        body.extend_from_slice(b"]}");
+    }
+}
+
+/// How the model is told to think; nothing where nobody asked.
+fn thinking(prompt: &Prompt<'_>, target: &Target<'_>, rules: Rules, max_tokens: u32) -> Option<Thinking> {
+    let effort = prompt.settings.reasoning_effort?;
+    match rules.thinking {
+        models::Thinking::Never => None,
+        models::Thinking::Budget | models::Thinking::Adaptive if effort == ReasoningEffort::None => {
+            (rules.quiet == Quiet::Can).then_some(Thinking::Disabled)
+        }
+        models::Thinking::Adaptive => Some(Thinking::Adaptive { display: "summarized" }),
+        models::Thinking::Budget => {
+            // The answer counts thinking in, and needs room for itself.
+            let budget_tokens = budget_tokens(effort).min(max_tokens - max_tokens / 4);
+            let is_possible = budget_tokens >= MIN_BUDGET_TOKENS && may_begin_to_think(prompt, target);
+            is_possible.then_some(Thinking::Enabled { budget_tokens })
+        }
+    }
+}
+
+fn budget_tokens(effort: ReasoningEffort) -> u32 {
+    match effort {
+        ReasoningEffort::None | ReasoningEffort::Minimal => MIN_BUDGET_TOKENS,
+        ReasoningEffort::Low => 4_096,
+        ReasoningEffort::Medium => 10_240,
+        ReasoningEffort::High => 20_480,
+        ReasoningEffort::Xhigh => 32_768,
+        ReasoningEffort::Max => 49_152,
+    }
+}
+
+fn effort_word(effort: ReasoningEffort, rules: Rules) -> Option<&'static str> {
+    match effort {
+        ReasoningEffort::None if rules.quiet == Quiet::Can => None,
+        ReasoningEffort::None | ReasoningEffort::Minimal | ReasoningEffort::Low => Some("low"),
+        ReasoningEffort::Medium => Some("medium"),
+        ReasoningEffort::High => Some("high"),
+        ReasoningEffort::Xhigh => Some("xhigh"),
+        ReasoningEffort::Max => Some("max"),
+    }
+}
+
+/// Whether thinking may be on: where results are to be answered, the answer that they belong to must have begun with a
+/// thought of the same model.
+fn may_begin_to_think(prompt: &Prompt<'_>, target: &Target<'_>) -> bool {
+    let mut begin = None;
+    let mut has_results = false;
+    for message in prompt.messages.iter().rev() {
+        match message {
+            PromptMessage::User { .. } if begin.is_some() => break,
+            PromptMessage::User { .. } => {}
+            PromptMessage::Results(_) => has_results = true,
+            PromptMessage::Assistant { message, .. } if has_results => begin = Some(message),
+            PromptMessage::Assistant { .. } => break,
+        }
+    }
+    let Some(begin) = begin else { return true };
+    let first = match begin.blocks.first() {
+        Some(AssistantBlock::Reasoning { native: Some(native), .. } | AssistantBlock::Opaque { native }) => native,
+        Some(
+            AssistantBlock::Reasoning { native: None, .. }
+            | AssistantBlock::Text { .. }
+            | AssistantBlock::Refusal { .. }
+            | AssistantBlock::Call(_),
+        )
+        | None => return false,
+    };
+    begin.origin == *target.origin && native::read(&first.0) == Some(native::Native::Thought)
+}
