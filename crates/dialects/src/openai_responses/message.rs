@@ -84,8 +84,11 @@ impl MessageWriter for Writer {
 
 impl Writer {
     pub(super) fn new(ids: ToolCallIds) -> Self {
-        // What the format takes at all, where the endpoint takes any.
-        let ids = if ids == ToolCallIds::Any { ToolCallIds::Max64 } else { ids };
+        // The format has a limit of its own, above that of Chat Completions.
+        let ids = match ids {
+            ToolCallIds::Any | ToolCallIds::Max40 | ToolCallIds::Max64 => ToolCallIds::Max64,
+            ToolCallIds::Alnum9 => ToolCallIds::Alnum9,
+        };
         Self { ids: Ids::new(ids), item_ids: HashSet::new(), newest: Vec::new() }
     }
 

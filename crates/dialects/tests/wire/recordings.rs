@@ -1,6 +1,7 @@
 //! Real provider traffic: every recorded answer decodes to what a correct client makes of it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -36,17 +37,30 @@ pub(crate) struct Case {
     row: &'static Row,
     pub(crate) name: String,
     pub(crate) model: String,
-    status: u16,
+    pub(crate) status: u16,
     body: Vec<u8>,
     headers: Value,
     expected: Value,
     pub(crate) request: Value,
 }
 
+fn folder() -> PathBuf {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/recordings");
+    std::env::var_os("TURNWRIGHT_RECORDINGS").map_or_else(default, PathBuf::from)
+}
+
+/// The conversation that a case is a turn of, and which turn.
+pub(crate) fn turns_of(api: &str) -> HashMap<String, (String, u64)> {
+    let Ok(index) = std::fs::read(folder().join("index.json")) else { return HashMap::new() };
+    let index: Vec<Value> = serde_json::from_slice(&index).unwrap();
+    let text = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
+    let turns = index.iter().filter(|case| case["api"] == api && case["conversation"].is_string());
+    turns.map(|case| (text(case, "case"), (text(case, "conversation"), case["interaction"].as_u64().unwrap()))).collect()
+}
+
 /// The recordings, or nothing where they are not there.
 fn cases() -> Vec<Case> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/recordings");
-    let folder = std::env::var_os("TURNWRIGHT_RECORDINGS").map_or_else(default, PathBuf::from);
+    let folder = folder();
     let mut cases = Vec::new();
     for row in &ROWS {
         let folder = folder.join(row.api);
@@ -81,6 +95,11 @@ fn case(row: &'static Row, folder: &Path) -> Case {
 impl Case {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(Value::as_str)
+    }
+
+    /// The recorded answer.
+    pub(crate) fn answer(&self) -> AssistantMessage {
+        self.decode(&[&self.body]).message
     }
 
     fn decode(&self, chunks: &[&[u8]]) -> Decoded {

@@ -1,6 +1,7 @@
 //! Responses.
 
 mod ask;
+mod backward;
 mod golden;
 mod items;
 mod quirks;
