@@ -23,6 +23,7 @@ pub mod openai_responses;
 mod profile;
 mod recover;
 mod reply;
+pub mod schema;
 mod sse;
 mod think;
 mod words;

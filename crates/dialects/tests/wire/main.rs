@@ -13,6 +13,8 @@ mod recordings;
 #[cfg(test)]
 mod responses;
 #[cfg(test)]
+mod schemas;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod validate;
