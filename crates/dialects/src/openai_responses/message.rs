@@ -87,7 +87,7 @@ impl Writer {
         // The format has a limit of its own, above that of Chat Completions.
         let ids = match ids {
             ToolCallIds::Any | ToolCallIds::Max40 | ToolCallIds::Max64 => ToolCallIds::Max64,
-            ToolCallIds::Alnum9 => ToolCallIds::Alnum9,
+            ToolCallIds::Word64 | ToolCallIds::Alnum9 => ids,
         };
         Self { ids: Ids::new(ids), item_ids: HashSet::new(), newest: Vec::new() }
     }
@@ -240,7 +240,7 @@ fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
     let image = |data: &'a str, declared: &'a str| {
         let takes_images = target.profile.images && target.model.images != Some(false);
         let mime_type = media::image_type(data, declared);
-        (takes_images && media::is_common_image(mime_type))
+        (takes_images && media::is_common_image(mime_type) && media::is_base64(data))
             .then_some(Part::InputImage { image_url: DataUrl { mime_type, data }, detail: "auto" })
     };
     match block {
@@ -252,7 +252,8 @@ fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
             }
             let takes_documents = target.profile.documents && target.model.documents != Some(false);
             let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("document.pdf");
-            takes_documents.then_some(Part::InputFile { filename, file_data: DataUrl { mime_type, data } })
+            (takes_documents && media::is_base64(data))
+                .then_some(Part::InputFile { filename, file_data: DataUrl { mime_type, data } })
         }
         ContentBlock::Text { .. } | ContentBlock::Audio { .. } | ContentBlock::ResourceLink { .. } => None,
     }
