@@ -23,7 +23,7 @@ pub use chat::{
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, TurnSummary};
 pub use list::List;
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
-pub use model::{Model, Models, UnavailableProvider};
+pub use model::{LongPromptPrices, Model, Models, Prices, UnavailableProvider};
 pub use patch::Patch;
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem};
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A model that can be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A model that can be asked. What is not known of it is null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     /// `PROVIDER/MODEL`, as requests name it.
     pub id: String,
@@ -15,10 +15,54 @@ pub struct Model {
     pub description: Option<String>,
     /// Whether turns ask it where nobody chooses another.
     pub is_default: bool,
+    /// The most tokens of prompt and answer together.
+    pub context_window: Option<u32>,
+    /// The most tokens of one answer.
+    pub max_output_tokens: Option<u32>,
+    /// Whether it takes images.
+    pub images: Option<bool>,
+    /// Whether it takes PDF documents.
+    pub documents: Option<bool>,
+    /// Whether it calls tools.
+    pub tools: Option<bool>,
+    /// How it is told how much to think: `never`, `effort`, `budget`, `adaptive`.
+    pub reasoning: Option<String>,
+    /// What it costs.
+    pub prices: Option<Prices>,
+}
+
+/// What a model costs, in USD per million tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Input that was not read from a cache.
+    pub input: f64,
+    /// Input read from a cache; as `input` where null.
+    pub cached_input: Option<f64>,
+    /// Input written to a cache; as `input` where null.
+    pub cache_write: Option<f64>,
+    /// Output, reasoning included.
+    pub output: f64,
+    /// What calls with a long prompt cost instead.
+    pub long_prompts: Option<LongPromptPrices>,
+}
+
+/// What calls with a long prompt cost, in USD per million tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LongPromptPrices {
+    /// A prompt with more tokens than this is a long one.
+    pub over_input_tokens: u64,
+    /// Input that was not read from a cache.
+    pub input: f64,
+    /// Input read from a cache; as `input` where null.
+    pub cached_input: Option<f64>,
+    /// Input written to a cache; as `input` where null.
+    pub cache_write: Option<f64>,
+    /// Output, reasoning included.
+    pub output: f64,
 }
 
 /// All models, and the providers that did not tell theirs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Models {
     /// The models, in configuration order.
     pub data: Vec<Model>,

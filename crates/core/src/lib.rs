@@ -9,6 +9,7 @@ mod assembler;
 pub mod compaction;
 mod content;
 mod entry;
+mod facts;
 mod failure;
 mod finish;
 mod id;
@@ -27,6 +28,7 @@ pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
     StoredEntry, Verdict,
 };
+pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
 pub use id::{CallId, ConversationId, DriverId, IdError, MessageId, Seq, TurnId};

@@ -5,6 +5,7 @@
 //! How endpoints of one format differ is data, in [`Profile`]. Nothing here does input or output or knows what time it is.
 
 pub mod anthropic;
+mod catalogue;
 mod dialect;
 mod facts;
 mod failure;
@@ -28,8 +29,9 @@ mod sse;
 mod think;
 mod words;
 
+pub use catalogue::{catalogue_date, catalogue_facts};
 pub use dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target, by_name};
-pub use facts::{ModelFacts, Prices, ReasoningStyle};
+pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{

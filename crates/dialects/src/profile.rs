@@ -165,8 +165,7 @@ impl Profile {
 
     /// The preset for a base address, where the configuration names none.
     pub fn for_base_url(base_url: &str) -> Self {
-        let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-        let host = host.split(['/', ':', '?']).next().unwrap_or_default();
+        let host = host_of(base_url);
         let name = match host {
             "api.openai.com" => "openai",
             "api.mistral.ai" => "mistral",
@@ -179,6 +178,14 @@ impl Profile {
         };
         Self::preset(name).unwrap_or(Self::COMPATIBLE)
     }
+}
+
+/// The host of a base address.
+pub(crate) fn host_of(base_url: &str) -> &str {
+    let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.split(':').next().unwrap_or_default()
 }
 
 /// A provider's `profile` key: the name of a preset, or a table of what differs from one.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use futures_util::Stream;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ModelRef, ProviderFailure, StreamDelta};
+use turnwright_core::{ModelFacts, ModelRef, ProviderFailure, StreamDelta};
 
 /// A model's answer while it comes.
 ///
@@ -36,12 +36,14 @@ pub trait Provider: Send + Sync + Debug {
 }
 
 /// What is known about a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
     /// The provider's own name for it.
     pub id: String,
     /// What it is, for people.
     pub description: Option<String>,
+    /// What it can do and what it costs.
+    pub facts: ModelFacts,
 }
 
 /// The providers of an installation, by the names in its configuration.

@@ -92,7 +92,10 @@ impl HostBuilder {
                 server.server.start();
             }
         }
-        let locals = local_candidates(&environment);
+        let locals = local_candidates(&environment).into_iter().map(|mut local| {
+            local.model_facts = config::model_facts(&loaded.config, &local.name);
+            local
+        });
         let providers = Arc::new(ProviderSet::new(loaded.endpoints.iter().cloned().chain(locals)));
         let default_model = default_model(&loaded, &providers, needs, &mut problems).await;
         let engine = Engine::new(EngineParts {

@@ -65,6 +65,7 @@ fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, ProviderFailur
     let mut config = EndpointConfig::new(&endpoint.name, dialect, &endpoint.base_url);
     config.api_key = endpoint.api_key.as_ref().map(|key| Secret::from(key.expose().to_owned()));
     config.models.clone_from(&endpoint.models);
+    config.model_facts = endpoint.model_facts.iter().map(|(name, facts)| (name.clone(), *facts)).collect();
     config.headers =
         endpoint.headers.iter().map(|(name, value)| (name.clone(), Secret::from(value.expose().to_owned()))).collect();
     config.max_retries = endpoint.max_retries;

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::stream::unfold;
 use reqwest::Response;
 use tokio::time::{sleep, timeout};
-use turnwright_core::{ProviderFailure, ProviderFailureKind, StreamDelta};
+use turnwright_core::{Prices, ProviderFailure, ProviderFailureKind, StreamDelta};
 use turnwright_dialects::{Offered, ReplyDecoder};
 use turnwright_engine::ModelStream;
 
@@ -28,6 +28,8 @@ const MAX_DRAIN: Duration = Duration::from_millis(10);
 pub(crate) struct Call {
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) model: String,
+    /// What the model costs, where that is known.
+    pub(crate) prices: Option<Prices>,
     pub(crate) request: Prepared,
     pub(crate) offered: Offered,
 }
@@ -105,6 +107,7 @@ impl Answer {
                         }
                     }
                     if !batch.is_empty() {
+                        price(&mut batch, self.call.prices);
                         self.has_content |= batch.iter().any(is_content);
                         return Some(Ok(batch));
                     }
@@ -205,6 +208,16 @@ impl Open {
         self.reply.cut_off(batch);
         let text = format!("nothing came for {} s", waited.as_secs_f64());
         Read::Failed(ProviderFailure::new(ProviderFailureKind::Timeout, text))
+    }
+}
+
+/// Says what the tokens of an answer cost, where its provider does not.
+fn price(batch: &mut [StreamDelta], prices: Option<Prices>) {
+    let Some(prices) = prices else { return };
+    for delta in batch {
+        if let StreamDelta::Usage(usage) = delta {
+            usage.cost_usd = usage.cost_usd.or_else(|| prices.cost(usage));
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! What an endpoint is configured with.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use turnwright_dialects::{Dialect, Profile};
+use turnwright_core::ModelFacts;
+use turnwright_dialects::{Dialect, Profile, catalogue_facts};
 
 use crate::Secret;
 
@@ -19,6 +21,8 @@ pub struct EndpointConfig {
     pub api_key: Option<Secret>,
     /// The models, where they are configured.
     pub models: Vec<String>,
+    /// What the configuration says of models, by their names; it comes before the catalogue.
+    pub model_facts: HashMap<String, ModelFacts>,
     /// Headers that are sent with every request.
     pub headers: Vec<(String, Secret)>,
     /// How often a failed call is tried again before its first content.
@@ -40,11 +44,18 @@ impl EndpointConfig {
             base_url,
             api_key: None,
             models: Vec::new(),
+            model_facts: HashMap::new(),
             headers: Vec::new(),
             max_retries: 2,
             profile,
             timeouts: Timeouts::default(),
         }
+    }
+
+    /// What is known of a model: what the configuration says, and what the catalogue knows besides.
+    pub fn facts(&self, model: &str) -> ModelFacts {
+        let configured = self.model_facts.get(model).copied().unwrap_or_default();
+        configured.or(catalogue_facts(&self.base_url, model))
     }
 }
 

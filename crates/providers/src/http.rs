@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{Origin, ProviderFailure, ProviderFailureKind};
-use turnwright_dialects::{ErrorResponse, HttpRequest, ModelFacts, Offered, Target};
+use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Target};
 use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 
 use crate::answer::{self, Call};
@@ -56,7 +56,8 @@ impl Provider for HttpProvider {
         let config = &self.endpoint.config;
         let dialect = config.dialect;
         let origin = Origin { dialect: dialect.name().to_owned(), provider: config.name.clone(), model: model.to_owned() };
-        let target = Target { origin: &origin, profile: &config.profile, model: &ModelFacts::default() };
+        let facts = config.facts(model);
+        let target = Target { origin: &origin, profile: &config.profile, model: &facts };
         let mut kept = self.endpoint.kept.take(prompt.conversation, model);
         let mut request = dialect.request(&target, prompt, &mut kept);
         self.endpoint.kept.put(prompt.conversation, model, kept);
@@ -65,13 +66,13 @@ impl Provider for HttpProvider {
         }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
         let request = Prepared::new(request);
-        let call = Call { endpoint: Arc::clone(&self.endpoint), model: origin.model, request, offered };
+        let call = Call { endpoint: Arc::clone(&self.endpoint), model: origin.model, prices: facts.prices, request, offered };
         Ok(answer::stream(call))
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {
         let config = &self.endpoint.config;
-        let named = |id: String| ModelInfo { id, description: None };
+        let named = |id: String| ModelInfo { facts: config.facts(&id), id, description: None };
         if !config.models.is_empty() {
             return Ok(config.models.iter().cloned().map(named).collect());
         }

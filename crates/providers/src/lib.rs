@@ -17,5 +17,5 @@ pub use config::{EndpointConfig, Timeouts};
 pub use http::HttpProvider;
 pub use practice::Practice;
 pub use secret::Secret;
-/// What a configuration says about a dialect and how an endpoint differs from it.
-pub use turnwright_dialects::{ProfileChoice, by_name as dialect_named};
+/// What a configuration says about a dialect and how an endpoint differs from it, and the date of what is known of models.
+pub use turnwright_dialects::{ProfileChoice, by_name as dialect_named, catalogue_date};

@@ -16,7 +16,7 @@ mod words;
 use async_trait::async_trait;
 use futures_util::stream;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ProviderFailure, ProviderFailureKind, StreamDelta};
+use turnwright_core::{ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta};
 use turnwright_engine::provider::{ModelInfo, ModelStream, Provider};
 
 /// The provider `practice` with its one model `practice`.
@@ -45,7 +45,7 @@ impl Provider for Practice {
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {
         let description = "no language model: it only matches the words of a question with the offered tools".to_owned();
-        Ok(vec![ModelInfo { id: Self::NAME.to_owned(), description: Some(description) }])
+        Ok(vec![ModelInfo { id: Self::NAME.to_owned(), description: Some(description), facts: ModelFacts::default() }])
     }
 }
 

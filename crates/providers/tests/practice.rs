@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Declared, Finish, FinishReason, ModelRef, Origin,
-    Outcome, ProviderFailureKind, Seq, StreamDelta, ToolCall, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Usage,
-    UserMessage,
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Declared, Finish, FinishReason, ModelFacts, ModelRef,
+    Origin, Outcome, ProviderFailureKind, Seq, StreamDelta, ToolCall, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+    Usage, UserMessage,
 };
 use turnwright_engine::provider::{ModelInfo, Provider};
 use turnwright_providers::Practice;
@@ -480,7 +480,8 @@ async fn an_answer_comes_in_a_few_pieces_and_the_same_each_time() {
 #[tokio::test]
 async fn it_calls_itself_what_it_is_and_has_one_model() {
     let description = "no language model: it only matches the words of a question with the offered tools";
-    let model = ModelInfo { id: "practice".to_owned(), description: Some(description.to_owned()) };
+    let model =
+        ModelInfo { id: "practice".to_owned(), description: Some(description.to_owned()), facts: ModelFacts::default() };
     assert_eq!(Practice.models().await.unwrap(), [model]);
     assert_eq!(Practice.dialect(), "practice");
     let settings = settings();

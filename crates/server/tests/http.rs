@@ -483,8 +483,9 @@ async fn tools_models_health_and_the_stand_in_for_the_page_are_there() {
     let tools = server.get("/api/v1/tools").await.json();
     assert_eq!(tools["data"][0]["id"], "lab__look");
     let models = server.get("/api/v1/models").await.json();
-    let model =
-        json!({"id": "test/scripted", "provider": "test", "model": "scripted", "description": null, "is_default": true});
+    let model = json!({"id": "test/scripted", "provider": "test", "model": "scripted", "description": null, "is_default": true,
+               "context_window": null, "max_output_tokens": null, "images": null, "documents": null, "tools": null, "reasoning": null,
+               "prices": null});
     assert_eq!(models, json!({"data": [model], "next_cursor": null, "has_more": false, "unavailable": []}));
     assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
     assert_eq!(server.get("/readyz").await.json(), json!({"status": "ready"}));

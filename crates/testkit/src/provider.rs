@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use turnwright_core::prompt::{Prompt, PromptMessage};
-use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta, Usage, text_of};
+use turnwright_core::{Finish, FinishReason, ModelFacts, ProviderFailure, ProviderFailureKind, StreamDelta, Usage, text_of};
 use turnwright_engine::{ModelInfo, ModelStream, Provider, Providers};
 
 /// One scripted answer.
@@ -131,7 +131,7 @@ impl Provider for ScriptedProvider {
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {
-        Ok(vec![ModelInfo { id: "scripted".to_owned(), description: None }])
+        Ok(vec![ModelInfo { id: "scripted".to_owned(), description: None, facts: ModelFacts::default() }])
     }
 }
 

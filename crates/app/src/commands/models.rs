@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::json;
-use turnwright_core::ModelRef;
+use turnwright_core::{ModelFacts, ModelRef};
 use turnwright_host::{Host, Needs, Overrides, ToolCallForm};
 
 use crate::cli::{Everywhere, Listed, Models};
@@ -47,6 +47,8 @@ struct Listing {
     dialect: String,
     base_url: Option<String>,
     origin: String,
+    #[serde(flatten)]
+    facts: ModelFacts,
 }
 
 async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
@@ -60,6 +62,7 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
                 is_default: default.provider() == provider.provider && default.model() == model.id,
                 model: model.id,
                 description: model.description,
+                facts: model.facts,
                 dialect: provider.dialect.clone(),
                 base_url: provider.base_url.clone(),
                 origin: provider.origin.clone(),
@@ -76,11 +79,43 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
         .map(|model| {
             let mark = if model.is_default { "default" } else { "" };
             let about = first_line(model.description.as_deref().unwrap_or_default(), MAX_DESCRIPTION);
-            [model.id.clone(), mark.to_owned(), model.origin.clone(), about]
+            let facts = &model.facts;
+            let tokens =
+                |count: Option<u32>, what: &str| count.map_or_else(String::new, |count| format!("{} {what}", short(count)));
+            [
+                model.id.clone(),
+                mark.to_owned(),
+                model.origin.clone(),
+                tokens(facts.context_window, "context"),
+                tokens(facts.max_output_tokens, "output"),
+                inputs(facts).to_owned(),
+                facts.prices.map_or_else(String::new, |prices| format!("${} in, ${} out", prices.input, prices.output)),
+                about,
+            ]
         })
         .collect();
     output.lines(&table(&rows));
     Exit::Done
+}
+
+/// Tokens as people write them: `200k`, `1.05M`.
+fn short(tokens: u32) -> String {
+    match tokens {
+        1_000_000.. => format!("{}M", f64::from(tokens / 10_000) / 100.0),
+        1_000.. => format!("{}k", tokens / 1_000),
+        _ => tokens.to_string(),
+    }
+}
+
+/// What a model takes besides text.
+fn inputs(facts: &ModelFacts) -> &'static str {
+    match (facts.images, facts.documents) {
+        (Some(true), Some(true)) => "images, PDF",
+        (Some(true), Some(false) | None) => "images",
+        (Some(false) | None, Some(true)) => "PDF",
+        (Some(false), Some(false) | None) => "text only",
+        (None, Some(false) | None) => "",
+    }
 }
 
 async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Output) -> Exit {

@@ -63,6 +63,22 @@ fn models_are_listed_and_checked() {
 }
 
 #[test]
+fn a_list_of_models_says_what_is_known_of_them() {
+    let config = "[providers.openai]\napi_key = \"k\"\nmodels = [\"gpt-4.1\"]\n\
+                  [models.\"openai/gpt-4.1\"]\nmax_output_tokens = 500\n";
+    let place = Place::with(config);
+    let listed = place.json(&["models", "list", "--json"]);
+    let model = &listed.as_array().unwrap()[0];
+    let known = ["id", "context_window", "max_output_tokens", "images", "reasoning"].map(|key| model[key].clone());
+    assert_eq!(json!(known), json!(["openai/gpt-4.1", 1_047_576, 500, true, "never"]));
+    let prices = json!({"input": 2.0, "cached_input": 0.5, "cache_write": null, "output": 8.0, "long_prompts": null});
+    assert_eq!(model["prices"], prices);
+    let lines = place.run(&["models", "list"]).stdout;
+    let expected = "openai/gpt-4.1                configuration  1.04M context  500 output  images, PDF  $2 in, $8 out\n";
+    assert!(lines.starts_with(expected), "{lines}");
+}
+
+#[test]
 fn conversations_are_listed_shown_and_deleted() {
     let place = Place::new();
     place.run(&["chat", "hello there", "--conversation", "one"]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use turnwright_core::ModelRef;
+use turnwright_core::{ModelFacts, ModelRef};
 
 use super::nearest::{listed, nearest};
 use super::well_known::{VENDORS, Vendor, local_names};
@@ -39,6 +39,8 @@ pub struct Endpoint {
     pub max_retries: u32,
     /// Models that are asked in turn where it is not available.
     pub fallback: Vec<ModelRef>,
+    /// What the configuration says of its models, by their names.
+    pub model_facts: IndexMap<String, ModelFacts>,
     /// How it differs from its dialect.
     pub profile: Option<Profile>,
     /// The most time to connect; the provider layer's own where `None`.
@@ -79,7 +81,19 @@ pub(crate) fn endpoints(config: &Config, environment: &Environment, mut missing_
     }
     let found = VENDORS.iter().filter(|vendor| !config.providers.contains_key(vendor.name));
     endpoints.extend(found.filter_map(|vendor| vendor.found(environment)));
+    for endpoint in &mut endpoints {
+        endpoint.model_facts = model_facts(config, &endpoint.name);
+    }
     endpoints
+}
+
+/// What the configuration says of a provider's models, by their names.
+pub(crate) fn model_facts(config: &Config, provider: &str) -> IndexMap<String, ModelFacts> {
+    let facts = config.models.iter().filter_map(|(name, model)| {
+        let (known, name) = name.split_once('/')?;
+        (known == provider).then(|| (name.to_owned(), model.facts()))
+    });
+    facts.collect()
 }
 
 fn configured(name: &str, provider: &ProviderConfig, environment: &Environment) -> Option<Endpoint> {
@@ -104,6 +118,7 @@ fn configured(name: &str, provider: &ProviderConfig, environment: &Environment) 
         headers: provider.headers.clone(),
         max_retries: provider.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
         fallback: provider.fallback.clone(),
+        model_facts: IndexMap::new(),
         profile: provider.profile.clone(),
         connect: provider.connect_ms.map(Duration::from_millis),
         idle: provider.idle_ms.map(Duration::from_millis),

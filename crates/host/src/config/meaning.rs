@@ -49,9 +49,16 @@ impl Meaning<'_> {
             let place = place_of(self.root, ["providers", name, "fallback"]);
             provider.fallback.iter().map(move |model| (model, place.clone()))
         });
+        let known: Vec<_> = self
+            .config
+            .models
+            .keys()
+            .filter_map(|name| Some((name.parse().ok()?, place_of(self.root, ["models", name]))))
+            .collect();
         let missing =
             |(model, place): (&ModelRef, Place)| Some(Problem::new(place, endpoint::missing(model.provider(), endpoints)?));
-        warnings.extend(top.chain(fallbacks).filter_map(missing));
+        warnings
+            .extend(top.chain(fallbacks).chain(known.iter().map(|(model, place)| (model, place.clone()))).filter_map(missing));
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use turnwright_core::policy::RuleText;
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
-use super::{McpConfig, ProviderConfig, Secret, Tools, schema};
+use super::{McpConfig, ModelConfig, ProviderConfig, Secret, Tools, schema};
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
 /// directory. Once loaded they are absolute.
@@ -38,6 +38,9 @@ pub struct Config {
     /// Endpoints that answer, by name; the first one's first model is the default.
     #[schemars(extend("propertyNames" = { "format": "provider-name" }))]
     pub providers: IndexMap<String, ProviderConfig>,
+    /// What is known of models, by PROVIDER/MODEL, where the catalogue does not know it or something else holds.
+    #[schemars(extend("propertyNames" = { "format": "model" }))]
+    pub models: IndexMap<String, ModelConfig>,
     /// MCP servers.
     pub mcp: McpConfig,
     /// The built-in tools.

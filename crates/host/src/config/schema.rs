@@ -106,6 +106,10 @@ pub(crate) fn reasoning_effort(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max"] })
 }
 
+pub(crate) fn reasoning_style(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["never", "effort", "budget", "adaptive"] })
+}
+
 pub(crate) fn rules(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -162,6 +162,7 @@ impl Endpoint {
             headers: IndexMap::new(),
             max_retries: DEFAULT_MAX_RETRIES,
             fallback: Vec::new(),
+            model_facts: IndexMap::new(),
             profile: None,
             connect: None,
             idle: None,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use turnwright_core::ModelRef;
+use turnwright_core::{ModelFacts, ModelRef, Prices, ReasoningStyle};
 use turnwright_host::config::{DefaultModel, Dialect, Endpoint, EndpointOrigin, Loaded, Secret, local_candidates};
 
 use super::{environment, load_text, load_with};
@@ -141,4 +141,23 @@ fn local_servers_are_candidates_at_their_usual_addresses() {
     ] {
         assert_eq!(local_candidates(&environment().with("OLLAMA_HOST", host))[0].base_url, url, "{host}");
     }
+}
+
+#[test]
+fn what_is_said_of_models_goes_to_their_provider() {
+    let environment = environment().with("OPENAI_API_KEY", "k");
+    let text = "[models.\"openai/a/b\"]\ncontext_window = 4096\nreasoning = \"effort\"\nprices = { input = 1, output = 2.5 }\n\
+                [models.\"opnai/a\"]\nimages = true\n";
+    let loaded = load_with(text, &environment).unwrap();
+    let prices = Prices { input: 1.0, cached_input: None, cache_write: None, output: 2.5, long_prompts: None };
+    let facts = ModelFacts {
+        context_window: Some(4096),
+        reasoning: Some(ReasoningStyle::Effort),
+        prices: Some(prices),
+        ..ModelFacts::default()
+    };
+    let told: Vec<_> = loaded.endpoints[0].model_facts.iter().map(|(name, facts)| (name.as_str(), *facts)).collect();
+    assert_eq!(told, [("a/b", facts)]);
+    let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["turnwright.toml:5: there is no provider `opnai`; did you mean `openai`?"]);
 }

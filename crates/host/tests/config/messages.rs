@@ -38,6 +38,15 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
         ],
     );
     says(
+        "[models.\"local/a\"]\ncontext = 1\nprices = { input = 1, ouput = 2 }\n[models.a]\n",
+        &[
+            "turnwright.toml:2: unknown key `context` in [models.\"local/a\"]; known: `context_window`, `max_output_tokens`, `images`, `documents`, `tools`, `reasoning`, `temperature`, `prices`",
+            "turnwright.toml:3: unknown key `ouput` in [models.\"local/a\".prices]; did you mean `output`? known: `input`, `cached_input`, `cache_write`, `output`, `long_prompts`",
+            "turnwright.toml:3: [models.\"local/a\".prices] has no `output`; it must be a number from 0",
+            "turnwright.toml:4: the name \"a\" in [models] is not valid; it must be PROVIDER/MODEL, such as `local/qwen3`",
+        ],
+    );
+    says(
         "[[approval.rules]]\ntool = \"a\"\naction = \"deny\"\nwhne = 1",
         &["turnwright.toml:4: unknown key `whne` in [[approval.rules]]; did you mean `when`? known: `tool`, `when`, `action`"],
     );
@@ -58,7 +67,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `settings`, `providers`, `mcp`, `tools`, `approval`, `storage`, `server`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `settings`, `providers`, `models`, `mcp`, `tools`, `approval`, `storage`, `server`",
         ],
     );
 }

@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use tokio::sync::Notify;
 use turnwright_core::prompt::{Prompt, PromptMessage};
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, Completion, Finish, FinishReason, ModelRef, NativeBlock, Origin, ProviderFailureKind,
-    Seq, StreamDelta, TurnSettings, Usage,
+    AssistantBlock, AssistantMessage, Completion, Finish, FinishReason, ModelFacts, ModelRef, NativeBlock, Origin,
+    ProviderFailureKind, Seq, StreamDelta, TurnSettings, Usage,
 };
 use turnwright_dialects::by_name;
 use turnwright_engine::{ModelInfo, Provider};
@@ -178,7 +178,7 @@ async fn reasoning_that_an_endpoint_cannot_read_any_more_is_left_out_once_and_th
 
 #[tokio::test]
 async fn models_are_the_configured_ones_or_asked_for() {
-    let named = |id: &str| ModelInfo { id: id.to_owned(), description: None };
+    let named = |id: &str| ModelInfo { id: id.to_owned(), description: None, facts: ModelFacts::default() };
     let body = r#"{"object":"list","data":[{"id":"a"},{"id":"b"}]}"#;
     let server = Server::start(vec![vec![response("200 OK", "", body)]]).await;
     assert_eq!(server.provider().models().await, Ok(vec![named("a"), named("b")]));

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod answers;
+mod costs;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]

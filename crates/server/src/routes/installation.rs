@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::json as value;
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
-use turnwright_engine::SourceState;
+use turnwright_engine::{ModelInfo, SourceState};
 
 use super::json;
 use crate::error::ApiError;
@@ -38,12 +38,9 @@ pub(super) async fn models(State(state): State<ServerState>) -> Response {
     let mut answer = api::Models { data: Vec::new(), next_cursor: None, has_more: false, unavailable: Vec::new() };
     for (provider, models) in names.iter().zip(join_all(asked).await) {
         match models {
-            Ok(models) => answer.data.extend(models.into_iter().map(|model| api::Model {
-                id: format!("{provider}/{}", model.id),
-                provider: provider.clone(),
-                is_default: default.provider() == provider && default.model() == model.id,
-                model: model.id,
-                description: model.description,
+            Ok(models) => answer.data.extend(models.into_iter().map(|found| {
+                let is_default = default.provider() == provider && default.model() == found.id;
+                model(provider, found, is_default)
             })),
             Err(message) => {
                 answer.unavailable.push(api::UnavailableProvider { provider: provider.clone(), message });
@@ -51,6 +48,37 @@ pub(super) async fn models(State(state): State<ServerState>) -> Response {
         }
     }
     json(StatusCode::OK, answer)
+}
+
+/// A model as the API tells it.
+fn model(provider: &str, found: ModelInfo, is_default: bool) -> api::Model {
+    let facts = found.facts;
+    api::Model {
+        id: format!("{provider}/{}", found.id),
+        provider: provider.to_owned(),
+        is_default,
+        model: found.id,
+        description: found.description,
+        context_window: facts.context_window,
+        max_output_tokens: facts.max_output_tokens,
+        images: facts.images,
+        documents: facts.documents,
+        tools: facts.tools,
+        reasoning: facts.reasoning.map(|style| style.as_str().to_owned()),
+        prices: facts.prices.map(|prices| api::Prices {
+            input: prices.input,
+            cached_input: prices.cached_input,
+            cache_write: prices.cache_write,
+            output: prices.output,
+            long_prompts: prices.long_prompts.map(|long| api::LongPromptPrices {
+                over_input_tokens: long.over_input_tokens,
+                input: long.input,
+                cached_input: long.cached_input,
+                cache_write: long.cache_write,
+                output: long.output,
+            }),
+        }),
+    }
 }
 
 /// The process answers.
