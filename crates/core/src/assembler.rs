@@ -174,6 +174,11 @@ impl Assembler {
         self.calls.iter().rposition(|(known, _)| *known == key).and_then(|index| u32::try_from(index).ok())
     }
 
+    /// Whether the model has said why it stopped: little more comes.
+    pub fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
     /// Whether nothing was said yet.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()

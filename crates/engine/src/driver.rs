@@ -4,6 +4,7 @@
 //! out. It lets go where the turn is over or parked, where another driver has claimed it, and where the engine ends.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,7 @@ impl Drop for Driver {
             let mut state = self.live.lock();
             state.in_flight = None;
             state.is_driven = false;
+            state.watchers.release();
             drop(state);
             self.live.settled.notify_waiters();
         }
@@ -117,8 +119,13 @@ impl Driver {
                 },
                 Err(halt) => return self.halt(halt).await,
             }
-            first = match self.next_occurrence().await {
-                Ok(entries) => entries,
+            let live = self.live.clone();
+            first = match releasing(&live, self.next_occurrence()).await {
+                // What comes of it is told together, as far as nothing is waited for.
+                Ok(entries) => {
+                    live.lock().watchers.hold();
+                    entries
+                }
                 Err(halt) => return self.halt(halt).await,
             };
         }
@@ -132,6 +139,7 @@ impl Driver {
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
             state.is_driven = false;
+            state.watchers.release();
             self.has_let_go = true;
             return None;
         };
@@ -155,6 +163,7 @@ impl Driver {
     async fn halt(mut self, halt: Halt) {
         self.model = None;
         self.summary = None;
+        self.live.lock().watchers.release();
         for cancel in self.running.values() {
             cancel.cancel();
         }
@@ -230,6 +239,7 @@ impl Driver {
                     if !holds || self.inner.shutdown.is_cancelled() {
                         return Err(Halt::Broken(error.to_string()));
                     }
+                    self.live.lock().watchers.release();
                     hold(&self.inner, &self.live, &mut tries, &error).await;
                 }
             }
@@ -246,6 +256,7 @@ impl Driver {
             Some(turn) if turn.steps() == 0 => turn.settings().clone(),
             _ => return Ok(()),
         };
+        self.live.lock().watchers.release();
         let settle = self.inner.settle_sources();
         tokio::pin!(settle);
         let late = loop {
@@ -445,6 +456,30 @@ impl Driver {
         }
         results.into_iter().map(Entry::Result).collect()
     }
+}
+
+/// How often other tasks may run before what was held is told although the model's answer is ending: its last bytes may be
+/// on their way from another task.
+const ENDING_ROUNDS: u8 = 4;
+
+/// Waits, and where it really has to, tells what was held first.
+async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {
+    let mut wait = std::pin::pin!(wait);
+    let mut rounds = ENDING_ROUNDS;
+    poll_fn(|context| {
+        let polled = wait.as_mut().poll(context);
+        if polled.is_pending() {
+            let mut state = live.lock();
+            if rounds > 0 && ModelCall::is_ending(&state) {
+                rounds -= 1;
+                context.waker().wake_by_ref();
+            } else {
+                state.watchers.release();
+            }
+        }
+        polled
+    })
+    .await
 }
 
 async fn next_said(model: &mut Option<ModelCall>) -> Said {

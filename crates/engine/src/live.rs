@@ -238,7 +238,7 @@ impl State {
             return;
         }
         let frame = Frame { seq: self.journal.last_seq(), events: events.into(), has_caught_up: true };
-        self.watchers.tell(&frame);
+        self.watchers.tell(frame);
     }
 
     /// Whether anybody watches, so that events are worth making.

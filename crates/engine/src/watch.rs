@@ -83,9 +83,19 @@ impl Queue {
     }
 }
 
+/// How many frames are held at most.
+const MAX_HELD_FRAMES: usize = 64;
+
 /// The watchers of a conversation.
+///
+/// While its driver goes on without waiting for anything, what happens is held, and told at once when it waits: so it is
+/// passed on together, in one write.
 #[derive(Debug, Default)]
-pub(crate) struct Watchers(Vec<Watcher>);
+pub(crate) struct Watchers {
+    all: Vec<Watcher>,
+    held: Vec<Frame>,
+    is_holding: bool,
+}
 
 #[derive(Debug)]
 struct Watcher {
@@ -96,17 +106,47 @@ struct Watcher {
 impl Watchers {
     /// One more.
     pub(crate) fn join(&mut self) -> Queue {
+        // It is told all up to now in another way.
+        self.tell_held();
         let (sender, receiver) = mpsc::channel(QUEUE_FRAMES);
         let bytes = Arc::new(AtomicUsize::new(0));
-        self.0.retain(|watcher| !watcher.frames.is_closed());
-        self.0.push(Watcher { frames: sender, bytes: bytes.clone() });
+        self.all.retain(|watcher| !watcher.frames.is_closed());
+        self.all.push(Watcher { frames: sender, bytes: bytes.clone() });
         Queue { frames: receiver, bytes }
     }
 
     /// Tells a frame to all; cuts off those that are too slow or gone.
-    pub(crate) fn tell(&mut self, frame: &Frame) {
+    pub(crate) fn tell(&mut self, frame: Frame) {
+        if self.is_holding && self.held.len() < MAX_HELD_FRAMES {
+            self.held.push(frame);
+            return;
+        }
+        self.tell_held();
+        self.send(&frame);
+    }
+
+    /// Holds what is told until [`Watchers::release`].
+    pub(crate) fn hold(&mut self) {
+        self.is_holding = true;
+    }
+
+    /// Tells what was held, and holds no more.
+    pub(crate) fn release(&mut self) {
+        if self.is_holding {
+            self.is_holding = false;
+            self.tell_held();
+        }
+    }
+
+    fn tell_held(&mut self) {
+        for frame in std::mem::take(&mut self.held) {
+            self.send(&frame);
+        }
+    }
+
+    fn send(&mut self, frame: &Frame) {
         let bytes = frame.events.iter().map(Event::weight).fold(0, usize::saturating_add);
-        self.0.retain(|watcher| {
+        self.all.retain(|watcher| {
             let waiting = watcher.bytes.fetch_add(bytes, Ordering::Relaxed);
             let has_room = waiting == 0 || waiting.saturating_add(bytes) <= QUEUE_BYTES;
             has_room && watcher.frames.try_send(Queued { frame: frame.clone(), bytes }).is_ok()
@@ -115,16 +155,77 @@ impl Watchers {
 
     /// Whether none joined, or all that did were found to be gone.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// Whether any is still there.
     pub(crate) fn are_there(&self) -> bool {
-        self.0.iter().any(|watcher| !watcher.frames.is_closed())
+        self.all.iter().any(|watcher| !watcher.frames.is_closed())
     }
 
     /// Cuts all off.
     pub(crate) fn dismiss(&mut self) {
-        self.0.clear();
+        self.tell_held();
+        self.all.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn frame(text: &str) -> Frame {
+        let event = Event::Notice { level: "info", text: text.to_owned() };
+        Frame { seq: None, events: Arc::from([event]), has_caught_up: true }
+    }
+
+    fn watch(watchers: &mut Watchers) -> Watch {
+        Watch::new(Frame { seq: None, events: Arc::from([]), has_caught_up: true }, watchers.join())
+    }
+
+    fn next(watch: &mut Watch) -> Option<Frame> {
+        watch.next().now_or_never().flatten()
+    }
+
+    #[test]
+    fn what_is_held_is_told_in_order_once_it_is_released() {
+        let mut watchers = Watchers::default();
+        let mut early = watch(&mut watchers);
+        watchers.tell(frame("one"));
+        watchers.hold();
+        watchers.tell(frame("two"));
+        assert_eq!((next(&mut early), next(&mut early)), (Some(frame("one")), None));
+        watchers.tell(frame("three"));
+        watchers.release();
+        watchers.tell(frame("four"));
+        let told = [next(&mut early), next(&mut early), next(&mut early), next(&mut early)];
+        assert_eq!(told, [Some(frame("two")), Some(frame("three")), Some(frame("four")), None]);
+    }
+
+    #[test]
+    fn who_comes_while_something_is_held_is_not_told_it_again() {
+        let mut watchers = Watchers::default();
+        let mut early = watch(&mut watchers);
+        watchers.hold();
+        watchers.tell(frame("one"));
+        let mut late = watch(&mut watchers);
+        watchers.tell(frame("two"));
+        watchers.release();
+        assert_eq!([next(&mut early), next(&mut early)], [Some(frame("one")), Some(frame("two"))]);
+        assert_eq!([next(&mut late), next(&mut late)], [Some(frame("two")), None]);
+    }
+
+    #[test]
+    fn no_more_than_some_frames_are_held() {
+        let mut watchers = Watchers::default();
+        let mut early = watch(&mut watchers);
+        watchers.hold();
+        for number in 0..=MAX_HELD_FRAMES {
+            watchers.tell(frame(&number.to_string()));
+        }
+        let told = std::iter::from_fn(|| next(&mut early)).count();
+        assert_eq!(told, MAX_HELD_FRAMES + 1);
     }
 }

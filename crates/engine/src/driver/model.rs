@@ -59,6 +59,11 @@ impl ModelCall {
         self.saw
     }
 
+    /// Whether the model has said why it stopped, so that the end of its answer is near.
+    pub(super) fn is_ending(state: &State) -> bool {
+        state.in_flight.as_ref().is_some_and(|in_flight| in_flight.assembler.is_finished())
+    }
+
     pub(super) async fn next(&mut self) -> Said {
         match &mut self.stream {
             Err(failure) => Said::Failed(failure.clone()),
@@ -78,6 +83,10 @@ impl ModelCall {
                 let mut events: Vec<Event> = Vec::new();
                 if let Some(in_flight) = &mut state.in_flight {
                     in_flight.push(deltas, is_watched.then_some(&mut events));
+                    if in_flight.assembler.is_finished() {
+                        // What becomes of the message is told with its last words.
+                        state.watchers.hold();
+                    }
                 }
                 state.tell(events);
                 None

@@ -89,6 +89,20 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Puts items in at once, whatever room there is. They are dropped where the queue is closed.
+    pub(super) fn push_beyond_room(&self, mut items: Vec<T>) {
+        let mut state = self.state();
+        if state.is_closed || items.is_empty() {
+            return;
+        }
+        state.items.append(&mut items);
+        let before = std::mem::replace(&mut state.thread, Thread::Works);
+        drop(state);
+        if before != Thread::Works {
+            self.wake.notify_one();
+        }
+    }
+
     /// Whether nothing waits, and something still may.
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state();

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub(super) struct Writer {
     /// `None` once the thread has ended and the connection is closed.
     work: Arc<Mutex<Option<Work>>>,
     writes_here: bool,
+    /// Small changes that become one transaction.
+    gathered: Mutex<Vec<Request>>,
     queue: Arc<Queue<Request>>,
     foreign: watch::Sender<u64>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -46,6 +48,17 @@ pub(super) struct Writer {
 struct Request {
     write: Write,
     reply: oneshot::Sender<Verdict>,
+}
+
+/// The turn of one who gathered: once it ends, what was gathered is done.
+struct Gathered<'a> {
+    writer: &'a Writer,
+}
+
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        self.writer.write_gathered();
+    }
 }
 
 impl Writer {
@@ -71,35 +84,58 @@ impl Writer {
                 end.send_replace(true);
             })
             .map_err(|error| StoreError::Unusable { reason: format!("the writer's thread cannot be started: {error}") })?;
-        Ok(Self { work, writes_here, queue, foreign, thread: Mutex::new(Some(thread)), ended })
+        Ok(Self { work, writes_here, gathered: Mutex::default(), queue, foreign, thread: Mutex::new(Some(thread)), ended })
     }
 
     /// Does one change; it is durable when this returns.
     pub(super) async fn write(&self, write: Write) -> Verdict {
         let bytes = write.bytes();
-        if let Some(verdict) = self.write_here(&write, bytes) {
-            return verdict;
+        let (reply, mut verdict) = oneshot::channel();
+        let request = Request { write, reply };
+        if self.writes_here && bytes <= MAX_BYTES_HERE {
+            // What the tasks that are ready now want to write becomes one transaction, done by the first of them that is
+            // asked again. One that is dropped meanwhile does so too: nothing is left lying.
+            let turn = Gathered { writer: self };
+            self.gathered().push(request);
+            let_others_run().await;
+            if let Ok(verdict) = verdict.try_recv() {
+                std::mem::forget(turn);
+                return verdict;
+            }
+            drop(turn);
+        } else {
+            self.queue.push(request, bytes).await.map_err(|_| failure::closed())?;
         }
-        let (reply, verdict) = oneshot::channel();
-        self.queue.push(Request { write, reply }, bytes).await.map_err(|_| failure::closed())?;
         verdict.await.unwrap_or_else(|_| Err(failure::closed()))
     }
 
-    /// Does a small change on the caller's thread where nobody else is writing, which spares two switches of threads: it
-    /// costs a few writes to the system's cache and waits for nothing. `None` where the writer's thread must do it.
-    fn write_here(&self, write: &Write, bytes: usize) -> Option<Verdict> {
-        if !self.writes_here || bytes > MAX_BYTES_HERE || !self.queue.is_idle() {
-            return None;
+    /// Does what was gathered in one transaction on the caller's thread where nobody else is writing, which spares two
+    /// switches of threads: it costs a few writes to the system's cache and waits for nothing. The writer's thread does it
+    /// otherwise.
+    fn write_gathered(&self) {
+        let requests = std::mem::take(&mut *self.gathered());
+        if requests.is_empty() {
+            return;
         }
-        let (verdict, is_due) = {
-            let mut work = self.work.try_lock().ok()?;
-            let work = work.as_mut()?;
-            (work.without_waiting(write)?, work.is_checkpoint_due())
+        let left = match self.work.try_lock() {
+            Ok(mut work) if self.queue.is_idle() => match work.as_mut() {
+                Some(work) => {
+                    let left = work.without_waiting(requests);
+                    if work.is_checkpoint_due() {
+                        self.queue.nudge();
+                    }
+                    left
+                }
+                // Closed: who waits is told so when the requests are dropped.
+                None => return,
+            },
+            Ok(_) | Err(_) => requests,
         };
-        if is_due {
-            self.queue.nudge();
-        }
-        Some(verdict)
+        self.queue.push_beyond_room(left);
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rises when another process wrote.
@@ -171,15 +207,23 @@ fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>) {
 }
 
 impl Work {
-    /// Does one change now, or not at all: `None` where another process holds the lock.
-    fn without_waiting(&mut self, write: &Write) -> Option<Verdict> {
+    /// Does changes now, or not at all: gives them back where another process holds the lock.
+    fn without_waiting(&mut self, requests: Vec<Request>) -> Vec<Request> {
         self.may_wait.store(false, Ordering::Relaxed);
-        let done = self.transaction(&[write]);
+        let done = self.verdicts(&requests);
         self.may_wait.store(true, Ordering::Relaxed);
         match done {
-            Ok(mut verdicts) => Some(verdicts.pop().unwrap_or(Ok(()))),
-            Err(Failed::Transaction(error) | Failed::Request(error)) if is_busy(&error) => None,
-            Err(Failed::Transaction(error) | Failed::Request(error)) => Some(Err(failure::of(&self.file, &error))),
+            Ok(verdicts) => {
+                answer(requests, verdicts);
+                Vec::new()
+            }
+            Err(error) if is_busy(&error) => requests,
+            Err(error) => {
+                let failure = failure::of(&self.file, &error);
+                let verdicts = requests.iter().map(|_| Err(failure.clone())).collect();
+                answer(requests, verdicts);
+                Vec::new()
+            }
         }
     }
 
@@ -225,29 +269,26 @@ impl Work {
     }
 
     fn serve(&mut self, requests: Vec<Request>) {
-        let verdicts = self.verdicts(&requests);
-        for (request, verdict) in requests.into_iter().zip(verdicts) {
-            // Nobody waits any more where the caller was cancelled; it is done all the same.
-            let _ = request.reply.send(verdict);
-        }
+        let verdicts = self.verdicts(&requests).unwrap_or_else(|error| {
+            let failure = failure::of(&self.file, &error);
+            requests.iter().map(|_| Err(failure.clone())).collect()
+        });
+        answer(requests, verdicts);
     }
 
     /// One transaction for all. Where one request makes the database fail, each has its own.
-    fn verdicts(&mut self, requests: &[Request]) -> Vec<Verdict> {
+    fn verdicts(&mut self, requests: &[Request]) -> rusqlite::Result<Vec<Verdict>> {
         let writes: Vec<&Write> = requests.iter().map(|request| &request.write).collect();
         match self.transaction(&writes) {
-            Ok(verdicts) => verdicts,
-            Err(Failed::Request(_)) if writes.len() > 1 => writes
+            Ok(verdicts) => Ok(verdicts),
+            Err(Failed::Request(_)) if writes.len() > 1 => Ok(writes
                 .iter()
                 .map(|write| match self.transaction(&[write]) {
                     Ok(mut verdicts) => verdicts.pop().unwrap_or(Ok(())),
                     Err(Failed::Request(error) | Failed::Transaction(error)) => Err(failure::of(&self.file, &error)),
                 })
-                .collect(),
-            Err(Failed::Request(error) | Failed::Transaction(error)) => {
-                let failure = failure::of(&self.file, &error);
-                requests.iter().map(|_| Err(failure.clone())).collect()
-            }
+                .collect()),
+            Err(Failed::Request(error) | Failed::Transaction(error)) => Err(error),
         }
     }
 
@@ -277,6 +318,26 @@ impl Work {
     fn run_cached(&self, statement: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(statement)?.execute(()).map(|_| ())
     }
+}
+
+/// Tells each who asked. Nobody waits any more where the caller was cancelled; it is done all the same.
+fn answer(requests: Vec<Request>, verdicts: Vec<Verdict>) {
+    for (request, verdict) in requests.into_iter().zip(verdicts) {
+        let _ = request.reply.send(verdict);
+    }
+}
+
+/// Lets the tasks that are ready run before this one goes on, without asking the system for events first.
+async fn let_others_run() {
+    let mut has_waited = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
