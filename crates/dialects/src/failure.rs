@@ -170,7 +170,8 @@ impl Said {
             Some(413) => K::TooLarge,
             Some(429) => K::RateLimit,
             Some(503 | 529) => K::Overloaded,
-            Some(500..) => K::Server,
+            // A gateway gave up in between.
+            Some(499 | 500..) => K::Server,
             Some(400) if message.contains("payload size exceeds the limit") => K::TooLarge,
             Some(_) => K::InvalidRequest,
             None => words().find_map(|word| of_word(word)).unwrap_or(K::Server),

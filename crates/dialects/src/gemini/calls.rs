@@ -59,7 +59,8 @@ impl Calls {
                 if !arguments.is_empty() {
                     out.push(StreamDelta::CallArguments { key, text: arguments.to_owned() });
                 }
-                if signature.is_some() {
+                // A call whose arguments are no object would be refused on its way back.
+                if signature.is_some() && (arguments.is_empty() || arguments.starts_with('{')) {
                     out.push(StreamDelta::CallNative { key, native: NativeBlock(raw.to_owned()) });
                 }
                 return Ok(());

@@ -112,24 +112,26 @@ impl Vendor {
     }
 }
 
-/// Where servers on this machine answer by default; all of them speak Chat Completions.
-const LOCAL: [(&str, &str); 4] = [
-    ("ollama", "http://127.0.0.1:11434/v1"),
-    ("llamacpp", "http://127.0.0.1:8080/v1"),
-    ("lmstudio", "http://127.0.0.1:1234/v1"),
-    ("vllm", "http://127.0.0.1:8000/v1"),
+/// Where servers on this machine answer by default. All of them speak Chat Completions; Ollama is asked in its own format,
+/// the only one in which it says that a prompt does not fit instead of cutting it.
+const LOCAL: [(&str, Dialect, &str); 4] = [
+    ("ollama", Dialect::Ollama, "http://127.0.0.1:11434"),
+    ("llamacpp", Dialect::OpenaiChat, "http://127.0.0.1:8080/v1"),
+    ("lmstudio", Dialect::OpenaiChat, "http://127.0.0.1:1234/v1"),
+    ("vllm", Dialect::OpenaiChat, "http://127.0.0.1:8000/v1"),
 ];
 
 /// The names of [`local_candidates`].
 pub(crate) fn local_names() -> impl Iterator<Item = &'static str> {
-    LOCAL.iter().map(|(name, _)| *name)
+    LOCAL.iter().map(|(name, ..)| *name)
 }
 
 /// Servers that may be running on this machine: Ollama (where `OLLAMA_HOST` says), llama.cpp, LM Studio, vLLM. Whether one
 /// of them answers is for the caller to find out.
 pub fn local_candidates(environment: &Environment) -> Vec<Endpoint> {
-    let endpoint = |(name, base_url): &(&str, &str)| Endpoint {
+    let endpoint = |(name, dialect, base_url): &(&str, Dialect, &str)| Endpoint {
         name: (*name).to_owned(),
+        dialect: *dialect,
         base_url: match environment.filled("OLLAMA_HOST") {
             Some(host) if *name == "ollama" => ollama_url(host),
             Some(_) | None => (*base_url).to_owned(),
@@ -145,7 +147,7 @@ fn ollama_url(host: &str) -> String {
     let rest = rest.trim_end_matches('/').replace("0.0.0.0", "127.0.0.1");
     let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let port = if has_port || scheme == "https" { "" } else { ":11434" };
-    format!("{scheme}://{rest}{port}/v1")
+    format!("{scheme}://{rest}{port}")
 }
 
 impl Endpoint {

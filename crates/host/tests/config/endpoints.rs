@@ -121,23 +121,25 @@ fn a_provider_that_is_not_there_is_told_with_the_way_to_it() {
 
 #[test]
 fn local_servers_are_candidates_at_their_usual_addresses() {
-    let urls =
-        |endpoints: Vec<Endpoint>| endpoints.into_iter().map(|endpoint| (endpoint.name, endpoint.base_url)).collect::<Vec<_>>();
-    let at = |name: &str, url: &str| (name.to_owned(), url.to_owned());
+    let urls = |endpoints: Vec<Endpoint>| {
+        let place = |endpoint: Endpoint| (endpoint.name, endpoint.dialect, endpoint.base_url);
+        endpoints.into_iter().map(place).collect::<Vec<_>>()
+    };
+    let at = |name: &str, dialect, url: &str| (name.to_owned(), dialect, url.to_owned());
     assert_eq!(
         urls(local_candidates(&environment())),
         [
-            at("ollama", "http://127.0.0.1:11434/v1"),
-            at("llamacpp", "http://127.0.0.1:8080/v1"),
-            at("lmstudio", "http://127.0.0.1:1234/v1"),
-            at("vllm", "http://127.0.0.1:8000/v1")
+            at("ollama", Dialect::Ollama, "http://127.0.0.1:11434"),
+            at("llamacpp", Dialect::OpenaiChat, "http://127.0.0.1:8080/v1"),
+            at("lmstudio", Dialect::OpenaiChat, "http://127.0.0.1:1234/v1"),
+            at("vllm", Dialect::OpenaiChat, "http://127.0.0.1:8000/v1")
         ]
     );
     for (host, url) in [
-        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
-        ("127.0.0.1:5000", "http://127.0.0.1:5000/v1"),
-        ("http://box:1/", "http://box:1/v1"),
-        ("https://box", "https://box/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("127.0.0.1:5000", "http://127.0.0.1:5000"),
+        ("http://box:1/", "http://box:1"),
+        ("https://box", "https://box"),
     ] {
         assert_eq!(local_candidates(&environment().with("OLLAMA_HOST", host))[0].base_url, url, "{host}");
     }

@@ -4,6 +4,8 @@ use turnwright_core::{AssistantBlock, FinishReason, ProviderFailureKind, Usage};
 
 use super::{decode, decode_as, good, native, stream, text};
 use crate::support::{calls, every_way};
+use turnwright_dialects::gemini::Gemini;
+use turnwright_dialects::{Dialect, ErrorResponse};
 
 #[test]
 fn a_signature_stays_in_the_very_part_that_it_came_with() {
@@ -206,4 +208,60 @@ fn an_answer_that_is_to_be_continued_leaves_its_token() {
     assert_eq!(message.finish.reason, FinishReason::Pause);
     let token = AssistantBlock::Opaque { native: native(r#"{"continuationToken":"t"}"#) };
     assert_eq!(message.blocks, [text("a"), token]);
+}
+
+#[test]
+fn arguments_that_are_no_object_are_kept_as_text_alone() {
+    let parts = [
+        r#"{"functionCall":{"name":"f","args":"{\"a\""},"thoughtSignature":"c2ln"}"#,
+        r#"{"functionCall":{"name":"f","args":[1]},"thoughtSignature":"c2ln"}"#,
+        r#"{"functionCall":{"name":"f"},"thoughtSignature":"c2ln"}"#,
+    ];
+    let message = good(&stream(&parts, "STOP")).message;
+    assert_eq!(calls(&message), [(None, "f", r#""{\"a\"""#), (None, "f", "[1]"), (None, "f", "")]);
+    let natives: Vec<_> = message.calls().map(|call| call.native.clone()).collect();
+    assert_eq!(natives, [None, None, Some(native(parts[2]))]);
+}
+
+#[test]
+fn every_row_of_the_error_table_has_its_kind() {
+    use ProviderFailureKind as K;
+    let error = |code: u16, word: &str, message: &str| {
+        format!(r#"{{"error":{{"code":{code},"message":"{message}","status":"{word}"}}}}"#)
+    };
+    let detailed = |code: u16, word: &str, details: &str| {
+        format!(r#"{{"error":{{"code":{code},"message":"m","status":"{word}","details":[{details}]}}}}"#)
+    };
+    let key = r#"{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}"#;
+    let delay = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"46s"}"#;
+    let daily = r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}"#;
+    let waits = "Quota exceeded.\\nPlease retry in 10h17m5.7s.";
+    let overflow = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).";
+    let table = [
+        (400, detailed(400, "INVALID_ARGUMENT", key), K::Auth, None),
+        (400, error(400, "INVALID_ARGUMENT", "no"), K::InvalidRequest, None),
+        (400, error(400, "FAILED_PRECONDITION", "not in your country"), K::InvalidRequest, None),
+        (400, error(400, "INVALID_ARGUMENT", overflow), K::ContextLength, None),
+        (400, error(400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes."), K::TooLarge, None),
+        (401, error(401, "UNAUTHENTICATED", "no"), K::Auth, None),
+        (403, error(403, "PERMISSION_DENIED", "no"), K::Permission, None),
+        (404, error(404, "NOT_FOUND", "no"), K::NotFound, None),
+        (429, error(429, "RESOURCE_EXHAUSTED", "Quota exceeded, limit: 10"), K::RateLimit, None),
+        (429, error(429, "RESOURCE_EXHAUSTED", "Quota exceeded, limit: 0, model: m"), K::Quota, None),
+        (429, error(429, "RESOURCE_EXHAUSTED", waits), K::RateLimit, Some(37_025_700)),
+        (429, detailed(429, "RESOURCE_EXHAUSTED", delay), K::RateLimit, Some(46_000)),
+        (429, format!("[{}]", detailed(429, "RESOURCE_EXHAUSTED", delay)), K::RateLimit, Some(46_000)),
+        (429, detailed(429, "RESOURCE_EXHAUSTED", &format!("{daily},{delay}")), K::Quota, Some(46_000)),
+        (499, error(499, "CANCELLED", "no"), K::Server, None),
+        (500, error(500, "INTERNAL", "no"), K::Server, None),
+        (503, error(503, "UNAVAILABLE", "The model is overloaded"), K::Overloaded, None),
+        (504, error(504, "DEADLINE_EXCEEDED", "no"), K::Timeout, None),
+        (502, "<html><title>Bad gateway</title></html>".to_owned(), K::Server, None),
+        (500, String::new(), K::Server, None),
+    ];
+    for (status, body, kind, delay) in table {
+        let failure = Gemini.failure(&ErrorResponse { status, header: &|_| None, body: body.as_bytes() });
+        assert_eq!((failure.kind, failure.retry_after_ms), (kind, delay), "{status} {body}");
+        assert_eq!(failure.status, Some(status));
+    }
 }

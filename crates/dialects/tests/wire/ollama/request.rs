@@ -85,6 +85,10 @@ impl<'a> Ask<'a> {
     }
 
     fn request(&self) -> HttpRequest {
+        self.request_with(&mut Kept::default())
+    }
+
+    fn request_with(&self, kept: &mut Kept) -> HttpRequest {
         let prompt = Prompt {
             conversation: None,
             settings: &self.settings,
@@ -93,7 +97,7 @@ impl<'a> Ask<'a> {
             allow_calls: true,
         };
         let target = Target { origin: &origin(self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
-        Ollama.request(&target, &prompt, &mut Kept::default())
+        Ollama.request(&target, &prompt, kept)
     }
 
     /// The body, which the API takes.
@@ -248,4 +252,29 @@ fn the_models_are_listed_and_a_key_is_sent_to_who_needs_one() {
     let list = br#"{"models":[{"name":"qwen3:4b","model":"qwen3:4b","size":1},{"model":"x"}]}"#;
     assert_eq!(ollama.models(list).unwrap(), ["qwen3:4b", "x"]);
     assert!(ollama.models(b"{}").is_err());
+}
+
+#[test]
+fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
+    let message = answer("m", vec![call("f", "{}", Some("call_1"))]);
+    let last = answer("m", vec![AssistantBlock::Text { text: "Done".to_owned(), native: None }]);
+    let (first, second) = (says("a"), says("b"));
+    let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "one");
+    let asked: Vec<_> = message.calls().collect();
+    let result = PromptResult { id: stored.call, call: asked[0], result: Cow::Borrowed(&stored), note: None };
+    let all =
+        [asks(1, &first), answers(2, &message), PromptMessage::Results(vec![result]), answers(4, &last), asks(5, &second)];
+    let mut kept = Kept::default();
+    let mut before = String::new();
+    for count in 1..=all.len() {
+        let mut ask = Ask::new(all[..count].to_vec());
+        ask.settings.system_prompt = Some("Be kind.".to_owned());
+        ask.tools = vec![tool("f", json!({}))];
+        let bytes = |kept: &mut Kept| String::from_utf8(ask.request_with(kept).body).unwrap();
+        let body = bytes(&mut kept);
+        assert_eq!(body, bytes(&mut Kept::default()));
+        let messages = body.split_once("],\"options\"").unwrap().0;
+        assert!(messages.starts_with(&before), "{before}\n{messages}");
+        messages.clone_into(&mut before);
+    }
 }
