@@ -8,6 +8,7 @@ mod output;
 mod own;
 mod request;
 mod stream;
+mod tools;
 mod wire;
 
 use turnwright_core::ProviderFailure;

@@ -3,51 +3,23 @@
 //! Nothing is kept on the provider's side (`store: false`): each request carries the whole conversation. Tools, system
 //! prompt and items come first and in one order, so the bytes before a new item stay the same (law 7).
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use serde::ser::SerializeSeq;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::Value;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ConversationId, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_core::{ConversationId, OutputFormat, ReasoningEffort, ToolChoice};
 
 use super::message::Writer;
+use super::tools;
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
 use crate::json;
 use crate::kept::Kept;
-use crate::openai_chat::Schema;
+use crate::schema::{SchemaTarget, compile_or_any};
 
 /// The least that the format takes as a limit.
 const MIN_OUTPUT_TOKENS: u32 = 16;
-
-struct Tools<'a> {
-    tools: &'a [Arc<ToolDefinition>],
-    strip_meta: bool,
-}
-
-impl Serialize for Tools<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.tools.len()))?;
-        for tool in self.tools {
-            let parameters = Schema { schema: &tool.input_schema, strip_meta: self.strip_meta };
-            let description = Some(tool.description.as_str()).filter(|text| !text.is_empty());
-            list.serialize_element(&Tool { kind: "function", name: &tool.name, description, parameters, strict: false })?;
-        }
-        list.end()
-    }
-}
-
-/// A tool. Without `strict` the API tries to make the schema strict by itself.
-#[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    parameters: Schema<'a>,
-    strict: bool,
-}
 
 /// The part of the body that may change from request to request.
 #[derive(Serialize)]
@@ -89,8 +61,21 @@ struct Text<'a> {
 struct Format<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    #[serde(flatten)]
-    output: &'a OutputFormat,
+    name: &'a str,
+    schema: Cow<'a, Value>,
+    strict: bool,
+}
+
+impl<'a> Format<'a> {
+    /// Strict where it was asked for and the schema can be, which the API else refuses.
+    fn of(output: &'a OutputFormat) -> Self {
+        let lowered = output.strict.then(|| compile_or_any(&output.schema, SchemaTarget::OpenAiStrict));
+        let (schema, strict) = match lowered {
+            Some(lowered) if lowered.is_strict() => (Cow::Owned(lowered.schema), true),
+            Some(_) | None => (Cow::Borrowed(&output.schema), false),
+        };
+        Self { kind: "json_schema", name: &output.name, schema, strict }
+    }
 }
 
 #[derive(Serialize)]
@@ -107,7 +92,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write(&target.origin.model, &mut body);
     if !prompt.tools.is_empty() {
         kept.write_tools(prompt, &mut body, |out| {
-            json::write_member("tools", &Tools { tools: prompt.tools, strip_meta: profile.strip_schema_meta }, out);
+            json::write_member("tools", &tools::of(prompt.tools), out);
         });
     }
     if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
@@ -130,7 +115,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let is_thinking = effort.is_some_and(|effort| effort != ReasoningEffort::None);
     let rest = Rest {
         tool_choice,
-        text: settings.output.as_ref().map(|output| Text { format: Format { kind: "json_schema", output } }),
+        text: settings.output.as_ref().map(|output| Text { format: Format::of(output) }),
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
         max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),

@@ -6,6 +6,7 @@
 //! - `include`, `store`, `stream`, `previous_response_id` and `prompt_cache_key`: we always ask for a stream, and for nothing
 //!   to be kept.
 //! - `tool_choice` of `auto`, `strict` of `false`, `detail` of `auto`, `null` for a description: what is meant without them.
+//! - An empty list of required properties, which strict schemas must have.
 //! - `reasoning.summary`: we always ask for one.
 //! - `parallel_tool_calls` and `allowed_tools`: a turn has no such settings.
 //! - `status`, `annotations` and `logprobs` of items: they say nothing to the API.
@@ -178,6 +179,9 @@ fn asked(body: &Value) -> Value {
         let tool = tool.as_object_mut().unwrap();
         tool.remove("strict");
         tool.retain(|_, value| !value.is_null());
+        if tool["parameters"]["required"] == json!([]) {
+            tool["parameters"].as_object_mut().unwrap().remove("required");
+        }
     }
     let input = match asked.remove("input") {
         Some(Value::String(text)) => vec![json!({"role": "user", "content": text})],

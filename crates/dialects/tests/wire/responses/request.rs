@@ -84,6 +84,41 @@ fn settings_are_parameters_and_what_is_not_chosen_is_left_out() {
 }
 
 #[test]
+fn a_tool_is_strict_where_that_changes_nothing_of_what_it_takes() {
+    let hello = question("hi");
+    let closed = |required: Value| {
+        let path = json!({"path": {"type": "string"}});
+        json!({"type": "object", "properties": path, "required": required, "additionalProperties": false})
+    };
+    let mut ask = Ask::new(vec![asks(1, &hello)]);
+    ask.tools = vec![
+        tool("s__closed", closed(json!(["path"]))),
+        tool("s__optional", closed(json!([]))),
+        tool("s__open", json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})),
+        tool("s__any", json!({})),
+        tool("s__broken", json!({"type": 7})),
+    ];
+    valid(&ask);
+    let body = ask.body();
+    let strict: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["strict"]).collect();
+    assert_eq!(strict, [&json!(true), &json!(false), &json!(false), &json!(false), &json!(false)]);
+    assert_eq!(body["tools"][0]["parameters"], closed(json!(["path"])));
+}
+
+#[test]
+fn an_answer_whose_form_cannot_be_strict_is_asked_for_loosely() {
+    let hello = question("hi");
+    let mut ask = Ask::new(vec![asks(1, &hello)]);
+    let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    for strict in [true, false] {
+        ask.settings.output = Some(OutputFormat { name: "answer".to_owned(), schema: open.clone(), strict });
+        valid(&ask);
+        let format = ask.body()["text"]["format"].clone();
+        assert_eq!(format, json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false}));
+    }
+}
+
+#[test]
 fn every_choice_of_tools_has_its_form() {
     let hello = question("hi");
     let choice = |chosen: Option<ToolChoice>, allow_calls: bool| {
