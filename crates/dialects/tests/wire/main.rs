@@ -7,6 +7,8 @@ mod chat;
 #[cfg(test)]
 mod gemini;
 #[cfg(test)]
+mod mangled;
+#[cfg(test)]
 mod ollama;
 #[cfg(test)]
 mod recordings;

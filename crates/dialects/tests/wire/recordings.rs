@@ -59,7 +59,7 @@ pub(crate) fn turns_of(api: &str) -> HashMap<String, (String, u64)> {
 }
 
 /// The recordings, or nothing where they are not there.
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let folder = folder();
     let mut cases = Vec::new();
     for row in &ROWS {
@@ -102,7 +102,12 @@ impl Case {
         self.decode(&[&self.body]).message
     }
 
-    fn decode(&self, chunks: &[&[u8]]) -> Decoded {
+    /// The body of an answer with a success status.
+    pub(crate) fn answer_body(&self) -> Option<&[u8]> {
+        (self.status == 200).then_some(&self.body)
+    }
+
+    pub(crate) fn decode(&self, chunks: &[&[u8]]) -> Decoded {
         let decoder = self.row.dialect.decoder(&Profile::COMPATIBLE, &Offered::default());
         decode_reply(decoder, self.header("content-type"), chunks)
     }

@@ -1,0 +1,80 @@
+//! Recorded answers with bytes changed, lost, repeated and put in: never a panic, and never another answer where the network
+//! cuts it otherwise.
+
+use crate::recordings::{Case, cases};
+
+/// How many bytes of a body are mangled: one that is long has nothing in it that its beginning has not.
+const MAX_BYTES: usize = 16 * 1024;
+const ROUNDS: usize = 24;
+
+/// Numbers that are always the same (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(limit.max(1)).unwrap()).unwrap()
+    }
+}
+
+/// What tends to be where it should not.
+const WORDS: [&[u8]; 14] = [
+    b"\n\n",
+    b"\r",
+    b"null",
+    b"\"",
+    b"{",
+    b"]}",
+    b"data: [DONE]\n\n",
+    b"data: {\"error\":{\"message\":\"m\",\"code\":500}}\n\n",
+    b"event: error\n",
+    b"10000000",
+    b"-1e999",
+    b"\\ud800",
+    b"\xff\xfe",
+    b"<html>",
+];
+
+fn mangled(body: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    let mut body = body[..body.len().min(MAX_BYTES)].to_vec();
+    for _ in 0..=numbers.below(3) {
+        let at = numbers.below(body.len());
+        let end = (at + 1 + numbers.below(64)).min(body.len());
+        match numbers.below(4) {
+            0 if at < body.len() => body[at] ^= 1 << numbers.below(8),
+            1 => drop(body.drain(at..end)),
+            2 => {
+                let piece = body[at..end].to_vec();
+                body.splice(at..at, piece);
+            }
+            _ => drop(body.splice(at..at, WORDS[numbers.below(WORDS.len())].iter().copied())),
+        }
+    }
+    body
+}
+
+fn check(case: &Case, body: &[u8]) {
+    let whole = case.decode(&[body]);
+    let pieces: Vec<&[u8]> = body.chunks(97).collect();
+    let cut = case.decode(&pieces);
+    let shown = || String::from_utf8_lossy(body).into_owned();
+    assert_eq!(cut.message.blocks, whole.message.blocks, "{}: {}", case.name, shown());
+    let kind = |failure: &Option<turnwright_core::ProviderFailure>| failure.as_ref().map(|failure| failure.kind);
+    assert_eq!(kind(&cut.failure), kind(&whole.failure), "{}: {}", case.name, shown());
+}
+
+#[test]
+fn a_mangled_answer_is_one_answer_or_one_failure_however_it_is_cut() {
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut count = 0;
+    for case in &cases() {
+        let Some(body) = case.answer_body() else { continue };
+        for _ in 0..ROUNDS {
+            check(case, &mangled(body, &mut numbers));
+            count += 1;
+        }
+    }
+    println!("{count} mangled answers were decoded");
+}
