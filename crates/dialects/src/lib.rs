@@ -35,7 +35,7 @@ pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{
-    EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds,
+    EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds, ToolSchemas,
     UnknownProfile,
 };
 pub use recover::{TextForm, TextForms, text_forms_in};

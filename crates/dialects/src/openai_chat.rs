@@ -16,7 +16,7 @@ use crate::failure;
 use crate::kept::Kept;
 use crate::profile::Profile;
 
-pub(crate) use request::Schema;
+pub(crate) use request::Tools;
 
 /// The Chat Completions format.
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use crate::recover::TextForms;
+use crate::schema::SchemaTarget;
 
 /// The switches of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +36,8 @@ pub struct Profile {
     pub images: bool,
     /// Whether user messages take documents.
     pub documents: bool,
-    /// Whether `$schema` and `$id` are left out of tool schemas.
-    pub strip_schema_meta: bool,
+    /// How the schemas of tools are written.
+    pub tool_schemas: ToolSchemas,
     /// Whether `[DONE]` ends an answer that named no finish reason.
     pub done_without_finish: bool,
 }
@@ -91,6 +92,28 @@ pub enum ToolCallIds {
     Alnum9,
 }
 
+/// How the schemas of tools are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSchemas {
+    /// With what every server reads, which may make a grammar or a template of them.
+    Plain,
+    /// As JSON Schema.
+    JsonSchema,
+    /// As JSON Schema, and strict where nothing of a schema is lost by it.
+    Strict,
+}
+
+impl ToolSchemas {
+    pub(crate) fn target(self) -> SchemaTarget {
+        match self {
+            Self::Plain => SchemaTarget::Compatible,
+            Self::JsonSchema => SchemaTarget::OpenAi,
+            Self::Strict => SchemaTarget::OpenAiStrict,
+        }
+    }
+}
+
 /// What stands for the content of a message that has calls alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,7 +148,7 @@ impl Profile {
         refusal_field: false,
         images: true,
         documents: false,
-        strip_schema_meta: false,
+        tool_schemas: ToolSchemas::Plain,
         done_without_finish: false,
     };
 
@@ -137,17 +160,26 @@ impl Profile {
         recover_text_calls: TextForms::NONE,
         refusal_field: true,
         documents: true,
+        tool_schemas: ToolSchemas::Strict,
         ..Self::COMPATIBLE
     };
 
     /// A hosted service whose models call properly.
-    const HOSTED: Self = Self { think_tags: false, recover_text_calls: TextForms::NONE, ..Self::COMPATIBLE };
+    const HOSTED: Self = Self {
+        think_tags: false,
+        recover_text_calls: TextForms::NONE,
+        tool_schemas: ToolSchemas::JsonSchema,
+        ..Self::COMPATIBLE
+    };
 
     /// The presets, by name.
     pub const PRESETS: [(&'static str, Self); 7] = [
         ("compatible", Self::COMPATIBLE),
         ("openai", Self::OPENAI),
-        ("mistral", Self { stream_usage: false, tool_call_ids: ToolCallIds::Alnum9, strip_schema_meta: true, ..Self::HOSTED }),
+        (
+            "mistral",
+            Self { stream_usage: false, tool_call_ids: ToolCallIds::Alnum9, tool_schemas: ToolSchemas::Plain, ..Self::HOSTED },
+        ),
         ("deepseek", Self { reasoning_replay: ReasoningReplay::Required, images: false, ..Self::HOSTED }),
         ("openrouter", Self { reasoning_replay: ReasoningReplay::Always, documents: true, ..Self::HOSTED }),
         ("groq", Self { reasoning_replay: ReasoningReplay::WithCalls, empty_content: EmptyContent::Omitted, ..Self::HOSTED }),
@@ -217,7 +249,7 @@ pub struct ProfileTable {
     pub refusal_field: Option<bool>,
     pub images: Option<bool>,
     pub documents: Option<bool>,
-    pub strip_schema_meta: Option<bool>,
+    pub tool_schemas: Option<ToolSchemas>,
     pub done_without_finish: Option<bool>,
 }
 
@@ -245,7 +277,7 @@ impl ProfileChoice {
             refusal_field: table.refusal_field.unwrap_or(base.refusal_field),
             images: table.images.unwrap_or(base.images),
             documents: table.documents.unwrap_or(base.documents),
-            strip_schema_meta: table.strip_schema_meta.unwrap_or(base.strip_schema_meta),
+            tool_schemas: table.tool_schemas.unwrap_or(base.tool_schemas),
             done_without_finish: table.done_without_finish.unwrap_or(base.done_without_finish),
         })
     }

@@ -3,10 +3,8 @@
 //! Tools, the system prompt and messages come first and in one order, so the bytes before a new message stay the same
 //! (law 7). Each of the three ends with a mark: up to there the provider keeps what it has read.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage};
 use turnwright_core::{AssistantBlock, ReasoningEffort, ToolChoice, ToolDefinition};
 
@@ -16,6 +14,7 @@ use super::{HEADERS, native, output};
 use crate::dialect::{HttpRequest, Target};
 use crate::json;
 use crate::kept::Kept;
+use crate::schema::{SchemaTarget, compile_or_any};
 
 /// The smallest thinking budget that the format takes, in tokens.
 const MIN_BUDGET_TOKENS: u32 = 1024;
@@ -25,7 +24,7 @@ struct Tool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    input_schema: Cow<'a, Value>,
+    input_schema: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -160,24 +159,15 @@ fn tool(tool: &ToolDefinition, is_last: bool) -> Tool<'_> {
     Tool {
         name: &tool.name,
         description: &tool.description,
-        input_schema: input_schema(&tool.input_schema),
+        input_schema: compile_or_any(&tool.input_schema, SchemaTarget::Anthropic).schema,
         cache_control: is_last.then_some(CacheControl {}),
     }
 }
 
 /// What stands where no tool is offered any more.
 fn no_tool() -> Tool<'static> {
-    let input_schema = Cow::Owned(json!({"type": "object", "properties": {}}));
+    let input_schema = json!({"type": "object", "properties": {}});
     Tool { name: "none", description: "No tool can be called now.", input_schema, cache_control: None }
-}
-
-fn input_schema(schema: &Value) -> Cow<'_, Value> {
-    if schema.get("type").is_some_and(|kind| kind == "object") {
-        return Cow::Borrowed(schema);
-    }
-    let mut members = schema.as_object().cloned().unwrap_or_else(Map::new);
-    members.insert("type".to_owned(), Value::from("object"));
-    Cow::Owned(Value::Object(members))
 }
 
 /// What the model is told where it cannot be made to call.

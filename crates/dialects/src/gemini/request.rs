@@ -18,6 +18,7 @@ use super::model::{Model, Thinking};
 use crate::dialect::{HttpRequest, Target};
 use crate::json;
 use crate::kept::Kept;
+use crate::schema::{SchemaTarget, compile_or_any};
 
 struct Declarations<'a>(&'a [Arc<ToolDefinition>]);
 
@@ -25,8 +26,9 @@ impl Serialize for Declarations<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for tool in self.0 {
-            let schema = Schema { schema: &tool.input_schema, of: Of::Arguments };
-            list.serialize_element(&Declaration { name: &tool.name, description: &tool.description, parameters: schema })?;
+            let lowered = compile_or_any(&tool.input_schema, SchemaTarget::GeminiJson);
+            let (name, description) = (&tool.name, &tool.description);
+            list.serialize_element(&Declaration { name, description, parameters: &lowered.schema })?;
         }
         list.end()
     }
@@ -37,31 +39,17 @@ struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
     #[serde(rename = "parametersJsonSchema")]
-    parameters: Schema<'a>,
+    parameters: &'a Value,
 }
 
-/// A JSON Schema without the keywords that say what it is instead of what it means.
-struct Schema<'a> {
-    schema: &'a Value,
-    of: Of,
-}
-
-/// What a schema is of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
-    /// A tool's arguments: always an object.
-    Arguments,
-    Answer,
-}
+/// The JSON Schema of an answer, without the keywords that say what it is instead of what it means.
+struct Schema<'a>(&'a Value);
 
 impl Serialize for Schema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let members = self.schema.as_object();
-        if self.of == Of::Arguments && !members.is_some_and(|members| members.contains_key("type")) {
-            map.serialize_entry("type", "object")?;
-        }
-        for (key, value) in members.into_iter().flatten().filter(|(key, _)| !matches!(key.as_str(), "$schema" | "$id")) {
+        let members = self.0.as_object().into_iter().flatten();
+        for (key, value) in members.filter(|(key, _)| !matches!(key.as_str(), "$schema" | "$id")) {
             map.serialize_entry(key, value)?;
         }
         map.end()
@@ -144,7 +132,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         max_output_tokens: settings.max_output_tokens,
         thinking_config: model.thinking(settings.reasoning_effort).map(ThinkingConfig::new),
         response_mime_type: settings.output.as_ref().map(|_| "application/json"),
-        response_json_schema: settings.output.as_ref().map(|output| Schema { schema: &output.schema, of: Of::Answer }),
+        response_json_schema: settings.output.as_ref().map(|output| Schema(&output.schema)),
     };
     json::write_member("generationConfig", &config, &mut body);
     if let Some(token) = continued(target, prompt) {

@@ -3,19 +3,18 @@
 //! Tools and messages come first and in one order, so the bytes before a new message stay the same (law 7).
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use serde::ser::SerializeSeq;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_core::{ReasoningEffort, ToolChoice};
 
 use super::message::{Message, Writer, pictures};
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
 use crate::json;
 use crate::kept::Kept;
-use crate::openai_chat::Schema;
+use crate::openai_chat::Tools;
+use crate::schema::SchemaTarget;
 
 /// The smallest window that is asked for, in tokens: a conversation should not outgrow it at once.
 const SMALLEST_WINDOW: u64 = 8192;
@@ -23,36 +22,6 @@ const SMALLEST_WINDOW: u64 = 8192;
 const ANSWER_TOKENS: u64 = 4096;
 /// What an image costs, in tokens, about.
 const IMAGE_TOKENS: u64 = 1024;
-
-struct Tools<'a>(&'a [Arc<ToolDefinition>]);
-
-impl Serialize for Tools<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for tool in self.0 {
-            let parameters = Schema { schema: &tool.input_schema, strip_meta: true };
-            let description = Some(tool.description.as_str()).filter(|text| !text.is_empty());
-            let function = Function { name: &tool.name, description, parameters };
-            list.serialize_element(&Tool { kind: "function", function })?;
-        }
-        list.end()
-    }
-}
-
-#[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    parameters: Schema<'a>,
-}
 
 #[derive(Serialize)]
 struct Options {
@@ -79,7 +48,9 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let choice = prompt.tool_choice();
     // There is no way but this to say that nothing may be called.
     if !prompt.tools.is_empty() && choice != ToolChoice::None {
-        kept.write_tools(prompt, &mut body, |out| json::write_member("tools", &Tools(prompt.tools), out));
+        kept.write_tools(prompt, &mut body, |out| {
+            json::write_member("tools", &Tools { tools: prompt.tools, schemas: SchemaTarget::Compatible }, out);
+        });
     }
     body.extend_from_slice(b",\"messages\":[");
     if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {

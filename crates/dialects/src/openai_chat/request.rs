@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use turnwright_core::prompt::Prompt;
@@ -15,21 +15,24 @@ use crate::dialect::{HttpRequest, Target};
 use crate::json;
 use crate::kept::Kept;
 use crate::profile::MaxTokensField;
+use crate::schema::{SchemaTarget, compile_or_any};
 
 const USAGE_OPTION: &[u8] = br#","stream_options":{"include_usage":true}"#;
 
-struct Tools<'a> {
-    tools: &'a [Arc<ToolDefinition>],
-    strip_meta: bool,
+/// The tools, in the form that Chat Completions and Ollama share.
+pub(crate) struct Tools<'a> {
+    pub(crate) tools: &'a [Arc<ToolDefinition>],
+    pub(crate) schemas: SchemaTarget,
 }
 
 impl Serialize for Tools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.tools.len()))?;
         for tool in self.tools {
-            let parameters = Schema { schema: &tool.input_schema, strip_meta: self.strip_meta };
+            let lowered = compile_or_any(&tool.input_schema, self.schemas);
             let description = Some(tool.description.as_str()).filter(|text| !text.is_empty());
-            let function = Function { name: &tool.name, description, parameters };
+            let strict = lowered.is_strict();
+            let function = Function { name: &tool.name, description, parameters: &lowered.schema, strict };
             list.serialize_element(&Tool { kind: "function", function })?;
         }
         list.end()
@@ -48,33 +51,9 @@ struct Function<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
-    parameters: Schema<'a>,
-}
-
-/// An object schema with what servers demand of one: a `type` and `properties`.
-pub(crate) struct Schema<'a> {
-    pub(crate) schema: &'a Value,
-    pub(crate) strip_meta: bool,
-}
-
-impl Serialize for Schema<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let members = self.schema.as_object();
-        let has = |key: &str| members.is_some_and(|members| members.contains_key(key));
-        if !has("type") {
-            map.serialize_entry("type", "object")?;
-        }
-        for (key, value) in members.into_iter().flatten() {
-            if !(self.strip_meta && matches!(key.as_str(), "$schema" | "$id")) {
-                map.serialize_entry(key, value)?;
-            }
-        }
-        if !has("properties") {
-            map.serialize_entry("properties", &serde_json::Map::new())?;
-        }
-        map.end()
-    }
+    parameters: &'a Value,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
 }
 
 /// The part of the body that may change from request to request.
@@ -126,7 +105,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write(&target.origin.model, &mut body);
     if !prompt.tools.is_empty() {
         kept.write_tools(prompt, &mut body, |out| {
-            json::write_member("tools", &Tools { tools: prompt.tools, strip_meta: profile.strip_schema_meta }, out);
+            json::write_member("tools", &Tools { tools: prompt.tools, schemas: profile.tool_schemas.target() }, out);
         });
     }
     body.extend_from_slice(b",\"messages\":[");

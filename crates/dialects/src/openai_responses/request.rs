@@ -92,7 +92,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write(&target.origin.model, &mut body);
     if !prompt.tools.is_empty() {
         kept.write_tools(prompt, &mut body, |out| {
-            json::write_member("tools", &tools::of(prompt.tools), out);
+            json::write_member("tools", &tools::of(prompt.tools, profile.tool_schemas.target()), out);
         });
     }
     if let Some(text) = settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {

@@ -148,7 +148,7 @@ fn tools_are_object_schemas_and_stay_when_calls_are_not_allowed() {
     let body = ask.body(COMPATIBLE);
     let expected = json!([
         {"type": "function", "function": {"name": "s__a", "description": "Does s__a", "parameters":
-            {"$schema": "x", "type": "object", "properties": {"p": {"type": ["string", "null"]}}, "required": ["p"]}}},
+            {"type": "object", "properties": {"p": {"type": ["string", "null"]}}, "required": ["p"]}}},
         {"type": "function", "function": {"name": "s__b", "description": "Does s__b", "parameters":
             {"type": "object", "properties": {}}}},
     ]);
@@ -503,4 +503,28 @@ fn a_form_for_the_answer_is_a_response_format() {
     ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
     let expected = json!({"type": "json_schema", "json_schema": {"name": "place", "schema": schema, "strict": true}});
     assert_eq!(ask.body(COMPATIBLE)["response_format"], expected);
+}
+
+#[test]
+fn a_schema_that_can_be_strict_is_strict_where_the_profile_says_so() {
+    let hello = user(vec![]);
+    let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
+    let closed = json!({"type": "object", "properties": {"p": {"type": "string"}}, "additionalProperties": false});
+    ask.tools = vec![tool("s__closed", closed.clone()), tool("s__open", json!({"type": "object"}))];
+    let strict = json!({"type": "object", "properties": {"p": {"type": ["string", "null"]}}, "required": ["p"],
+        "additionalProperties": false});
+    let tools = &ask.body(&Profile::OPENAI)["tools"];
+    assert_eq!((&tools[0]["function"]["parameters"], &tools[0]["function"]["strict"]), (&strict, &json!(true)));
+    assert_eq!(tools[1]["function"].get("strict"), None);
+    let tools = &ask.body(COMPATIBLE)["tools"];
+    assert_eq!((&tools[0]["function"]["parameters"], tools[0]["function"].get("strict")), (&closed, None));
+}
+
+#[test]
+fn one_tool_with_a_broken_schema_spoils_no_request() {
+    let hello = user(vec![]);
+    let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
+    ask.tools = vec![tool("s__broken", json!({"type": "object", "properties": {"a": {"$ref": "https://x.test/a.json"}}}))];
+    let parameters = &ask.body(COMPATIBLE)["tools"][0]["function"]["parameters"];
+    assert_eq!(parameters, &json!({"type": "object", "properties": {}}));
 }

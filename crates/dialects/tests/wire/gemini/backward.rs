@@ -10,6 +10,7 @@ use turnwright_core::{
     ToolChoice, ToolDefinition, ToolResult, TurnSettings, UserMessage,
 };
 use turnwright_dialects::gemini::Gemini;
+use turnwright_dialects::schema::{SchemaTarget, compile_or_any};
 use turnwright_dialects::{Dialect, Kept, ModelFacts, Profile, Target};
 
 use super::native;
@@ -145,7 +146,7 @@ fn block(part: &Value) -> AssistantBlock {
 fn schema(declaration: &Value) -> Value {
     let own =
         ["parametersJsonSchema", "parameters"].into_iter().map(|name| get(declaration, name)).find(|found| found.is_object());
-    own.cloned().unwrap_or_default()
+    own.map(lower_types).unwrap_or_default()
 }
 
 fn prompt_messages(turns: &[Turn]) -> Vec<PromptMessage<'_>> {
@@ -195,7 +196,9 @@ fn asked(body: &Value) -> Value {
         Value::Object(asked)
     };
     let content = |content: &Value| json!([content["role"], list(&content["parts"]).map(part).collect::<Vec<_>>()]);
-    let declaration = |tool: &Value| json!([tool["name"], tool["description"], lower_types(&schema(tool))]);
+    let declaration = |tool: &Value| {
+        json!([tool["name"], tool["description"], compile_or_any(&schema(tool), SchemaTarget::GeminiJson).schema])
+    };
     let declarations = list(&body["tools"]).flat_map(|tool| match tool.get("functionDeclarations") {
         Some(declarations) => list(declarations).map(declaration).collect(),
         None => vec![tool.clone()],

@@ -10,6 +10,7 @@ use turnwright_core::{
     ToolResult, TurnSettings, UserMessage,
 };
 use turnwright_dialects::ollama::Ollama;
+use turnwright_dialects::schema::{SchemaTarget, compile_or_any};
 use turnwright_dialects::{Dialect, Kept, ModelFacts, Profile, Target};
 
 use super::request::{answer, call, origin, seq};
@@ -119,11 +120,18 @@ fn asked(body: &Value) -> Value {
         let calls: Vec<Value> = list(&message["tool_calls"]).map(call).collect();
         json!([message["role"], message["content"], message["thinking"], message["tool_name"], calls])
     };
+    // A schema and what it is lowered to ask the same.
+    let tool = |tool: &Value| {
+        let mut tool = tool.clone();
+        let parameters = &mut tool["function"]["parameters"];
+        *parameters = compile_or_any(parameters, SchemaTarget::Compatible).schema;
+        tool
+    };
     let format = Some(&body["format"]).filter(|format| **format != "");
     json!({
         "model": body["model"],
         "messages": list(&body["messages"]).map(message).collect::<Vec<_>>(),
-        "tools": list(&body["tools"]).collect::<Vec<_>>(),
+        "tools": list(&body["tools"]).map(tool).collect::<Vec<_>>(),
         "think": body["think"],
         "format": format.cloned().unwrap_or_default(),
         "limits": [body["options"]["temperature"].as_f64(), body["options"]["num_predict"]],

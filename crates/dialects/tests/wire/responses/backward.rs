@@ -8,6 +8,7 @@
 //! - `tool_choice` of `auto`, `strict` of `false`, `detail` of `auto`, `null` for a description: what is meant without them.
 //! - An empty list of required properties, which strict schemas must have.
 //! - `reasoning.summary`: we always ask for one.
+//! - A tool's schema and what it is lowered to.
 //! - `parallel_tool_calls` and `allowed_tools`: a turn has no such settings.
 //! - `status`, `annotations` and `logprobs` of items: they say nothing to the API.
 //! - Call ids over 64 characters: they are replaced on call and result, and the call goes without the id of its item.
@@ -22,6 +23,7 @@ use turnwright_core::prompt::{PromptMessage, PromptResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, ToolResult, UserMessage,
 };
+use turnwright_dialects::schema::{SchemaTarget, compile_or_any};
 
 use super::ask::{Ask, decode_text, says, seq, settings, user};
 use crate::recordings::{Case, cases_of, turns_of};
@@ -178,6 +180,9 @@ fn asked(body: &Value) -> Value {
     for tool in asked.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
         let tool = tool.as_object_mut().unwrap();
         tool.remove("strict");
+        if let Some(parameters) = tool.get_mut("parameters") {
+            *parameters = compile_or_any(parameters, SchemaTarget::OpenAiStrict).schema;
+        }
         tool.retain(|_, value| !value.is_null());
         if tool["parameters"]["required"] == json!([]) {
             tool["parameters"].as_object_mut().unwrap().remove("required");

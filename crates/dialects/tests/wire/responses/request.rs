@@ -84,7 +84,7 @@ fn settings_are_parameters_and_what_is_not_chosen_is_left_out() {
 }
 
 #[test]
-fn a_tool_is_strict_where_that_changes_nothing_of_what_it_takes() {
+fn a_tool_is_strict_where_nothing_of_its_schema_is_lost_by_it() {
     let hello = question("hi");
     let closed = |required: Value| {
         let path = json!({"path": {"type": "string"}});
@@ -101,8 +101,10 @@ fn a_tool_is_strict_where_that_changes_nothing_of_what_it_takes() {
     valid(&ask);
     let body = ask.body();
     let strict: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["strict"]).collect();
-    assert_eq!(strict, [&json!(true), &json!(false), &json!(false), &json!(false), &json!(false)]);
+    assert_eq!(strict, [&json!(true), &json!(true), &json!(false), &json!(false), &json!(false)]);
     assert_eq!(body["tools"][0]["parameters"], closed(json!(["path"])));
+    // What is left out is given as null, which the tool is not shown.
+    assert_eq!(body["tools"][1]["parameters"]["properties"]["path"]["type"], json!(["string", "null"]));
 }
 
 #[test]
