@@ -4,12 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
 /// How many problems the model is told at once.
 const MAX_PROBLEMS_TOLD: usize = 5;
 /// The longest piece of a value that a problem repeats.
 const MAX_PROBLEM_CHARS: usize = 300;
+/// Problems of one value that are looked at for a null that is too much.
+const MAX_REFUSED: usize = 1_000;
+/// How often arguments are looked at for such a null.
+const MAX_NULL_ROUNDS: usize = 8;
 /// Compiled schemas kept at once.
 const MAX_VALIDATORS: usize = 4_096;
 
@@ -30,9 +35,13 @@ impl Validators {
         let value = Value::Object(object);
         let problems: Vec<String> =
             validator.iter_errors(&value).take(MAX_PROBLEMS_TOLD).map(|error| describe(&error)).collect();
-        match (problems.is_empty(), value) {
-            (true, Value::Object(object)) => Ok(object),
-            _ => Err(format!("the arguments do not fit the tool's schema: {}", problems.join("; "))),
+        if !problems.is_empty() {
+            return without_refused_nulls(&validator, &value)
+                .ok_or_else(|| format!("the arguments do not fit the tool's schema: {}", problems.join("; ")));
+        }
+        match value {
+            Value::Object(object) => Ok(object),
+            _ => Ok(Map::new()),
         }
     }
 
@@ -49,6 +58,51 @@ impl Validators {
         }
         all.insert(hash.clone(), compiled.clone());
         compiled
+    }
+}
+
+/// The arguments without every null that the schema refuses, where they fit it so: a model that is held to a strict schema
+/// gives null for what it leaves out. The message that it wrote stays as it is.
+fn without_refused_nulls(validator: &Validator, arguments: &Value) -> Option<Map<String, Value>> {
+    let mut cleaned = arguments.clone();
+    // What an alternative refuses shows only when what is around it fits.
+    for _ in 0..MAX_NULL_ROUNDS {
+        let mut places = Vec::new();
+        for error in validator.iter_errors(&cleaned).take(MAX_REFUSED) {
+            refused(&error, &mut places);
+        }
+        let before = cleaned.clone();
+        for place in places {
+            remove_null(&mut cleaned, &place);
+        }
+        if validator.is_valid(&cleaned) {
+            return cleaned.as_object().cloned();
+        }
+        if cleaned == before {
+            return None;
+        }
+    }
+    None
+}
+
+/// Where a value was refused, as JSON pointers; also within alternatives, of which none fits.
+fn refused(error: &jsonschema::ValidationError<'_>, places: &mut Vec<String>) {
+    places.push(error.instance_path().to_string());
+    if let ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } = error.kind() {
+        for error in context.iter().flatten().take(MAX_REFUSED) {
+            refused(error, places);
+        }
+    }
+}
+
+/// Removes the member at `place` where it is null.
+fn remove_null(arguments: &mut Value, place: &str) {
+    let Some((parent, name)) = place.rsplit_once('/') else { return };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    if let Some(Value::Object(members)) = arguments.pointer_mut(parent)
+        && members.get(&name).is_some_and(Value::is_null)
+    {
+        members.shift_remove(&name);
     }
 }
 
@@ -112,6 +166,35 @@ mod tests {
             ("{\"path\": ", "the arguments are not valid JSON: EOF while parsing a value at line 1 column 9"),
         ] {
             assert_eq!(check(&schema, arguments).unwrap_err(), problem);
+        }
+    }
+
+    #[test]
+    fn a_null_for_what_is_left_out_is_dropped_and_no_other() {
+        let point =
+            json!({"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}, "required": ["x"]});
+        let schema = json!({
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "head": {"type": "integer"}, "note": {"type": ["string", "null"]},
+                "at": point, "all": {"type": "array", "items": point}, "either": {"anyOf": [{"type": "string"}, point]}},
+            "required": ["path"],
+        });
+        for (arguments, expected) in [
+            (r#"{"path":"a","head":null}"#, r#"{"path":"a"}"#),
+            (r#"{"path":"a","note":null}"#, r#"{"path":"a","note":null}"#),
+            (r#"{"path":"a","at":{"x":1,"y":null},"all":[{"x":1,"y":null}]}"#, r#"{"path":"a","at":{"x":1},"all":[{"x":1}]}"#),
+            (r#"{"path":"a","either":{"x":1,"y":null}}"#, r#"{"path":"a","either":{"x":1}}"#),
+        ] {
+            assert_eq!(Value::Object(check(&schema, arguments).unwrap()).to_string(), expected);
+        }
+        for (arguments, problem) in [
+            (r#"{"path":null}"#, "null is not of type \"string\" (at /path)"),
+            (r#"{"path":"a","all":[null]}"#, "null is not of type \"object\" (at /all/0)"),
+        ] {
+            assert_eq!(
+                check(&schema, arguments).unwrap_err(),
+                format!("the arguments do not fit the tool's schema: {problem}")
+            );
         }
     }
 
