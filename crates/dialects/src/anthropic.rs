@@ -3,6 +3,7 @@
 mod blocks;
 mod content;
 mod failure;
+mod mend;
 mod message;
 mod models;
 mod native;
@@ -34,6 +35,10 @@ impl Dialect for Anthropic {
 
     fn request(&self, target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
         request::request(target, prompt, kept)
+    }
+
+    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Vec<u8>> {
+        mend::is_refused(failure).then(|| mend::without_thoughts(body)).flatten()
     }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {

@@ -23,8 +23,8 @@ const GO_ON: &str = "(Your answer was cut off. Go on.)";
 
 /// Marks the end of what is to be kept in the provider's cache: a member of the last block.
 const CACHE_MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
-/// The provider looks for what it kept at up to 20 blocks before a mark. Where there are more, the end of the person's
-/// message before is marked once more.
+/// The provider looks for what it kept at up to 20 blocks before a mark. Where the last request ended further back, a block
+/// in between is marked too: one that is new, so that what was sent before stays as it was.
 const MAX_BLOCKS_BETWEEN_MARKS: usize = 18;
 
 /// Writes a prompt's messages for one target.
@@ -40,8 +40,8 @@ pub(super) struct Writer {
     is_paused: bool,
     /// The uses of the provider's own tools in the open answer.
     uses: HashSet<String>,
-    /// Where the last closed user message ends.
-    mark: Mark,
+    /// Where a mark helps that is not at the end.
+    between: Between,
 }
 
 /// The message whose list of blocks is open.
@@ -67,18 +67,23 @@ enum HeldKind {
     Use,
 }
 
-/// A place in what is written, by what was written since: what comes before all messages is not known here.
+/// The last block that can be marked and is not too far behind the last closed user message: where a request ended.
 #[derive(Debug, Clone, Copy, Default)]
-struct Mark {
+struct Between {
+    /// How many blocks were written since that message.
+    blocks: usize,
+    /// What was written behind the block: what comes before all messages is not known here.
     bytes_since: Option<usize>,
-    blocks_since: usize,
-    /// The place itself, while a message is being written.
-    at: Option<usize>,
+    /// Its end, while a message is being written.
+    end: Option<usize>,
 }
 
 /// A block of an answer, ready to be written.
 enum Piece {
-    Plain(Vec<u8>),
+    /// One that we put together.
+    Ours(Vec<u8>),
+    /// One of the provider's own.
+    Native(Vec<u8>),
     Held(Held),
 }
 
@@ -108,14 +113,14 @@ impl MessageWriter for Writer {
             PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
             PromptMessage::Results(results) => self.results(target, results, out),
         }
-        self.mark.bytes_since = match self.mark.at.take() {
-            Some(at) => Some(out.len() - at),
-            None => self.mark.bytes_since.map(|bytes| bytes + out.len() - before),
+        self.between.bytes_since = match self.between.end.take() {
+            Some(end) => Some(out.len() - end),
+            None => self.between.bytes_since.map(|bytes| bytes + out.len() - before),
         };
     }
 
     fn finish(&self, _: &Target<'_>, out: &mut Vec<u8>, _: usize) {
-        let last_mark = self.mark.bytes_since.and_then(|bytes| out.len().checked_sub(bytes + 1));
+        let between = self.between.bytes_since.and_then(|bytes| out.len().checked_sub(bytes + 1));
         let mut end = self.end();
         if self.is_paused {
             end.release_to_the_last_use(out);
@@ -132,8 +137,9 @@ impl MessageWriter for Writer {
         }
         mark_block(out.len() - 1, out);
         out.extend_from_slice(b"]}");
-        if let Some(place) = last_mark
-            && end.mark.blocks_since > MAX_BLOCKS_BETWEEN_MARKS
+        if let Some(place) = between
+            && self.open == Open::User
+            && self.between.blocks > MAX_BLOCKS_BETWEEN_MARKS
         {
             mark_block(place, out);
         }
@@ -156,13 +162,13 @@ impl Writer {
             held: Vec::new(),
             is_paused: false,
             uses: HashSet::new(),
-            mark: Mark::default(),
+            between: Between::default(),
         }
     }
 
     /// A copy that ends the messages: it does not know what only further messages need.
     fn end(&self) -> Self {
-        Self { open: self.open, held: self.held.clone(), is_paused: self.is_paused, mark: self.mark, ..Self::new() }
+        Self { open: self.open, held: self.held.clone(), is_paused: self.is_paused, ..Self::new() }
     }
 
     /// Begins a block of a message with this role, and the message where another is open.
@@ -171,7 +177,7 @@ impl Writer {
             out.push(b',');
         } else {
             if self.open == Open::User {
-                self.mark = Mark { at: Some(out.len()), ..Mark::default() };
+                self.between = Between::default();
             }
             if self.open != Open::Nothing {
                 out.extend_from_slice(b"]},");
@@ -182,7 +188,14 @@ impl Writer {
             out.extend_from_slice(b"\",\"content\":[");
         }
         self.open = role;
-        self.mark.blocks_since += 1;
+        self.between.blocks += 1;
+    }
+
+    /// Takes note of a block that can be marked, now that it is written.
+    fn can_be_marked(&mut self, out: &[u8]) {
+        if self.between.blocks <= MAX_BLOCKS_BETWEEN_MARKS {
+            self.between.end = Some(out.len());
+        }
     }
 
     fn user_block(&mut self, block: &impl Serialize, out: &mut Vec<u8>) {
@@ -191,6 +204,7 @@ impl Writer {
         self.is_paused = false;
         self.begin(Open::User, out);
         json::write(block, out);
+        self.can_be_marked(out);
     }
 
     fn assistant_block(&mut self, block: &[u8], out: &mut Vec<u8>) {
@@ -223,8 +237,7 @@ impl Writer {
         let uses_its_own = || message.blocks.iter().any(|block| matches!(read_native(block), Some((Native::Use(_), _))));
         let will_pause = is_origin && is_whole && reason == FinishReason::Pause && uses_its_own();
         let pieces = self.pieces(seq, message, is_origin, will_pause);
-        let says_something =
-            pieces.iter().any(|piece| matches!(piece, Piece::Plain(_) | Piece::Held(Held { kind: HeldKind::Use, .. })));
+        let says_something = pieces.iter().any(|piece| !matches!(piece, Piece::Held(Held { kind: HeldKind::Thought, .. })));
         if !says_something {
             return;
         }
@@ -239,16 +252,20 @@ impl Writer {
             self.assistant_block(held.block.as_bytes(), out);
         }
         for piece in pieces {
-            match piece {
-                Piece::Held(held) => self.held.push(held),
-                Piece::Plain(block) => {
-                    for held in std::mem::take(&mut self.held) {
-                        if held.kind == HeldKind::Thought {
-                            self.assistant_block(held.block.as_bytes(), out);
-                        }
-                    }
-                    self.assistant_block(&block, out);
+            let (block, is_ours) = match piece {
+                Piece::Held(held) => {
+                    self.held.push(held);
+                    continue;
                 }
+                Piece::Ours(block) => (block, true),
+                Piece::Native(block) => (block, false),
+            };
+            for held in std::mem::take(&mut self.held).into_iter().filter(|held| held.kind == HeldKind::Thought) {
+                self.assistant_block(held.block.as_bytes(), out);
+            }
+            self.assistant_block(&block, out);
+            if is_ours {
+                self.can_be_marked(out);
             }
         }
         self.is_paused = will_pause;
@@ -264,22 +281,23 @@ impl Writer {
                 (AssistantBlock::Call(call), _) => {
                     let id = CallId { message: seq, index: calls };
                     calls += 1;
-                    pieces.push(Piece::Plain(self.call(id, call, is_origin)));
+                    pieces.push(Piece::Ours(self.call(id, call, is_origin)));
                 }
                 (AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text }, form) => {
                     if text.trim().is_empty() {
                         continue;
                     }
-                    let mut written = Vec::with_capacity(text.len() + 32);
-                    match form {
-                        Some((_, form)) => written.extend_from_slice(form.as_bytes()),
-                        None => json::write(&TextBlock { text }, &mut written),
+                    if let Some((_, form)) = form {
+                        pieces.push(Piece::Native(form.as_bytes().to_vec()));
+                        continue;
                     }
-                    pieces.push(Piece::Plain(written));
+                    let mut written = Vec::with_capacity(text.len() + 32);
+                    json::write(&TextBlock { text }, &mut written);
+                    pieces.push(Piece::Ours(written));
                 }
                 (AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. }, Some((kind, form))) => {
                     let held = |kind| Piece::Held(Held { kind, block: (*form).to_owned() });
-                    let plain = || Piece::Plain(form.as_bytes().to_vec());
+                    let plain = || Piece::Native(form.as_bytes().to_vec());
                     match kind {
                         Native::Thought => pieces.push(held(HeldKind::Thought)),
                         Native::Use(id) => {

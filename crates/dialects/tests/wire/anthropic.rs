@@ -1,6 +1,9 @@
 //! Messages.
 
+mod backward;
+mod failures;
 mod golden;
+mod prefix;
 mod quirks;
 mod request;
 

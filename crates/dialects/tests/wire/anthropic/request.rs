@@ -23,7 +23,7 @@ const USE: &str = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_sea
 const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn origin(model: &str) -> Origin {
+pub(super) fn origin(model: &str) -> Origin {
     Origin { dialect: "anthropic".to_owned(), provider: "p".to_owned(), model: model.to_owned() }
 }
 
@@ -31,15 +31,15 @@ fn settings() -> TurnSettings {
     TurnSettings::new(ModelRef::new("p", "m"))
 }
 
-fn user(content: Vec<ContentBlock>) -> UserMessage {
+pub(super) fn user(content: Vec<ContentBlock>) -> UserMessage {
     UserMessage { content, settings: settings() }
 }
 
-fn asks(text: &str) -> UserMessage {
+pub(super) fn asks(text: &str) -> UserMessage {
     user(vec![ContentBlock::text(text)])
 }
 
-fn says(blocks: Vec<AssistantBlock>) -> AssistantMessage {
+pub(super) fn says(blocks: Vec<AssistantBlock>) -> AssistantMessage {
     AssistantMessage {
         origin: origin("claude-sonnet-4-5"),
         saw: Seq::FIRST,
@@ -54,11 +54,11 @@ fn ended(message: AssistantMessage, reason: FinishReason) -> AssistantMessage {
     AssistantMessage { finish: Finish { reason, raw: None }, ..message }
 }
 
-fn thought(text: &str) -> AssistantBlock {
+pub(super) fn thought(text: &str) -> AssistantBlock {
     AssistantBlock::Reasoning { text: text.to_owned(), native: Some(native(THOUGHT)) }
 }
 
-fn call(id: Option<&str>, arguments: &str) -> ToolCall {
+pub(super) fn call(id: Option<&str>, arguments: &str) -> ToolCall {
     ToolCall {
         name: "s__f".to_owned(),
         arguments: arguments.to_owned(),
@@ -68,15 +68,15 @@ fn call(id: Option<&str>, arguments: &str) -> ToolCall {
     }
 }
 
-fn seq(number: u64) -> Seq {
+pub(super) fn seq(number: u64) -> Seq {
     Seq::new(number).unwrap()
 }
 
-fn message(number: u64, message: &UserMessage) -> PromptMessage<'_> {
+pub(super) fn message(number: u64, message: &UserMessage) -> PromptMessage<'_> {
     PromptMessage::User { seq: seq(number), message }
 }
 
-fn answer(number: u64, message: &AssistantMessage) -> PromptMessage<'_> {
+pub(super) fn answer(number: u64, message: &AssistantMessage) -> PromptMessage<'_> {
     PromptMessage::Assistant { seq: seq(number), message }
 }
 
@@ -86,38 +86,38 @@ fn result(number: u64, index: u32, call: &ToolCall, outcome: Outcome, content: V
     PromptResult { id, call, result: Cow::Owned(result), note: None }
 }
 
-fn ok(number: u64, index: u32, call: &ToolCall) -> PromptResult<'_> {
+pub(super) fn ok(number: u64, index: u32, call: &ToolCall) -> PromptResult<'_> {
     result(number, index, call, Outcome::Success, vec![ContentBlock::text("ok")])
 }
 
-struct Ask<'a> {
-    model: &'static str,
-    facts: ModelFacts,
-    settings: TurnSettings,
-    messages: Vec<PromptMessage<'a>>,
-    tools: Vec<Arc<ToolDefinition>>,
-    allow_calls: bool,
+pub(super) struct Ask<'a> {
+    pub(super) model: String,
+    pub(super) facts: ModelFacts,
+    pub(super) settings: TurnSettings,
+    pub(super) messages: Vec<PromptMessage<'a>>,
+    pub(super) tools: Vec<Arc<ToolDefinition>>,
+    pub(super) allow_calls: bool,
 }
 
 impl<'a> Ask<'a> {
-    fn new(messages: Vec<PromptMessage<'a>>) -> Self {
-        let (model, facts) = ("claude-sonnet-4-5", ModelFacts::default());
+    pub(super) fn new(messages: Vec<PromptMessage<'a>>) -> Self {
+        let (model, facts) = ("claude-sonnet-4-5".to_owned(), ModelFacts::default());
         Self { model, facts, settings: settings(), messages, tools: vec![tool("s__f", json!({}))], allow_calls: true }
     }
 
-    fn request_with(&self, kept: &mut Kept) -> HttpRequest {
+    pub(super) fn request_with(&self, kept: &mut Kept) -> HttpRequest {
         let (settings, messages, tools) = (&self.settings, self.messages.clone(), &self.tools);
         let prompt = Prompt { conversation: None, settings, messages, tools, allow_calls: self.allow_calls };
-        let target = Target { origin: &origin(self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
+        let target = Target { origin: &origin(&self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
         Anthropic.request(&target, &prompt, kept)
     }
 
-    fn request(&self) -> HttpRequest {
+    pub(super) fn request(&self) -> HttpRequest {
         self.request_with(&mut Kept::default())
     }
 
     /// The body, which the API takes.
-    fn body(&self) -> Value {
+    pub(super) fn body(&self) -> Value {
         let body = serde_json::from_slice(&self.request().body).unwrap();
         assert_eq!(validate(&body), Vec::<String>::new(), "{body:#}");
         body
@@ -217,7 +217,7 @@ fn thoughts_and_what_only_the_provider_knows_go_to_no_other_model() {
     let expected = format!("[{THOUGHT},{USE},{FOUND},{cited},{own}]");
     assert!(body.contains(&expected), "{body}");
     ask.body();
-    ask.model = "claude-opus-5";
+    ask.model = "claude-opus-5".to_owned();
     let expected = json!([
         text_block("So."),
         {"type": "tool_use", "id": "call_2_0", "name": "s__f", "input": {}},
@@ -294,7 +294,7 @@ fn an_answer_that_the_provider_paused_in_goes_back_as_it_is() {
         ask.body();
     }
     ask.messages = vec![message(1, &hello), answer(2, &paused)];
-    ask.model = "claude-opus-5";
+    ask.model = "claude-opus-5".to_owned();
     assert_eq!(ask.messages()[2][1], json!([text_block("(Your answer was cut off. Go on.)")]));
     // Where the answer was cut off there is nothing to go on from.
     let cause = CutOffCause::Provider(Box::new(ProviderFailure::cut_off()));
@@ -321,7 +321,7 @@ fn what_the_provider_refused_is_not_shown_to_it_again() {
     let refused = ended(says(vec![text("Well"), refusal]), FinishReason::Refusal);
     let mut ask = Ask::new(vec![message(1, &one), answer(2, &refused), message(3, &two)]);
     assert_eq!(ask.messages(), json!([["user", [text_block("One"), text_block("Two")]]]));
-    ask.model = "claude-opus-5";
+    ask.model = "claude-opus-5".to_owned();
     assert_eq!(ask.messages()[1], json!(["assistant", [text_block("Well"), text_block("Not that.")]]));
 }
 
@@ -420,7 +420,7 @@ fn every_tool_choice_is_said_in_the_words_of_the_api() {
         (ToolChoice::Required, "(Call at least one tool before you answer.)"),
         (ToolChoice::Tool("s__f".to_owned()), "(Call the tool `s__f` before you answer.)"),
     ] {
-        ask.model = "claude-opus-5-5";
+        ask.model = "claude-opus-5-5".to_owned();
         ask.settings.tool_choice = Some(demanded);
         assert_eq!(choice(&ask), Value::Null);
         assert_eq!(ask.messages(), json!([["user", [text_block("Hi"), text_block(text)]]]));
@@ -480,14 +480,14 @@ fn thinking_is_asked_for_in_the_way_of_each_family_and_never_unasked() {
         ("glm-9", Some(ReasoningEffort::Medium), json!([{"type": "enabled", "budget_tokens": 6_144}, null, null, 8_192])),
     ];
     for (model, effort, expected) in table {
-        ask.model = model;
+        ask.model = model.to_owned();
         ask.settings.reasoning_effort = effort;
         let body = ask.body();
         let seen = json!([body["thinking"], body["output_config"]["effort"], body["temperature"], body["max_tokens"]]);
         assert_eq!(seen, expected, "{model} {effort:?}");
     }
     // What is known of the model goes before, and what the person chose has its bounds.
-    ask.model = "glm-9";
+    ask.model = "glm-9".to_owned();
     ask.facts.max_output_tokens = Some(4_000);
     ask.facts.reasoning = Some(ReasoningStyle::Adaptive);
     ask.facts.temperature = Some(false);
