@@ -1,7 +1,5 @@
 //! An answer, from the events of a stream or from one body.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta, Usage};
@@ -111,14 +109,15 @@ impl ResponsesDecoder {
 
     /// Takes the whole response, with which an answer ends.
     fn response(&mut self, raw: &str, kind: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
-        let mut mended = Cow::Borrowed(raw);
-        if serde_json::from_str::<Response<'_>>(raw).is_err()
-            && let Ok(value) = serde_json::from_str::<Value>(raw)
-        {
-            mended = Cow::Owned(value.to_string());
-        }
-        let response: Response<'_> = serde_json::from_str(&mended)
-            .map_err(|_| failure::malformed("the provider's reply is no response", raw.as_bytes()))?;
+        let mended;
+        let response: Response<'_> = if let Ok(response) = serde_json::from_str(raw) {
+            response
+        } else {
+            // A member that is there twice.
+            mended = serde_json::from_str::<Value>(raw).unwrap_or_default().to_string();
+            let malformed = |_| failure::malformed("the provider's reply is no response", raw.as_bytes());
+            serde_json::from_str(&mended).map_err(malformed)?
+        };
         self.usage(response.usage);
         let status = response.status.any().filter(|status| !status.is_empty());
         let status = status.unwrap_or(kind).to_owned();

@@ -328,6 +328,16 @@ fn arguments_that_are_not_json_go_back_as_none_and_those_that_a_person_changed_a
 }
 
 #[test]
+fn a_call_without_arguments_goes_back_with_an_empty_object() {
+    let hello = question("hi");
+    let own = CALL.replace("{\\\"x\\\":1.0}", "");
+    assert!(own.contains(r#""arguments":"""#), "{own}");
+    let message = says(vec![AssistantBlock::Call(call("call_a", "", Some(&own)))]);
+    let input = valid(&Ask::new(vec![asks(1, &hello), assistant(4, &message), results(4, &message, vec![ok("1")])]));
+    assert_eq!(input[1], json!({"type": "function_call", "call_id": "call_a", "name": "s__f", "arguments": "{}"}));
+}
+
+#[test]
 fn a_call_with_free_text_is_answered_in_kind_at_home_and_as_a_function_elsewhere() {
     let hello = question("hi");
     let own = r#"{"id":"ctc_1","type":"custom_tool_call","call_id":"call_a","name":"s__f","input":"print('hi')"}"#;
