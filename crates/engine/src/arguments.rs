@@ -51,7 +51,7 @@ impl Validators {
         if let Some(known) = known {
             return known;
         }
-        let compiled = jsonschema::validator_for(schema).ok().map(Arc::new);
+        let compiled = crate::schema::validator(schema).ok().map(Arc::new);
         let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_VALIDATORS {
             all.clear();
@@ -104,17 +104,6 @@ fn remove_null(arguments: &mut Value, place: &str) {
     {
         members.shift_remove(&name);
     }
-}
-
-/// Whether a schema is one.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
-    if !schema.is_object() {
-        return Err("its input schema is not an object".to_owned());
-    }
-    jsonschema::validator_for(schema).map(drop).map_err(|error| format!("its input schema is not valid: {error}"))
 }
 
 fn parse(arguments: &str) -> Result<Map<String, Value>, String> {

@@ -7,8 +7,8 @@ use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use turnwright_core::ToolDefinition;
 
-use crate::arguments::check_schema;
 use crate::names::{hex, qualified};
+use crate::schema::check_schema;
 use crate::{SourceTool, ToolSource};
 
 /// A tool that can be called.

@@ -20,6 +20,7 @@ mod names;
 pub mod provider;
 mod registry;
 mod ruler;
+mod schema;
 mod settings;
 pub mod source;
 pub mod store;

@@ -1,0 +1,158 @@
+//! Whether a tool's schema can be asked of its arguments, and the validator that asks.
+
+use std::collections::{HashMap, HashSet};
+
+use jsonschema::{Draft, ValidationError, Validator};
+use serde_json::Value;
+
+/// Schemas that a validator may come by on its ways through one schema. References can make ways without end out of a few
+/// lines, and each call would go them all.
+const MAX_WAYS: u64 = 1_000_000;
+/// References and schemas within one another.
+const MAX_DEPTH: usize = 1_000;
+
+/// Whether a schema is one.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
+    if !schema.is_object() {
+        return Err("its input schema is not an object".to_owned());
+    }
+    validator(schema).map_err(|error| format!("its input schema is not valid: {error}"))?;
+    if Ways::of(schema) > MAX_WAYS {
+        return Err(format!("its input schema has more than {MAX_WAYS} ways through its references"));
+    }
+    Ok(())
+}
+
+/// The validator of a schema. A dialect that nobody here knows is read as the protocol's own (2020-12).
+pub(crate) fn validator(schema: &Value) -> Result<Validator, ValidationError<'static>> {
+    if Draft::default().detect(schema) != Draft::Unknown {
+        return jsonschema::validator_for(schema);
+    }
+    let mut schema = schema.clone();
+    if let Some(members) = schema.as_object_mut() {
+        members.shift_remove("$schema");
+    }
+    jsonschema::options().with_draft(Draft::Draft202012).build(&schema)
+}
+
+/// Counts the ways through a schema.
+struct Ways<'v> {
+    root: &'v Value,
+    named: HashMap<&'v str, &'v Value>,
+    known: HashMap<*const Value, u64>,
+    open: HashSet<*const Value>,
+}
+
+impl<'v> Ways<'v> {
+    fn of(root: &'v Value) -> u64 {
+        let mut named = HashMap::new();
+        names(root, &mut named);
+        Self { root, named, known: HashMap::new(), open: HashSet::new() }.through(root, 0)
+    }
+
+    fn through(&mut self, value: &'v Value, depth: usize) -> u64 {
+        let pointer = std::ptr::from_ref(value);
+        if let Some(known) = self.known.get(&pointer) {
+            return *known;
+        }
+        if depth > MAX_DEPTH {
+            return MAX_WAYS + 1;
+        }
+        // Around a circle a validator goes only as far as the arguments go.
+        if !self.open.insert(pointer) {
+            return 1;
+        }
+        let mut ways: u64 = 1;
+        match value {
+            Value::Object(members) => {
+                for (keyword, value) in members {
+                    let target = match (keyword.as_str(), value) {
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(text)) => self.target(text),
+                        ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => None,
+                        (_, value) => Some(value),
+                    };
+                    ways = ways.saturating_add(target.map_or(0, |target| self.through(target, depth + 1)));
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    ways = ways.saturating_add(self.through(item, depth + 1));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => ways = 0,
+        }
+        self.open.remove(&pointer);
+        self.known.insert(pointer, ways);
+        ways
+    }
+
+    fn target(&self, reference: &str) -> Option<&'v Value> {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let document = if address.is_empty() { Some(self.root) } else { self.named.get(address).copied() };
+        match fragment {
+            "" => document,
+            pointer if pointer.starts_with('/') => document.and_then(|document| document.pointer(&pointer.replace("%25", "%"))),
+            name => self.named.get(name).copied(),
+        }
+    }
+}
+
+/// Collects what has a name of its own.
+fn names<'v>(value: &'v Value, named: &mut HashMap<&'v str, &'v Value>) {
+    match value {
+        Value::Object(members) => {
+            for keyword in ["$id", "id", "$anchor", "$dynamicAnchor"] {
+                if let Some(name) = members.get(keyword).and_then(Value::as_str) {
+                    named.insert(name.trim_start_matches('#'), value);
+                }
+            }
+            for value in members.values() {
+                names(value, named);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                names(item, named);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    #[test]
+    fn a_dialect_that_nobody_knows_is_read_as_the_newest() {
+        let schema = json!({"$schema": "https://example.test/x", "type": "object", "properties": {"a": {"type": "string"}}});
+        assert_eq!(check_schema(&schema), Ok(()));
+        assert!(!validator(&schema).unwrap().is_valid(&json!({"a": 1})));
+    }
+
+    #[test]
+    fn references_that_multiply_without_end_are_refused_and_circles_are_not() {
+        let mut definitions = Map::new();
+        for level in 0..30 {
+            let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+            definitions.insert(format!("l{level}"), json!({"anyOf": [next, next, next]}));
+        }
+        definitions.insert("l30".to_owned(), json!({"type": "string"}));
+        let many = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": definitions});
+        let problem = "its input schema has more than 1000000 ways through its references";
+        assert_eq!(check_schema(&many), Err(problem.to_owned()));
+        let tree = json!({"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}});
+        assert_eq!(check_schema(&tree), Ok(()));
+    }
+
+    #[test]
+    fn a_reference_to_another_document_is_refused_without_fetching_it() {
+        let schema = json!({"type": "object", "properties": {"a": {"$ref": "https://example.test/a.json"}}});
+        assert!(check_schema(&schema).unwrap_err().contains("https://example.test/a.json"));
+    }
+}
