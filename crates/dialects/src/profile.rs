@@ -38,6 +38,8 @@ pub struct Profile {
     pub documents: bool,
     /// How the schemas of tools are written.
     pub tool_schemas: ToolSchemas,
+    /// Whether the assistant must speak between results and a user message.
+    pub assistant_after_results: bool,
     /// Whether `[DONE]` ends an answer that named no finish reason.
     pub done_without_finish: bool,
 }
@@ -149,6 +151,7 @@ impl Profile {
         images: true,
         documents: false,
         tool_schemas: ToolSchemas::Plain,
+        assistant_after_results: false,
         done_without_finish: false,
     };
 
@@ -178,7 +181,13 @@ impl Profile {
         ("openai", Self::OPENAI),
         (
             "mistral",
-            Self { stream_usage: false, tool_call_ids: ToolCallIds::Alnum9, tool_schemas: ToolSchemas::Plain, ..Self::HOSTED },
+            Self {
+                stream_usage: false,
+                tool_call_ids: ToolCallIds::Alnum9,
+                tool_schemas: ToolSchemas::Plain,
+                assistant_after_results: true,
+                ..Self::HOSTED
+            },
         ),
         ("deepseek", Self { reasoning_replay: ReasoningReplay::Required, images: false, ..Self::HOSTED }),
         ("openrouter", Self { reasoning_replay: ReasoningReplay::Always, documents: true, ..Self::HOSTED }),
@@ -250,6 +259,7 @@ pub struct ProfileTable {
     pub images: Option<bool>,
     pub documents: Option<bool>,
     pub tool_schemas: Option<ToolSchemas>,
+    pub assistant_after_results: Option<bool>,
     pub done_without_finish: Option<bool>,
 }
 
@@ -278,6 +288,7 @@ impl ProfileChoice {
             images: table.images.unwrap_or(base.images),
             documents: table.documents.unwrap_or(base.documents),
             tool_schemas: table.tool_schemas.unwrap_or(base.tool_schemas),
+            assistant_after_results: table.assistant_after_results.unwrap_or(base.assistant_after_results),
             done_without_finish: table.done_without_finish.unwrap_or(base.done_without_finish),
         })
     }

@@ -104,11 +104,7 @@ fn media<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Block<'a>> 
 }
 
 fn image<'a>(target: &Target<'_>, data: &'a str, declared: &'a str) -> Option<Block<'a>> {
-    let media_type = media::image_type(data, declared);
-    let is_taken = target.profile.images
-        && target.model.images != Some(false)
-        && media::is_common_image(media_type)
-        && data.len() <= MAX_IMAGE_BYTES
-        && media::is_base64(data);
-    is_taken.then_some(Block::Image { source: Source { media_type, data } })
+    let is_taken = target.profile.images && target.model.images != Some(false) && data.len() <= MAX_IMAGE_BYTES;
+    let media_type = media::image(data, declared).filter(|_| is_taken)?;
+    Some(Block::Image { source: Source { media_type, data } })
 }

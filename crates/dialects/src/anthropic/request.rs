@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage};
-use turnwright_core::{AssistantBlock, ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_core::{AssistantBlock, AssistantMessage, FinishReason, ReasoningEffort, ToolChoice, ToolDefinition};
 
 use super::message::Writer;
 use super::models::{self, Forced, Quiet, Rules, Sampling};
@@ -237,10 +237,11 @@ fn may_begin_to_think(prompt: &Prompt<'_>, target: &Target<'_>) -> bool {
     for message in prompt.messages.iter().rev() {
         match message {
             PromptMessage::User { .. } if begin.is_some() => break,
-            PromptMessage::User { .. } => {}
             PromptMessage::Results(_) => has_results = true,
             PromptMessage::Assistant { message, .. } if has_results => begin = Some(message),
-            PromptMessage::Assistant { .. } => break,
+            PromptMessage::Assistant { message, .. } if says_something(message) => break,
+            // An answer that is not shown: the results before it are to be answered.
+            PromptMessage::User { .. } | PromptMessage::Assistant { .. } => {}
         }
     }
     let Some(begin) = begin else { return true };
@@ -255,4 +256,15 @@ fn may_begin_to_think(prompt: &Prompt<'_>, target: &Target<'_>) -> bool {
         | None => return false,
     };
     begin.origin == *target.origin && native::read(&first.0) == Some(native::Native::Thought)
+}
+
+/// Whether an answer without calls surely becomes a message.
+fn says_something(message: &AssistantMessage) -> bool {
+    message.blocks.iter().any(|block| match block {
+        AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } => {
+            !text.trim().is_empty() && message.finish.reason != FinishReason::Refusal
+        }
+        AssistantBlock::Call(_) => true,
+        AssistantBlock::Reasoning { .. } | AssistantBlock::Opaque { .. } => false,
+    })
 }

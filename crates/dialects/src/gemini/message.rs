@@ -177,11 +177,12 @@ impl Writer {
     fn call(&mut self, target: &Target<'_>, call: &ToolCall, is_origin: bool) -> String {
         let is_first = self.calls.is_empty();
         let id = call.provider_id.as_deref().filter(|id| is_origin && !id.is_empty());
-        if let Some(NativeBlock(native)) = call.native.as_ref().filter(|_| is_origin) {
+        let name = wire_name(&call.name);
+        // A name that the model made wrong is refused even as it made it.
+        if let Some(NativeBlock(native)) = call.native.as_ref().filter(|_| is_origin && name == call.name) {
             self.calls.push((call.name.clone(), id.map(str::to_owned)));
             return native.clone();
         }
-        let name = wire_name(&call.name);
         // Only the first call of a step is signed.
         let is_signed = is_first && Model::new(&target.origin.model, target.model).is_signed();
         let args = serde_json::from_str(call.arguments_object()).ok();
@@ -276,7 +277,7 @@ fn media_part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'
         "application/pdf" => model.takes_documents(),
         other => other.starts_with("audio/") || other.starts_with("video/"),
     };
-    is_taken.then_some(Part::InlineData(Blob { mime_type, data }))
+    (is_taken && media::is_base64(data)).then_some(Part::InlineData(Blob { mime_type, data }))
 }
 
 /// A name that the API takes in a history: the model's own, where it is one at all.

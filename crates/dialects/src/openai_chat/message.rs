@@ -87,12 +87,17 @@ pub(super) struct Writer {
     ids: Ids,
     /// The ids of the newest assistant message's calls, in call order.
     newest_ids: Vec<String>,
+    /// Whether the newest message is a result.
+    is_after_results: bool,
 }
+
+/// What an assistant says between results and a user message, where an endpoint demands that one speaks there.
+const AFTER_RESULTS: &str = "I have the results.";
 
 impl MessageWriter for Writer {
     fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>) {
         match message {
-            PromptMessage::User { message, .. } => write("user", content(target.profile, &message.content), out),
+            PromptMessage::User { message, .. } => self.user(target.profile, content(target.profile, &message.content), out),
             PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
             PromptMessage::Results(results) => self.results(target.profile, results, out),
         }
@@ -103,7 +108,7 @@ impl MessageWriter for Writer {
 
 impl Writer {
     pub(super) fn new(profile: &Profile) -> Self {
-        Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new() }
+        Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new(), is_after_results: false }
     }
 
     /// Writes the system prompt, where there is one.
@@ -115,6 +120,13 @@ impl Writer {
             };
             write(role, Content::Text(Cow::Borrowed(text)), out);
         }
+    }
+
+    fn user(&mut self, profile: &Profile, content: Content<'_>, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.is_after_results) && profile.assistant_after_results {
+            write("assistant", Content::Text(Cow::Borrowed(AFTER_RESULTS)), out);
+        }
+        write("user", content, out);
     }
 
     fn assistant(&mut self, target: &Target<'_>, seq: Seq, message: &AssistantMessage, out: &mut Vec<u8>) {
@@ -152,6 +164,7 @@ impl Writer {
             Some(Content::Text(text))
         };
         written.refusal = (!refusal.is_empty()).then_some(refusal);
+        self.is_after_results = false;
         written.write(out);
     }
 
@@ -184,9 +197,10 @@ impl Writer {
             let content = Some(Content::Text(Cow::Owned(text)));
             Message { role: "tool", tool_call_id: Some(id), content, ..Message::default() }.write(out);
         }
+        self.is_after_results = true;
         // Tool messages hold text alone, and nothing may stand between them.
         if !pictures.is_empty() {
-            write("user", Content::Parts(pictures), out);
+            self.user(profile, Content::Parts(pictures), out);
         }
     }
 }
@@ -219,16 +233,16 @@ fn content<'a>(profile: &Profile, blocks: &'a [ContentBlock]) -> Content<'a> {
 /// The block as a part that is not text, where the endpoint takes one.
 fn part<'a>(profile: &Profile, block: &'a ContentBlock) -> Option<Part<'a>> {
     match block {
-        ContentBlock::Image { data, mime_type } if profile.images => Some(image(data, mime_type)),
+        ContentBlock::Image { data, mime_type } if profile.images => image(data, mime_type),
         ContentBlock::Resource { resource } => {
             let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
             match mime_type {
-                "application/pdf" if profile.documents => {
+                "application/pdf" if profile.documents && media::is_base64(data) => {
                     let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
                     let file_data = DataUrl { mime_type, data };
                     Some(Part::File { file: File { filename: filename.unwrap_or("document.pdf"), file_data } })
                 }
-                _ if mime_type.starts_with("image/") && profile.images => Some(image(data, mime_type)),
+                _ if mime_type.starts_with("image/") && profile.images => image(data, mime_type),
                 _ => None,
             }
         }
@@ -270,9 +284,9 @@ fn replay_reasoning<'a>(profile: &Profile, message: &'a AssistantMessage, is_ori
     }
 }
 
-fn image<'a>(data: &'a str, declared: &'a str) -> Part<'a> {
-    let mime_type = media::image_type(data, declared);
-    Part::ImageUrl { image_url: ImageUrl { url: DataUrl { mime_type, data } } }
+fn image<'a>(data: &'a str, declared: &str) -> Option<Part<'a>> {
+    let mime_type = media::image(data, declared)?;
+    Some(Part::ImageUrl { image_url: ImageUrl { url: DataUrl { mime_type, data } } })
 }
 
 fn append<'a>(text: &mut Cow<'a, str>, more: &'a str) {

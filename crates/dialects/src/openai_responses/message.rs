@@ -239,9 +239,8 @@ fn content<'a>(target: &Target<'_>, blocks: &'a [ContentBlock], first: Option<St
 fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
     let image = |data: &'a str, declared: &'a str| {
         let takes_images = target.profile.images && target.model.images != Some(false);
-        let mime_type = media::image_type(data, declared);
-        (takes_images && media::is_common_image(mime_type) && media::is_base64(data))
-            .then_some(Part::InputImage { image_url: DataUrl { mime_type, data }, detail: "auto" })
+        let mime_type = media::image(data, declared).filter(|_| takes_images)?;
+        Some(Part::InputImage { image_url: DataUrl { mime_type, data }, detail: "auto" })
     };
     match block {
         ContentBlock::Image { data, mime_type } => image(data, mime_type),

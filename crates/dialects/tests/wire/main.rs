@@ -19,4 +19,6 @@ mod schemas;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod total;
+#[cfg(test)]
 mod validate;

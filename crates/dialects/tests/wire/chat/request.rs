@@ -256,7 +256,7 @@ fn the_bytes_before_a_new_message_stay_the_same() {
     assert_eq!(short[..end_of_messages], long[..end_of_messages]);
 }
 
-const PNG: &str = "iVBORw0KGgoAAA";
+const PNG: &str = "iVBORw0KGgoAAAAA";
 
 fn png() -> ContentBlock {
     ContentBlock::Image { data: PNG.to_owned(), mime_type: "image/jpeg".to_owned() }

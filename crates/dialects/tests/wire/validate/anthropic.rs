@@ -395,28 +395,22 @@ fn assistant<'v>(
     calls
 }
 
-/// In a loop of tools the answer that it belongs to, from its first step on, begins with a thought where thinking is on.
+/// In a loop of tools the answer begins as it was given where thinking is on.
 fn thinking_of_the_last_step(found: &mut Findings, at: &At<'_, '_>, messages: &At<'_, '_>) {
     if at.value["thinking"]["type"] != "enabled" {
         return;
     }
     let all: Vec<_> = messages.items().collect();
     let is_result = |block: &Value| block["type"] == "tool_result";
-    let has_results = |message: &At<'_, '_>| message.value["content"].get(0).is_some_and(is_result);
-    let is_step = |message: &At<'_, '_>| {
-        message.value["content"].as_array().is_some_and(|blocks| blocks.iter().all(is_result))
-            && message.str_of("role") == "user"
-    };
-    let [before @ .., last] = all.as_slice() else { return };
-    if !has_results(last) {
+    let blocks = |message: &At<'_, '_>| message.value["content"].as_array().cloned().unwrap_or_default();
+    let Some((last, earlier)) = all.split_last() else { return };
+    if !blocks(last).first().is_some_and(is_result) {
         return;
     }
-    let start = before.iter().rposition(|message| message.str_of("role") == "user" && !is_step(message));
-    let Some(assistant) = before.iter().skip(start.map_or(0, |start| start + 1)).find(|at| at.str_of("role") == "assistant")
-    else {
-        return;
-    };
-    let first = assistant.value["content"][0]["type"].as_str().unwrap_or_default();
-    let fits = matches!(first, "thinking" | "redacted_thinking");
-    found.demand(assistant, fits, format_args!("Expected `thinking` or `redacted_thinking`, but found `{first}`"));
+    // The answer goes on through messages that hold results alone.
+    let begin = earlier.iter().rposition(|message| message.str_of("role") == "user" && !blocks(message).iter().all(is_result));
+    let Some(first) = earlier.get(begin.map_or(0, |place| place + 1)) else { return };
+    let kind = first.value["content"][0]["type"].as_str().unwrap_or_default().to_owned();
+    let fits = matches!(kind.as_str(), "thinking" | "redacted_thinking");
+    found.demand(first, fits, format_args!("Expected `thinking` or `redacted_thinking`, but found `{kind}`"));
 }

@@ -251,12 +251,8 @@ pub(crate) fn is_base64(text: &str) -> bool {
 
 /// What the first bytes of an image say that it is.
 pub(crate) fn sniffed(base64: &str) -> Option<&'static str> {
-    let signs = [
-        ("iVBORw0KGgo", "image/png"),
-        ("/9j/", "image/jpeg"),
-        ("R0lGOD", "image/gif"),
-        ("UklGR", "image/webp"),
-        ("JVBERi", "application/pdf"),
-    ];
-    signs.iter().find(|(sign, _)| base64.starts_with(sign)).map(|(_, kind)| *kind)
+    let signs = [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("JVBERi", "application/pdf")];
+    let is_webp = base64.starts_with("UklGR") && base64.get(12..16) == Some("RUJQ");
+    let known = signs.iter().find(|(sign, _)| base64.starts_with(sign)).map(|(_, kind)| *kind);
+    known.or(is_webp.then_some("image/webp"))
 }

@@ -292,9 +292,10 @@ fn model_parts<'v>(found: &mut Findings, parts: &At<'_, 'v>, due: &mut Vec<(&'v 
             found.demand(&at, at.value.is_object(), "the arguments are an object");
         }
         if let Some(at) = call.key("id") {
-            found.filled(&at);
+            found.text(&at);
         }
         let name = call.key("name").map(|at| name(found, &at)).unwrap_or_default();
-        due.push((name, call.value["id"].as_str()));
+        // An empty id is none, as with all fields of this API.
+        due.push((name, call.value["id"].as_str().filter(|id| !id.is_empty())));
     }
 }
