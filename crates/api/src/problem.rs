@@ -19,12 +19,15 @@ pub struct Problem {
     pub code: String,
     /// What is wrong and what would be right, for people.
     pub detail: String,
+    /// The name that a model provider gave to the request that failed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 impl Problem {
     /// A problem with this status.
     pub fn new(status: u16, title: &str, code: &str, detail: impl Into<String>) -> Self {
         let kind = "about:blank".to_owned();
-        Self { kind, title: title.to_owned(), status, code: code.to_owned(), detail: detail.into() }
+        Self { kind, title: title.to_owned(), status, code: code.to_owned(), detail: detail.into(), request_id: None }
     }
 }

@@ -84,6 +84,9 @@ pub(crate) struct Chat {
     /// Go on with the conversation that was used last
     #[arg(long = "continue")]
     pub(crate) continue_: bool,
+    /// Ask again where the last turn of the conversation failed or was stopped
+    #[arg(long, conflicts_with_all = ["prompt", "attach"])]
+    pub(crate) retry: bool,
     /// Offer only the tools that match; may be given several times
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,

@@ -126,6 +126,11 @@ impl Turn {
         self.fallen.checked_sub(1).and_then(|at| self.settings.fallback.get(at)).unwrap_or(&self.settings.model)
     }
 
+    /// The models that are asked in turn where the one that is asked is not available.
+    pub fn next_models(&self) -> &[ModelRef] {
+        self.settings.fallback.get(self.fallen..).unwrap_or_default()
+    }
+
     /// The models that failed before the one that is asked, in their order.
     pub fn failed_models(&self) -> impl Iterator<Item = &ModelRef> {
         std::iter::once(&self.settings.model).chain(&self.settings.fallback).take(self.fallen)

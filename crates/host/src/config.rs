@@ -10,6 +10,7 @@ mod check;
 mod document;
 mod endpoint;
 mod expand;
+pub(crate) mod fallback;
 mod format;
 mod key_path;
 mod load;

@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
-use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_core::{ModelRef, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{Provider, Providers, SystemClock};
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
 
-use crate::config::{Endpoint, EndpointOrigin};
+use crate::config::{Endpoint, EndpointOrigin, fallback};
 
 /// The provider that is always there.
 pub(crate) const PRACTICE: &str = "practice";
@@ -103,6 +103,11 @@ impl Providers for ProviderSet {
         let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
         let text = format!("there is no provider `{name}`; there are {}", known.join(", "));
         Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
+    }
+
+    fn fallback(&self, model: &ModelRef) -> Vec<ModelRef> {
+        let endpoint = |name: &str| self.entries.get(name).and_then(|entry| entry.endpoint.as_ref());
+        fallback::chain(model, |name| endpoint(name).map_or(&[], |endpoint| &endpoint.fallback))
     }
 
     fn names(&self) -> Vec<String> {

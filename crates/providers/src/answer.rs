@@ -14,7 +14,7 @@ use turnwright_engine::ModelStream;
 
 use crate::explain::{explain, redact};
 use crate::http::{Endpoint, Prepared};
-use crate::retry::Failed;
+use crate::retry::{Failed, Patience};
 
 /// The most bytes of the body that become one batch.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
@@ -32,6 +32,7 @@ pub(crate) struct Call {
     pub(crate) prices: Option<Prices>,
     pub(crate) request: Prepared,
     pub(crate) offered: Offered,
+    pub(crate) patience: Patience,
 }
 
 /// The answer to `call`. The request is sent when it is polled; dropping it closes the connection.
@@ -128,7 +129,7 @@ impl Answer {
     async fn failed(&mut self, failed: Failed) {
         let config = &self.call.endpoint.config;
         let jitter = RandomState::new().build_hasher().finish();
-        let delay = failed.delay(self.attempt, config.max_retries, jitter).filter(|_| !self.has_content);
+        let delay = failed.delay(self.attempt, self.call.patience, jitter).filter(|_| !self.has_content);
         let Some(delay) = delay else {
             let failure = ProviderFailure { after_content: self.has_content, ..failed.failure };
             self.state = State::Failed(explain(config, &self.call.model, failure));

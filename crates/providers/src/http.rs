@@ -17,7 +17,7 @@ use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 use crate::answer::{self, Call};
 use crate::explain::{explain, shown_url};
 use crate::kept::KeptRequests;
-use crate::retry::{Failed, retry_after_ms};
+use crate::retry::{Failed, Patience, retry_after_ms};
 use crate::{EndpointConfig, client};
 
 /// The most bytes of an error's body that are read.
@@ -66,7 +66,9 @@ impl Provider for HttpProvider {
         }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
         let request = Prepared::new(request);
-        let call = Call { endpoint: Arc::clone(&self.endpoint), model: origin.model, prices: facts.prices, request, offered };
+        let patience = Patience::new(config.max_retries, &prompt.settings.fallback);
+        let endpoint = Arc::clone(&self.endpoint);
+        let call = Call { endpoint, model: origin.model, prices: facts.prices, request, offered, patience };
         Ok(answer::stream(call))
     }
 

@@ -2,12 +2,29 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use turnwright_core::ProviderFailure;
+use turnwright_core::{ModelRef, ProviderFailure};
 
 /// The longest wait that a server may ask for; a longer one is told to the user instead.
 const MAX_SERVER_DELAY_MS: u64 = 120_000;
+/// The same where another model may be asked instead.
+const MAX_SERVER_DELAY_BEFORE_FALLBACK_MS: u64 = 10_000;
 const FIRST_BACKOFF_MS: u64 = 500;
 const MAX_BACKOFF_MS: u64 = 8_000;
+
+/// How often and how long a failed call is worth waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patience {
+    max_retries: u32,
+    max_server_delay_ms: u64,
+}
+
+impl Patience {
+    /// With so many retries. `fallback` are the models that are asked where this one does not answer.
+    pub(crate) fn new(max_retries: u32, fallback: &[ModelRef]) -> Self {
+        let max_server_delay_ms = if fallback.is_empty() { MAX_SERVER_DELAY_MS } else { MAX_SERVER_DELAY_BEFORE_FALLBACK_MS };
+        Self { max_retries, max_server_delay_ms }
+    }
+}
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,12 +43,12 @@ impl From<ProviderFailure> for Failed {
 impl Failed {
     /// How long to wait before attempt `attempt + 1`, counted from 0; `None` where it should not be made. `jitter` is any
     /// number; it moves our own delays by up to a quarter.
-    pub(crate) fn delay(&self, attempt: u32, max_retries: u32, jitter: u64) -> Option<Duration> {
-        if attempt >= max_retries || !self.should_retry.unwrap_or_else(|| self.failure.is_retryable()) {
+    pub(crate) fn delay(&self, attempt: u32, patience: Patience, jitter: u64) -> Option<Duration> {
+        if attempt >= patience.max_retries || !self.should_retry.unwrap_or_else(|| self.failure.is_retryable()) {
             return None;
         }
         let delay_ms = match self.failure.retry_after_ms {
-            Some(asked) if asked > MAX_SERVER_DELAY_MS => return None,
+            Some(asked) if asked > patience.max_server_delay_ms => return None,
             Some(asked) => asked,
             None => {
                 let backoff = FIRST_BACKOFF_MS.saturating_mul(1 << attempt.min(10)).min(MAX_BACKOFF_MS);
@@ -72,17 +89,21 @@ mod tests {
     #[test]
     fn delays_double_up_to_a_limit_and_move_by_a_quarter() {
         let failed = failed(ProviderFailureKind::Server, None);
-        let delays = |jitter| (0..7).map(|attempt| failed.delay(attempt, 9, jitter).unwrap().as_millis()).collect::<Vec<_>>();
+        let delays = |jitter| {
+            (0..7).map(|attempt| failed.delay(attempt, Patience::new(9, &[]), jitter).unwrap().as_millis()).collect::<Vec<_>>()
+        };
         assert_eq!(delays(0), [375, 750, 1500, 3000, 6000, 6000, 6000]);
         let longest: Vec<u128> = (0..7)
-            .map(|attempt| (0..9000).map(|jitter| failed.delay(attempt, 9, jitter).unwrap().as_millis()).max().unwrap())
+            .map(|attempt| {
+                (0..9000).map(|jitter| failed.delay(attempt, Patience::new(9, &[]), jitter).unwrap().as_millis()).max().unwrap()
+            })
             .collect();
         assert_eq!(longest, [625, 1250, 2500, 5000, 8000, 8000, 8000]);
     }
 
     #[test]
     fn only_what_may_succeed_later_is_tried_again_and_only_so_often() {
-        let delay = |failed: &Failed, attempt| failed.delay(attempt, 2, 0).is_some();
+        let delay = |failed: &Failed, attempt| failed.delay(attempt, Patience::new(2, &[]), 0).is_some();
         let server = failed(ProviderFailureKind::Server, None);
         assert_eq!((delay(&server, 0), delay(&server, 1), delay(&server, 2)), (true, true, false));
         assert!(!delay(&failed(ProviderFailureKind::Auth, None), 0));
@@ -93,9 +114,13 @@ mod tests {
 
     #[test]
     fn a_servers_delay_is_kept_up_to_two_minutes() {
-        let asked = |ms| failed(ProviderFailureKind::RateLimit, Some(ms)).delay(0, 2, 7);
+        let limited = |ms| failed(ProviderFailureKind::RateLimit, Some(ms));
+        let asked = |ms| limited(ms).delay(0, Patience::new(2, &[]), 7);
         assert_eq!(asked(120_000), Some(Duration::from_mins(2)));
         assert_eq!(asked(120_001), None);
+        let fallback = [ModelRef::new("b", "two")];
+        let asked = |ms| limited(ms).delay(0, Patience::new(2, &fallback), 7);
+        assert_eq!((asked(10_000), asked(10_001)), (Some(Duration::from_secs(10)), None), "another model need not wait");
     }
 
     #[test]

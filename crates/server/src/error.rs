@@ -14,12 +14,14 @@ pub struct ApiError {
     code: &'static str,
     detail: String,
     ends_connection: bool,
+    /// The provider's name for the request that failed there.
+    request_id: Option<String>,
 }
 
 impl ApiError {
     /// A refusal with this status, stable code and words for people.
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), ends_connection: false }
+        Self { status, code, detail: detail.into(), ends_connection: false, request_id: None }
     }
 
     /// The request is not understood (400).
@@ -51,6 +53,7 @@ impl IntoResponse for ApiError {
         }
         let title = self.status.canonical_reason().unwrap_or("Error");
         let problem = Problem::new(self.status.as_u16(), title, self.code, self.detail);
+        let problem = Problem { request_id: self.request_id, ..problem };
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = (self.status, [(header::CONTENT_TYPE, PROBLEM_CONTENT_TYPE)], body).into_response();
         let headers = response.headers_mut();
@@ -84,7 +87,19 @@ impl From<EngineError> for ApiError {
             EngineError::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_damaged"),
             EngineError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
         };
-        Self::new(status, code, error.to_string())
+        let request_id = match &error {
+            EngineError::Provider(failure) => failure.request_id.clone(),
+            EngineError::NotFound { .. }
+            | EngineError::Exists { .. }
+            | EngineError::NoOpenTurn { .. }
+            | EngineError::NotWaiting { .. }
+            | EngineError::Invalid { .. }
+            | EngineError::KeyReused { .. }
+            | EngineError::Store(_)
+            | EngineError::Journal(_)
+            | EngineError::ShuttingDown => None,
+        };
+        Self { request_id, ..Self::new(status, code, error.to_string()) }
     }
 }
 

@@ -159,7 +159,7 @@ fn error(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<api::
         Some(failure) => api::TurnError {
             kind: failure.kind.as_str().to_owned(),
             status: failure.status,
-            message: failure.message.clone(),
+            message: reason.clone(),
             request_id: failure.request_id.clone(),
         },
         None => api::TurnError { kind: "turn_failed".to_owned(), status: None, message: reason.clone(), request_id: None },

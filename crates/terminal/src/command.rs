@@ -13,6 +13,8 @@ pub enum Command {
     Model(Option<String>),
     /// Stop the turn that is open.
     Stop,
+    /// Take the last turn up again that did not end well.
+    Retry,
     /// There is no such command.
     Unknown(String),
 }
@@ -23,6 +25,7 @@ pub(crate) const HELP: &str = "\
 /tools         the tools that are offered
 /model [NAME]  the model that answers, or another from here on (PROVIDER/MODEL)
 /stop          stop the turn that waits
+/retry         ask again where the last turn failed or was stopped
 /quit          leave; so does Ctrl-D
 Ctrl-C stops the turn that runs, and pressed twice leaves. Anything else is a message.";
 
@@ -41,6 +44,7 @@ pub fn parse_command(line: &str) -> Option<Command> {
         ("model", "") => Command::Model(None),
         ("model", model) => Command::Model(Some(model.to_owned())),
         ("stop", "") => Command::Stop,
+        ("retry", "") => Command::Retry,
         _ => Command::Unknown(word.to_owned()),
     })
 }
@@ -53,6 +57,7 @@ mod tests {
     fn commands_begin_with_a_slash_and_paths_are_messages() {
         assert_eq!(parse_command(" /model a/b "), Some(Command::Model(Some("a/b".to_owned()))));
         assert_eq!(parse_command("/stop"), Some(Command::Stop));
+        assert_eq!(parse_command("/retry"), Some(Command::Retry));
         assert_eq!(parse_command("/sotp"), Some(Command::Unknown("/sotp".to_owned())));
         assert_eq!(parse_command("/etc/hosts is what?"), None);
         assert_eq!(parse_command("stop"), None);

@@ -16,7 +16,11 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
     let (text, hint) = match status {
         TurnStatus::Completed => return None,
         TurnStatus::Cancelled => ("the turn was stopped".to_owned(), None),
-        TurnStatus::Failed { reason } => (reason.clone(), failure.and_then(|failure| hint(failure.kind))),
+        TurnStatus::Failed { reason } => {
+            let request = failure.and_then(|failure| failure.request_id.as_ref());
+            let request = request.map(|id| format!(" (request {id})")).unwrap_or_default();
+            (format!("{reason}{request}"), failure.map(|failure| hint(failure.kind)))
+        }
         TurnStatus::StepLimit => {
             ("the step limit ended the turn".to_owned(), Some("--max-steps N allows more, and another message goes on"))
         }
@@ -25,25 +29,21 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
     Some(Ending { text, hint })
 }
 
-fn hint(kind: ProviderFailureKind) -> Option<&'static str> {
+fn hint(kind: ProviderFailureKind) -> &'static str {
     use ProviderFailureKind as K;
     match kind {
-        K::NotFound | K::Unavailable => Some("`turnwright models list` shows the models that there are"),
-        K::Auth | K::Permission => {
-            Some("check the provider's key; `turnwright models check` asks the model one small question")
+        K::NotFound | K::Unavailable => "`turnwright models list` shows the models that there are",
+        K::Auth | K::Permission => "check the provider's key; `turnwright models check` asks the model one small question",
+        K::Connect => "check the provider's address and whether it is running; `turnwright doctor` shows what is found",
+        K::ContextLength => "the conversation is too long for the model: begin a new one, or choose another with --model",
+        K::Quota => "add credit there, or choose another model with --model, in a chat with /model",
+        K::RateLimit | K::Overloaded | K::Server | K::Timeout | K::CutOff => {
+            "--retry, in a chat /retry, asks again; --model or /model chooses another model"
         }
-        K::Connect => Some("check the provider's address and whether it is running; `turnwright doctor` shows what is found"),
-        K::ContextLength => Some("the conversation is too long for the model: begin a new one, or choose another with --model"),
-        K::Quota
-        | K::RateLimit
-        | K::Overloaded
-        | K::Server
-        | K::Timeout
-        | K::TooLarge
-        | K::ContentFilter
-        | K::InvalidRequest
-        | K::CutOff
-        | K::Malformed
-        | K::Limit => None,
+        K::TooLarge => "send less at once: a shorter message, or fewer and smaller files",
+        K::ContentFilter | K::InvalidRequest | K::Limit => {
+            "put it in other words, or choose another model with --model, in a chat with /model"
+        }
+        K::Malformed => "check the provider's base_url; `turnwright models check` asks the model one small question",
     }
 }

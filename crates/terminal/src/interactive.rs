@@ -74,6 +74,14 @@ pub async fn interactive(
         let next = match parse_command(&line) {
             Some(Command::Quit) => return Ok(Leave::Quit),
             Some(Command::Stop) => stop(session, teller, interrupts, &mut editor).await?,
+            Some(Command::Retry) => match session.retry().await {
+                Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
+                Err(error @ (EngineError::NoOpenTurn { .. } | EngineError::NotFound { .. } | EngineError::Invalid { .. })) => {
+                    teller.say(&format!("note: {}", clean_line(&error.to_string()))).await;
+                    Next::GoOn
+                }
+                Err(error) => return Err(error),
+            },
             Some(command) => {
                 let text = answer(session, command).await?;
                 teller.say(&text).await;
@@ -172,7 +180,7 @@ async fn stop(
 /// What a command says.
 async fn answer(session: &mut Session, command: Command) -> Result<String, EngineError> {
     Ok(match command {
-        Command::Help | Command::Quit | Command::Stop => HELP.to_owned(),
+        Command::Help | Command::Quit | Command::Stop | Command::Retry => HELP.to_owned(),
         Command::Unknown(word) => format!("error: there is no command {}; /help lists them", clean_line(&word)),
         Command::Model(None) => model(session).await?.to_string(),
         Command::Model(Some(name)) => choose(session, &name),

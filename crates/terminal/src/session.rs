@@ -89,6 +89,19 @@ impl Session {
         Ok((id, Told { turn: sent.turn_id, after }))
     }
 
+    /// Takes its last turn up again that did not end well, with what was chosen since.
+    ///
+    /// # Errors
+    /// As [`Engine::retry`]; [`EngineError::NotFound`] where nothing was said yet.
+    pub async fn retry(&self) -> Result<(ConversationId, Told), EngineError> {
+        let Some(id) = self.id.clone().filter(|_| self.is_there) else {
+            return Err(EngineError::NotFound { what: "conversation to go on with".to_owned() });
+        };
+        let after = self.engine.journal(&id).await?.last_seq();
+        let turn = self.engine.retry(&id, self.overlay.clone()).await?;
+        Ok((id, Told { turn, after }))
+    }
+
     /// Takes its open turn up, whoever held it; `None` where none is open.
     ///
     /// # Errors

@@ -20,6 +20,8 @@ pub enum Piece {
     Chunk(Value),
     /// The stream's end marker.
     Done,
+    /// A whole response, head and body, as it is; the connection ends after it.
+    Raw(String),
     /// Cuts the connection here.
     Cut,
 }
@@ -164,6 +166,10 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
                 Piece::Done => {
                     begin(&mut writer)?;
                     chunk(&mut writer, "data: [DONE]\n\n")?;
+                }
+                Piece::Raw(response) => {
+                    writer.write_all(response.as_bytes())?;
+                    return stream.shutdown(std::net::Shutdown::Write);
                 }
                 Piece::Cut => return stream.shutdown(std::net::Shutdown::Both),
             }

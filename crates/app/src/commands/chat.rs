@@ -19,10 +19,19 @@ use crate::signals::Signals;
 /// The model that answers where no provider is there, `PRACTICE/PRACTICE`.
 const PRACTICE: &str = "practice";
 
+/// What is wanted of the conversation.
+enum Wanted {
+    /// A chat on the terminal.
+    Chat,
+    /// An answer to this message; where it is empty, to what is open.
+    Answer(String),
+    /// The last turn again.
+    Retry,
+}
+
 /// What the command line asks for.
 struct Asked {
-    /// The message; `None` for a chat.
-    message: Option<String>,
+    wanted: Wanted,
     attached: Vec<ContentBlock>,
     which: Which,
     overlay: SettingsOverlay,
@@ -51,7 +60,7 @@ pub(super) async fn run(everywhere: &Everywhere, chat: Chat, output: &mut Output
 }
 
 fn asked(chat: Chat) -> Result<Asked, Failure> {
-    let is_chat = chat.prompt.is_none() && io::stdin().is_terminal();
+    let is_chat = chat.prompt.is_none() && !chat.retry && io::stdin().is_terminal();
     if is_chat && chat.output != Form::Text {
         let text = "--output json and --output events answer one message and there is none";
         return Err(Failure::usage(text).hint("give a PROMPT, or pipe it in"));
@@ -73,12 +82,21 @@ fn asked(chat: Chat) -> Result<Asked, Failure> {
         (None, true) => Which::Latest,
         (None, false) => Which::New,
     };
-    let message = if is_chat { None } else { Some(message(chat.prompt)?) };
-    if message.as_ref().is_some_and(|message| message.trim().is_empty()) && attached.is_empty() && which == Which::New {
+    let wanted = match (chat.retry, is_chat) {
+        (true, _) if which == Which::New => {
+            return Err(
+                Failure::usage("--retry is for a conversation that there is").hint("add --conversation ID or --continue")
+            );
+        }
+        (true, _) => Wanted::Retry,
+        (false, true) => Wanted::Chat,
+        (false, false) => Wanted::Answer(message(chat.prompt)?),
+    };
+    if matches!(&wanted, Wanted::Answer(message) if message.trim().is_empty()) && attached.is_empty() && which == Which::New {
         return Err(Failure::usage("the message is empty").hint("give a PROMPT, or pipe it in"));
     }
     let can_ask = chat.output == Form::Text && io::stdin().is_terminal();
-    Ok(Asked { message, attached, which, overlay, form: chat.output, can_ask })
+    Ok(Asked { wanted, attached, which, overlay, form: chat.output, can_ask })
 }
 
 struct Printing<'a> {
@@ -88,25 +106,27 @@ struct Printing<'a> {
 }
 
 async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
-    let Asked { message, attached, which, overlay, form, can_ask } = asked;
+    let Asked { wanted, attached, which, overlay, form, can_ask } = asked;
     let Printing { everywhere, output, look } = printing;
     let engine = host.engine();
     let mut session = Session::open(engine, which, overlay).await?;
     say_practice(host, &session).await?;
-    let Some(message) = message else {
-        let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look) };
-        let leave = interactive(&mut session, attached, &mut teller, signals).await?;
-        return Ok(match leave {
-            Leave::Quit => Exit::Done,
-            Leave::Interrupted => Exit::Cancelled,
-        });
+    let (id, told) = match wanted {
+        Wanted::Chat => {
+            let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look) };
+            let leave = interactive(&mut session, attached, &mut teller, signals).await?;
+            return Ok(match leave {
+                Leave::Quit => Exit::Done,
+                Leave::Interrupted => Exit::Cancelled,
+            });
+        }
+        Wanted::Retry => session.retry().await?,
+        Wanted::Answer(message) => {
+            let text = (!message.trim().is_empty()).then(|| ContentBlock::text(message));
+            let content: Vec<ContentBlock> = text.into_iter().chain(attached).collect();
+            if content.is_empty() { go_on(&session).await? } else { session.say(content).await? }
+        }
     };
-    let mut content = Vec::new();
-    if !message.trim().is_empty() {
-        content.push(ContentBlock::text(message));
-    }
-    content.extend(attached);
-    let (id, told) = if content.is_empty() { go_on(&session).await? } else { session.say(content).await? };
     let mut editor = can_ask.then(LineEditor::default);
     answer(engine, &id, told, Printer { everywhere, form, output, look }, signals, editor.as_mut()).await
 }

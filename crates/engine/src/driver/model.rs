@@ -37,7 +37,8 @@ impl ModelCall {
             let mut state = live.lock();
             let turn = state.journal.turn()?;
             let Step::CallModel { allow_calls } = turn.step() else { return None };
-            let settings = TurnSettings { model: turn.model().clone(), ..turn.settings().clone() };
+            let (model, fallback) = (turn.model().clone(), turn.next_models().to_vec());
+            let settings = TurnSettings { model, fallback, ..turn.settings().clone() };
             let in_flight = InFlight::new(state.journal.next_seq());
             let mut events = Vec::new();
             in_flight.tell_all(&mut events);

@@ -143,6 +143,11 @@ pub(crate) fn default_model(
     })
 }
 
+/// Whether this is the name of a provider that is found by its key, where that is there.
+pub(crate) fn is_well_known(name: &str) -> bool {
+    Vendor::named(name).is_some()
+}
+
 /// Why there is no provider with this name and what would be right; `None` where there is one, or where a local server
 /// may turn out to be it.
 pub(crate) fn missing(name: &str, endpoints: &[Endpoint]) -> Option<String> {

@@ -6,7 +6,7 @@ use super::document::Node;
 use super::endpoint::{self, Endpoint};
 use super::key_path::KeyPath;
 use super::nearest::listed;
-use super::{Config, Dialect, McpServer, Place, Problem};
+use super::{Config, Dialect, McpServer, Place, Problem, fallback};
 use crate::Environment;
 
 /// A configuration with the tree that it was made of, where the places are.
@@ -45,10 +45,6 @@ impl Meaning<'_> {
     /// Models should have a provider. It is no problem yet: the provider may matter to nobody who runs.
     pub(crate) fn models(self, endpoints: &[Endpoint], warnings: &mut Vec<Problem>) {
         let top = self.config.model.iter().map(|model| (model, place_of(self.root, ["model"])));
-        let fallbacks = self.config.providers.iter().flat_map(|(name, provider)| {
-            let place = place_of(self.root, ["providers", name, "fallback"]);
-            provider.fallback.iter().map(move |model| (model, place.clone()))
-        });
         let known: Vec<_> = self
             .config
             .models
@@ -57,8 +53,39 @@ impl Meaning<'_> {
             .collect();
         let missing =
             |(model, place): (&ModelRef, Place)| Some(Problem::new(place, endpoint::missing(model.provider(), endpoints)?));
-        warnings
-            .extend(top.chain(fallbacks).chain(known.iter().map(|(model, place)| (model, place.clone()))).filter_map(missing));
+        warnings.extend(top.chain(known.iter().map(|(model, place)| (model, place.clone()))).filter_map(missing));
+    }
+
+    /// Models of a fallback chain exist, and no chain leads back to where it began. A well-known provider whose key is not
+    /// there is no problem: it may be, elsewhere.
+    pub(crate) fn fallbacks(self, endpoints: &[Endpoint], problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+        let lists = |name: &str| self.config.providers.get(name).map_or(&[][..], |provider| &provider.fallback);
+        let mut told: Vec<&str> = Vec::new();
+        for (name, provider) in &self.config.providers {
+            let keys = ["providers", name, "fallback"];
+            let place = place_of(self.root, keys);
+            for (index, model) in provider.fallback.iter().enumerate() {
+                let path = KeyPath::of(keys).index(index);
+                let offers = endpoints.iter().find(|endpoint| endpoint.name == model.provider()).map(|found| &found.models);
+                if let Some(missing) = endpoint::missing(model.provider(), endpoints) {
+                    let whose = if endpoint::is_well_known(model.provider()) { &mut *warnings } else { &mut *problems };
+                    whose.push(Problem::new(place.clone(), format!("`{path}` is \"{model}\": {missing}")));
+                } else if let Some(offers) =
+                    offers.filter(|models| !models.is_empty() && !models.iter().any(|known| known == model.model()))
+                {
+                    let (provider, known) = (model.provider(), listed(offers.iter().map(String::as_str)));
+                    let text = format!("`{path}` is \"{model}\"; the models of `{provider}` are {known}");
+                    problems.push(Problem::new(place.clone(), text));
+                }
+            }
+            if !told.contains(&name.as_str())
+                && let Some(way) = fallback::way_back(name, lists)
+            {
+                let text = format!("`{}` leads back to where it began: {}", KeyPath::of(keys), way.join(" → "));
+                problems.push(Problem::new(place, text));
+                told.extend(way);
+            }
+        }
     }
 }
 

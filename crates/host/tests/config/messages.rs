@@ -212,6 +212,21 @@ fn a_provider_must_be_askable() {
         &["turnwright.toml:3: `providers.a.fallback[0]` is \"b\"; it must be PROVIDER/MODEL, such as `local/qwen3`"],
     );
     says(
+        "[providers.a]\ndialect = \"gemini\"\nfallback = [\"aa/x\"]",
+        &["turnwright.toml:3: `providers.a.fallback[0]` is \"aa/x\": there is no provider `aa`; did you mean `a`?"],
+    );
+    says(
+        "[providers.a]\ndialect = \"gemini\"\nfallback = [\"b/y\"]\n[providers.b]\ndialect = \"gemini\"\nmodels = [\"x\", \"z\"]",
+        &["turnwright.toml:3: `providers.a.fallback[0]` is \"b/y\"; the models of `b` are `x`, `z`"],
+    );
+    let ring = |name: &str, next: &str| {
+        format!("[providers.{name}]\ndialect = \"gemini\"\nfallback = [\"{name}/small\", \"{next}/m\"]\n")
+    };
+    says(
+        &(ring("a", "b") + &ring("b", "c") + &ring("c", "b")),
+        &["turnwright.toml:6: `providers.b.fallback` leads back to where it began: b → c → b"],
+    );
+    says(
         "[providers.a]\ndialect = \"gemini\"\nheaders = { \"X Y\" = \"1\" }",
         &[
             "turnwright.toml:3: the name \"X Y\" in [providers.a.headers] is not valid; it must be the name of an HTTP header, such as `X-Title`",

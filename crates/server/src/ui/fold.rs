@@ -245,6 +245,8 @@ impl UiFold {
                 }
             }
             Entry::Assistant(message) => {
+                // The one that was asked first may not be the one that answers.
+                self.model = Some(format!("{}/{}", message.origin.provider, message.origin.model));
                 self.newest_cut_off = if message.completion == Completion::Complete { None } else { Some(seq) };
             }
             Entry::Control(Control::Offered { definitions }) => self.offered = definitions.clone().into(),

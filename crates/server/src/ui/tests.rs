@@ -411,6 +411,23 @@ fn a_retried_turn_does_not_show_the_message_that_was_cut_off() {
 }
 
 #[test]
+fn a_model_that_is_passed_over_leaves_a_notice_and_no_empty_step() {
+    let failure = ProviderFailure::new(ProviderFailureKind::Overloaded, "busy");
+    let notice = Event::Notice { level: "warning", text: "busy; going on with `q/n`".to_owned() };
+    let events = vec![
+        vec![user(1, "hi"), started(), step(3)],
+        vec![entry(3, Entry::Control(Control::Failed(failure))), notice],
+        vec![step(4), text(0, 0, "hello"), assistant(4), step_finished(4, "stop"), finished("completed")],
+    ];
+    for version in [UiVersion::V5, UiVersion::V6, UiVersion::V7] {
+        let stream = told(version, Begin::Turn, events.clone());
+        assert_eq!(stream.iter().filter(|chunk| chunk.contains("start-step")).count(), 1, "{stream:?}");
+        assert_eq!(stream.iter().filter(|chunk| chunk.contains("going on with `q/n`")).count(), 1, "{stream:?}");
+        assert!(!stream.iter().any(|chunk| chunk.contains(r#""type":"error""#)), "{stream:?}");
+    }
+}
+
+#[test]
 fn each_end_of_a_turn_has_its_last_chunks() {
     let table = [
         ("completed", "stop", vec![r#"{"type":"finish","finishReason":"stop"}"#]),

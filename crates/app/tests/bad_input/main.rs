@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and bounds its own waits"
 )]
 
+mod providers;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
