@@ -35,8 +35,8 @@ pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{
-    EmptyContent, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SystemRole, ToolCallIds, ToolSchemas,
-    UnknownProfile,
+    EmptyContent, KeyHeader, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, StructuredOutput,
+    SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
 };
 pub use recover::{TextForm, TextForms, text_forms_in};
 pub use reply::{MAX_WHOLE_BYTES, ReplyDecoder};

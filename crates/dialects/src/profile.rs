@@ -3,8 +3,13 @@
 //! A profile says what to send, and what to look for in an answer's text. Everything else about an answer is recognised
 //! by its shape.
 
+mod presets;
+mod table;
+
 use serde::Deserialize;
 
+pub(crate) use self::presets::host_of;
+pub use self::table::{ProfileChoice, ProfileTable};
 use crate::recover::TextForms;
 use crate::schema::SchemaTarget;
 
@@ -42,6 +47,50 @@ pub struct Profile {
     pub assistant_after_results: bool,
     /// Whether `[DONE]` ends an answer that named no finish reason.
     pub done_without_finish: bool,
+    /// The header that carries the key.
+    pub key_header: KeyHeader,
+    /// Whether tools are offered at all.
+    pub tools: bool,
+    /// Which demands for calls the endpoint takes.
+    pub tool_choice: ToolChoices,
+    /// How an answer in a form of its own is asked for.
+    pub structured_output: StructuredOutput,
+}
+
+/// The header that carries the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyHeader {
+    /// The format's own.
+    Format,
+    /// `api-key`, as Azure has it.
+    ApiKey,
+}
+
+/// Which demands for calls an endpoint takes. What it does not take is asked as nearly as it can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoices {
+    /// All: none, any tool, one tool by name.
+    All,
+    /// All; that some tool must be called is the word `any`.
+    AnyWord,
+    /// All but one tool by name, for which any is demanded.
+    Unnamed,
+    /// None alone: the model chooses whether it calls.
+    NoneOnly,
+}
+
+/// How an answer in a form of its own is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// By its schema.
+    JsonSchema,
+    /// As any JSON object; the schema is in the system prompt.
+    JsonObject,
+    /// In the system prompt alone.
+    Prompt,
 }
 
 /// The role of the system prompt.
@@ -130,168 +179,9 @@ pub enum EmptyContent {
 
 /// A preset name that there is not, or a preset that was asked for by a wrong name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no profile `{name}`; there are {}", Profile::PRESETS.map(|(name, _)| name).join(", "))]
+#[error("there is no profile `{name}`; there are {}", Profile::PRESETS.map(|(name, ..)| name).join(", "))]
 pub struct UnknownProfile {
     name: String,
-}
-
-impl Profile {
-    /// What an unknown compatible server takes.
-    pub const COMPATIBLE: Self = Self {
-        system_role: SystemRole::System,
-        max_tokens_field: MaxTokensField::MaxTokens,
-        stream_usage: true,
-        reasoning_effort: true,
-        reasoning_replay: ReasoningReplay::Never,
-        think_tags: true,
-        recover_text_calls: TextForms::ALL,
-        tool_call_ids: ToolCallIds::Max40,
-        empty_content: EmptyContent::Null,
-        refusal_field: false,
-        images: true,
-        documents: false,
-        tool_schemas: ToolSchemas::Plain,
-        assistant_after_results: false,
-        done_without_finish: false,
-    };
-
-    /// OpenAI, who made the formats.
-    pub const OPENAI: Self = Self {
-        system_role: SystemRole::Developer,
-        max_tokens_field: MaxTokensField::MaxCompletionTokens,
-        think_tags: false,
-        recover_text_calls: TextForms::NONE,
-        refusal_field: true,
-        documents: true,
-        tool_schemas: ToolSchemas::Strict,
-        ..Self::COMPATIBLE
-    };
-
-    /// A hosted service whose models call properly.
-    const HOSTED: Self = Self {
-        think_tags: false,
-        recover_text_calls: TextForms::NONE,
-        tool_schemas: ToolSchemas::JsonSchema,
-        ..Self::COMPATIBLE
-    };
-
-    /// The presets, by name.
-    pub const PRESETS: [(&'static str, Self); 7] = [
-        ("compatible", Self::COMPATIBLE),
-        ("openai", Self::OPENAI),
-        (
-            "mistral",
-            Self {
-                stream_usage: false,
-                tool_call_ids: ToolCallIds::Alnum9,
-                tool_schemas: ToolSchemas::Plain,
-                assistant_after_results: true,
-                ..Self::HOSTED
-            },
-        ),
-        ("deepseek", Self { reasoning_replay: ReasoningReplay::Required, images: false, ..Self::HOSTED }),
-        ("openrouter", Self { reasoning_replay: ReasoningReplay::Always, documents: true, ..Self::HOSTED }),
-        ("groq", Self { reasoning_replay: ReasoningReplay::WithCalls, empty_content: EmptyContent::Omitted, ..Self::HOSTED }),
-        ("moonshot", Self { reasoning_replay: ReasoningReplay::WithCalls, ..Self::HOSTED }),
-    ];
-
-    /// The preset with this name.
-    ///
-    /// # Errors
-    /// Where there is none.
-    pub fn preset(name: &str) -> Result<Self, UnknownProfile> {
-        let found = Self::PRESETS.into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, profile)| profile).ok_or_else(|| UnknownProfile { name: name.to_owned() })
-    }
-
-    /// The preset for a base address, where the configuration names none.
-    pub fn for_base_url(base_url: &str) -> Self {
-        let host = host_of(base_url);
-        let name = match host {
-            "api.openai.com" => "openai",
-            "api.mistral.ai" => "mistral",
-            "api.deepseek.com" => "deepseek",
-            "openrouter.ai" => "openrouter",
-            "api.groq.com" => "groq",
-            "api.moonshot.ai" | "api.moonshot.cn" => "moonshot",
-            _ if host.ends_with(".openai.azure.com") => "openai",
-            _ => "compatible",
-        };
-        Self::preset(name).unwrap_or(Self::COMPATIBLE)
-    }
-}
-
-/// The host of a base address.
-pub(crate) fn host_of(base_url: &str) -> &str {
-    let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    host.split(':').next().unwrap_or_default()
-}
-
-/// A provider's `profile` key: the name of a preset, or a table of what differs from one.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum ProfileChoice {
-    /// A preset.
-    Preset(String),
-    /// What differs.
-    Table(Box<ProfileTable>),
-}
-
-/// What differs from a preset.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields of `Profile`, each optional")]
-pub struct ProfileTable {
-    /// The preset; the base address chooses it where there is none.
-    pub preset: Option<String>,
-    pub system_role: Option<SystemRole>,
-    pub max_tokens_field: Option<MaxTokensField>,
-    pub stream_usage: Option<bool>,
-    pub reasoning_effort: Option<bool>,
-    pub reasoning_replay: Option<ReasoningReplay>,
-    pub think_tags: Option<bool>,
-    pub recover_text_calls: Option<TextForms>,
-    pub tool_call_ids: Option<ToolCallIds>,
-    pub empty_content: Option<EmptyContent>,
-    pub refusal_field: Option<bool>,
-    pub images: Option<bool>,
-    pub documents: Option<bool>,
-    pub tool_schemas: Option<ToolSchemas>,
-    pub assistant_after_results: Option<bool>,
-    pub done_without_finish: Option<bool>,
-}
-
-impl ProfileChoice {
-    /// The profile that is chosen for an endpoint at `base_url`.
-    ///
-    /// # Errors
-    /// Where the preset that it names does not exist.
-    pub fn resolve(&self, base_url: &str) -> Result<Profile, UnknownProfile> {
-        let table = match self {
-            Self::Preset(name) => return Profile::preset(name),
-            Self::Table(table) => table,
-        };
-        let base = table.preset.as_deref().map_or_else(|| Ok(Profile::for_base_url(base_url)), Profile::preset)?;
-        Ok(Profile {
-            system_role: table.system_role.unwrap_or(base.system_role),
-            max_tokens_field: table.max_tokens_field.unwrap_or(base.max_tokens_field),
-            stream_usage: table.stream_usage.unwrap_or(base.stream_usage),
-            reasoning_effort: table.reasoning_effort.unwrap_or(base.reasoning_effort),
-            reasoning_replay: table.reasoning_replay.unwrap_or(base.reasoning_replay),
-            think_tags: table.think_tags.unwrap_or(base.think_tags),
-            recover_text_calls: table.recover_text_calls.unwrap_or(base.recover_text_calls),
-            tool_call_ids: table.tool_call_ids.unwrap_or(base.tool_call_ids),
-            empty_content: table.empty_content.unwrap_or(base.empty_content),
-            refusal_field: table.refusal_field.unwrap_or(base.refusal_field),
-            images: table.images.unwrap_or(base.images),
-            documents: table.documents.unwrap_or(base.documents),
-            tool_schemas: table.tool_schemas.unwrap_or(base.tool_schemas),
-            assistant_after_results: table.assistant_after_results.unwrap_or(base.assistant_after_results),
-            done_without_finish: table.done_without_finish.unwrap_or(base.done_without_finish),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -317,12 +207,89 @@ mod tests {
     #[test]
     fn an_unknown_preset_is_named_together_with_the_known_ones() {
         let error = choice("\"opnai\"").resolve("").unwrap_err().to_string();
-        let known = "compatible, openai, mistral, deepseek, openrouter, groq, moonshot";
-        assert_eq!(error, format!("there is no profile `opnai`; there are {known}"));
+        assert!(error.starts_with("there is no profile `opnai`; there are compatible, openai, azure, mistral"), "{error}");
     }
 
     #[test]
     fn a_misspelt_switch_is_refused() {
         assert!(serde_json::from_str::<ProfileChoice>(r#"{"recover_calls":true}"#).is_err());
+    }
+
+    #[test]
+    fn a_known_address_chooses_its_preset() {
+        let rows = [
+            ("https://api.openai.com/v1", "openai"),
+            ("https://mine.openai.azure.com/openai/v1/", "azure"),
+            ("https://mine.services.ai.azure.com/openai/v1", "azure"),
+            ("https://api.mistral.ai/v1", "mistral"),
+            ("https://api.deepseek.com/beta", "deepseek"),
+            ("https://openrouter.ai/api/v1", "openrouter"),
+            ("https://api.groq.com/openai/v1", "groq"),
+            ("https://api.moonshot.cn/v1", "moonshot"),
+            ("http://localhost:11434/v1", "ollama"),
+            ("http://127.0.0.1:1234/v1", "lmstudio"),
+            ("http://example.org:11434/v1", "compatible"),
+            ("http://127.0.0.1:8080/v1", "compatible"),
+            ("https://api.together.xyz/v1", "together"),
+            ("https://api.fireworks.ai/inference/v1", "fireworks"),
+            ("https://router.huggingface.co/v1", "huggingface"),
+            ("https://api.cerebras.ai/v1", "cerebras"),
+            ("https://api.sambanova.ai/v1", "sambanova"),
+            ("https://api.x.ai/v1", "xai"),
+            ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini"),
+            ("https://api.perplexity.ai", "perplexity"),
+            ("https://api.minimax.io/v1", "minimax"),
+            ("https://api.z.ai/api/paas/v4", "zai"),
+            ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "qwen"),
+            ("https://evil.example/api.openai.com", "compatible"),
+            ("https://api.openai.com.evil.example/v1", "compatible"),
+            ("https://api.openai.com@evil.example/v1", "compatible"),
+            ("", "compatible"),
+        ];
+        for (base_url, name) in rows {
+            assert_eq!(Profile::name_for_base_url(base_url), name, "{base_url}");
+            assert_eq!(Ok(Profile::for_base_url(base_url)), Profile::preset(name));
+        }
+    }
+
+    #[test]
+    fn each_preset_has_a_name_and_hosts_of_its_own() {
+        for (place, (name, _, hosts)) in Profile::PRESETS.into_iter().enumerate() {
+            for (other, _, others) in Profile::PRESETS.into_iter().skip(place + 1) {
+                assert_ne!(name, other);
+                assert!(hosts.iter().all(|host| !others.contains(host)), "{name}, {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_switch_can_be_set() {
+        let table = r#"{"preset":"compatible","system_role":"developer","max_tokens_field":"max_completion_tokens",
+            "stream_usage":false,"reasoning_effort":false,"reasoning_replay":"always","think_tags":false,
+            "recover_text_calls":["mistral"],"tool_call_ids":"any","empty_content":"text","refusal_field":true,"images":false,
+            "documents":true,"tool_schemas":"strict","done_without_finish":true,"key_header":"api_key","tools":false,
+            "tool_choice":"unnamed","structured_output":"prompt","assistant_after_results":true}"#;
+        let expected = Profile {
+            system_role: SystemRole::Developer,
+            max_tokens_field: MaxTokensField::MaxCompletionTokens,
+            stream_usage: false,
+            reasoning_effort: false,
+            reasoning_replay: ReasoningReplay::Always,
+            think_tags: false,
+            recover_text_calls: TextForms::only(crate::TextForm::Mistral),
+            tool_call_ids: ToolCallIds::Any,
+            empty_content: EmptyContent::Text,
+            refusal_field: true,
+            images: false,
+            documents: true,
+            tool_schemas: ToolSchemas::Strict,
+            done_without_finish: true,
+            key_header: KeyHeader::ApiKey,
+            tools: false,
+            tool_choice: ToolChoices::Unnamed,
+            structured_output: StructuredOutput::Prompt,
+            assistant_after_results: true,
+        };
+        assert_eq!(choice(table).resolve(""), Ok(expected));
     }
 }

@@ -6,6 +6,8 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
 
+use turnwright_dialects::KeyHeader;
+
 use crate::EndpointConfig;
 use crate::explain::shown_url;
 
@@ -38,7 +40,10 @@ pub(crate) fn headers(config: &EndpointConfig) -> Result<HeaderMap, ProviderFail
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     if let Some(key) = &config.api_key {
-        let (name, value) = config.dialect.authorization(key.expose());
+        let (name, value) = match config.profile.key_header {
+            KeyHeader::Format => config.dialect.authorization(key.expose()),
+            KeyHeader::ApiKey => ("api-key", key.expose().to_owned()),
+        };
         let mut value = HeaderValue::from_str(&value)
             .map_err(|_| wrong("its api_key holds a line break or another character that no key has".to_owned()))?;
         value.set_sensitive(true);

@@ -74,7 +74,7 @@ fn a_list_of_models_says_what_is_known_of_them() {
     let prices = json!({"input": 2.0, "cached_input": 0.5, "cache_write": null, "output": 8.0, "long_prompts": null});
     assert_eq!(model["prices"], prices);
     let lines = place.run(&["models", "list"]).stdout;
-    let expected = "openai/gpt-4.1                configuration  1.04M context  500 output  images, PDF  $2 in, $8 out\n";
+    let expected = "openai/gpt-4.1              configuration  1.04M context  500 output  images, PDF  $2 in, $8 out\n";
     assert!(lines.starts_with(expected), "{lines}");
 }
 

@@ -14,7 +14,7 @@ use crate::json;
 use crate::kept::MessageWriter;
 use crate::media::{self, DataUrl};
 use crate::name::wire_name;
-use crate::profile::{EmptyContent, Profile, ReasoningReplay, SystemRole};
+use crate::profile::{EmptyContent, Profile, ReasoningReplay, StructuredOutput, SystemRole};
 
 /// One message, ready to be written.
 #[derive(Debug, Default, Serialize)]
@@ -97,9 +97,9 @@ const AFTER_RESULTS: &str = "I have the results.";
 impl MessageWriter for Writer {
     fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>) {
         match message {
-            PromptMessage::User { message, .. } => self.user(target.profile, content(target.profile, &message.content), out),
+            PromptMessage::User { message, .. } => self.user(target.profile, content(target, &message.content), out),
             PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
-            PromptMessage::Results(results) => self.results(target.profile, results, out),
+            PromptMessage::Results(results) => self.results(target, results, out),
         }
     }
 
@@ -113,12 +113,20 @@ impl Writer {
 
     /// Writes the system prompt, where there is one.
     pub(super) fn system(profile: &Profile, prompt: &Prompt<'_>, out: &mut Vec<u8>) {
-        if let Some(text) = prompt.settings.system_prompt.as_deref().filter(|text| !text.is_empty()) {
+        let own = prompt.settings.system_prompt.as_deref().filter(|text| !text.is_empty());
+        let form = prompt.settings.output.as_ref().filter(|_| profile.structured_output != StructuredOutput::JsonSchema);
+        let form = form.map(|form| format!("Answer with JSON alone, which fits this JSON Schema: {}", form.schema));
+        let text = match (own, form) {
+            (Some(own), Some(form)) => Some(Cow::Owned(format!("{own}\n\n{form}"))),
+            (None, Some(form)) => Some(Cow::Owned(form)),
+            (own, None) => own.map(Cow::Borrowed),
+        };
+        if let Some(text) = text {
             let role = match profile.system_role {
                 SystemRole::System => "system",
                 SystemRole::Developer => "developer",
             };
-            write(role, Content::Text(Cow::Borrowed(text)), out);
+            write(role, Content::Text(text), out);
         }
     }
 
@@ -180,7 +188,7 @@ impl Writer {
         }
     }
 
-    fn results(&mut self, profile: &Profile, results: &[PromptResult<'_>], out: &mut Vec<u8>) {
+    fn results(&mut self, target: &Target<'_>, results: &[PromptResult<'_>], out: &mut Vec<u8>) {
         let mut pictures = Vec::new();
         for (result, position) in results.iter().zip(0..) {
             let id = self.newest_ids.get(position).cloned().unwrap_or_else(|| result.id.to_string());
@@ -189,7 +197,7 @@ impl Writer {
                 text.insert_str(0, "ERROR: ");
             }
             let before = pictures.len();
-            pictures.extend(result.result.content.iter().filter_map(|block| part(profile, block)));
+            pictures.extend(result.result.content.iter().filter_map(|block| part(target, block)));
             if pictures.len() > before {
                 let label = format!("Images in the result of the tool call {id}:");
                 pictures.insert(before, Part::Text { text: Cow::Owned(label) });
@@ -200,7 +208,7 @@ impl Writer {
         self.is_after_results = true;
         // Tool messages hold text alone, and nothing may stand between them.
         if !pictures.is_empty() {
-            self.user(profile, Content::Parts(pictures), out);
+            self.user(target.profile, Content::Parts(pictures), out);
         }
     }
 }
@@ -219,30 +227,32 @@ fn write(role: &'static str, content: Content<'_>, out: &mut Vec<u8>) {
     Message { role, content: Some(content), ..Message::default() }.write(out);
 }
 
-fn content<'a>(profile: &Profile, blocks: &'a [ContentBlock]) -> Content<'a> {
+fn content<'a>(target: &Target<'_>, blocks: &'a [ContentBlock]) -> Content<'a> {
     if let [ContentBlock::Text { text }] = blocks {
         return Content::Text(Cow::Borrowed(text));
     }
-    if !blocks.iter().any(|block| part(profile, block).is_some()) {
+    if !blocks.iter().any(|block| part(target, block).is_some()) {
         return Content::Text(Cow::Owned(text_of(blocks)));
     }
     let text = |block: &'a ContentBlock| Part::Text { text: block.as_text() };
-    Content::Parts(blocks.iter().map(|block| part(profile, block).unwrap_or_else(|| text(block))).collect())
+    Content::Parts(blocks.iter().map(|block| part(target, block).unwrap_or_else(|| text(block))).collect())
 }
 
 /// The block as a part that is not text, where the endpoint takes one.
-fn part<'a>(profile: &Profile, block: &'a ContentBlock) -> Option<Part<'a>> {
+fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
+    let takes_images = target.profile.images && target.model.images != Some(false);
+    let takes_documents = target.profile.documents && target.model.documents != Some(false);
     match block {
-        ContentBlock::Image { data, mime_type } if profile.images => image(data, mime_type),
+        ContentBlock::Image { data, mime_type } if takes_images => image(data, mime_type),
         ContentBlock::Resource { resource } => {
             let (data, mime_type) = resource.blob.as_deref().zip(resource.mime_type.as_deref())?;
             match mime_type {
-                "application/pdf" if profile.documents && media::is_base64(data) => {
+                "application/pdf" if takes_documents && media::is_base64(data) => {
                     let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
                     let file_data = DataUrl { mime_type, data };
                     Some(Part::File { file: File { filename: filename.unwrap_or("document.pdf"), file_data } })
                 }
-                _ if mime_type.starts_with("image/") && profile.images => image(data, mime_type),
+                _ if mime_type.starts_with("image/") && takes_images => image(data, mime_type),
                 _ => None,
             }
         }

@@ -14,7 +14,7 @@ use super::message::Writer;
 use crate::dialect::{HttpRequest, Target};
 use crate::json;
 use crate::kept::Kept;
-use crate::profile::MaxTokensField;
+use crate::profile::{MaxTokensField, StructuredOutput, ToolChoices};
 use crate::schema::{SchemaTarget, compile_or_any};
 
 const USAGE_OPTION: &[u8] = br#","stream_options":{"include_usage":true}"#;
@@ -94,7 +94,8 @@ struct Named<'a> {
 struct ResponseFormat<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    json_schema: &'a OutputFormat,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json_schema: Option<&'a OutputFormat>,
 }
 
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
@@ -103,7 +104,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
     body.extend_from_slice(b"{\"model\":");
     json::write(&target.origin.model, &mut body);
-    if !prompt.tools.is_empty() {
+    let has_tools = profile.tools && !prompt.tools.is_empty();
+    if has_tools {
         kept.write_tools(prompt, &mut body, |out| {
             json::write_member("tools", &Tools { tools: prompt.tools, schemas: profile.tool_schemas.target() }, out);
         });
@@ -114,16 +116,26 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     body.extend_from_slice(b"],");
     let tool_choice = prompt.tool_choice();
     let tool_choice = match &tool_choice {
-        _ if prompt.tools.is_empty() => None,
+        _ if !has_tools => None,
         ToolChoice::Auto => None,
-        ToolChoice::Required => Some(Choice::Word("required")),
         ToolChoice::None => Some(Choice::Word("none")),
-        ToolChoice::Tool(name) => Some(Choice::Function { kind: "function", function: Named { name } }),
+        ToolChoice::Required | ToolChoice::Tool(_) if profile.tool_choice == ToolChoices::NoneOnly => None,
+        ToolChoice::Tool(name) if profile.tool_choice != ToolChoices::Unnamed => {
+            Some(Choice::Function { kind: "function", function: Named { name } })
+        }
+        ToolChoice::Required | ToolChoice::Tool(_) => {
+            Some(Choice::Word(if profile.tool_choice == ToolChoices::AnyWord { "any" } else { "required" }))
+        }
     };
+    let response_format = settings.output.as_ref().and_then(|output| match profile.structured_output {
+        StructuredOutput::JsonSchema => Some(ResponseFormat { kind: "json_schema", json_schema: Some(output) }),
+        StructuredOutput::JsonObject => Some(ResponseFormat { kind: "json_object", json_schema: None }),
+        StructuredOutput::Prompt => None,
+    });
     let limit = |field| settings.max_output_tokens.filter(|_| profile.max_tokens_field == field);
     let rest = Rest {
         tool_choice,
-        response_format: settings.output.as_ref().map(|json_schema| ResponseFormat { kind: "json_schema", json_schema }),
+        response_format,
         max_tokens: limit(MaxTokensField::MaxTokens),
         max_completion_tokens: limit(MaxTokensField::MaxCompletionTokens),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false)),

@@ -119,12 +119,13 @@ impl ChatDecoder {
         let completion = report.completion_tokens_details.unwrap_or_default();
         let cached = [prompt.cached_tokens, report.prompt_cache_hit_tokens, report.num_cached_tokens];
         let cached = cached.into_iter().find(|count| count.0.is_some()).unwrap_or_default();
+        let reasoning = completion.reasoning_tokens.0.or(report.reasoning_tokens.0);
         let usage = Usage {
             input_tokens: report.prompt_tokens.0,
-            output_tokens: report.completion_tokens.0,
+            output_tokens: output_tokens(report.prompt_tokens.0, report.completion_tokens.0, reasoning, report.total_tokens.0),
             cached_input_tokens: cached.0,
             cache_write_tokens: prompt.cache_write_tokens.0.or(report.cache_creation_input_tokens.0),
-            reasoning_tokens: completion.reasoning_tokens.0.or(report.reasoning_tokens.0),
+            reasoning_tokens: reasoning,
             cost_usd: report.cost.0,
         };
         if usage != Usage::default() {
@@ -395,6 +396,15 @@ fn finish_reason(raw: &str) -> FinishReason {
         // `stop`, `eos`, `end`, `end_turn`, `stop_sequence`, nothing, and words that nobody knows.
         _ => FinishReason::Stop,
     }
+}
+
+/// The whole answer's tokens. Some servers count its reasoning beside it, which their total shows.
+fn output_tokens(prompt: Option<u64>, completion: Option<u64>, reasoning: Option<u64>, total: Option<u64>) -> Option<u64> {
+    let both = completion?.checked_add(reasoning.unwrap_or(0));
+    let is_apart = reasoning.is_some_and(|reasoning| reasoning > 0)
+        && total.is_some()
+        && both.zip(prompt).and_then(|(both, prompt)| both.checked_add(prompt)) == total;
+    if is_apart { both } else { completion }
 }
 
 /// The failure that some words for the end are.

@@ -98,6 +98,7 @@ pub(crate) struct Groq<'a> {
 pub(crate) struct UsageReport {
     pub(crate) prompt_tokens: Count,
     pub(crate) completion_tokens: Count,
+    pub(crate) total_tokens: Count,
     pub(crate) prompt_tokens_details: Option<PromptDetails>,
     pub(crate) completion_tokens_details: Option<CompletionDetails>,
     pub(crate) prompt_cache_hit_tokens: Count,

@@ -1,5 +1,6 @@
 //! Chat Completions.
 
 mod golden;
+mod presets;
 mod quirks;
 mod request;

@@ -1,0 +1,82 @@
+//! The `profile` key of the configuration.
+
+use serde::Deserialize;
+
+use super::{
+    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, StructuredOutput, SystemRole, ToolCallIds, ToolChoices,
+    ToolSchemas, UnknownProfile,
+};
+use crate::recover::TextForms;
+
+/// A provider's `profile` key: the name of a preset, or a table of what differs from one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum ProfileChoice {
+    /// A preset.
+    Preset(String),
+    /// What differs.
+    Table(Box<ProfileTable>),
+}
+
+/// What differs from a preset.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields of `Profile`, each optional")]
+pub struct ProfileTable {
+    /// The preset; the base address chooses it where there is none.
+    pub preset: Option<String>,
+    pub system_role: Option<SystemRole>,
+    pub max_tokens_field: Option<MaxTokensField>,
+    pub stream_usage: Option<bool>,
+    pub reasoning_effort: Option<bool>,
+    pub reasoning_replay: Option<ReasoningReplay>,
+    pub think_tags: Option<bool>,
+    pub recover_text_calls: Option<TextForms>,
+    pub tool_call_ids: Option<ToolCallIds>,
+    pub empty_content: Option<EmptyContent>,
+    pub refusal_field: Option<bool>,
+    pub images: Option<bool>,
+    pub documents: Option<bool>,
+    pub tool_schemas: Option<ToolSchemas>,
+    pub done_without_finish: Option<bool>,
+    pub key_header: Option<KeyHeader>,
+    pub tools: Option<bool>,
+    pub tool_choice: Option<ToolChoices>,
+    pub structured_output: Option<StructuredOutput>,
+    pub assistant_after_results: Option<bool>,
+}
+
+impl ProfileChoice {
+    /// The profile that is chosen for an endpoint at `base_url`.
+    ///
+    /// # Errors
+    /// Where the preset that it names does not exist.
+    pub fn resolve(&self, base_url: &str) -> Result<Profile, UnknownProfile> {
+        let table = match self {
+            Self::Preset(name) => return Profile::preset(name),
+            Self::Table(table) => table,
+        };
+        let base = table.preset.as_deref().map_or_else(|| Ok(Profile::for_base_url(base_url)), Profile::preset)?;
+        Ok(Profile {
+            system_role: table.system_role.unwrap_or(base.system_role),
+            max_tokens_field: table.max_tokens_field.unwrap_or(base.max_tokens_field),
+            stream_usage: table.stream_usage.unwrap_or(base.stream_usage),
+            reasoning_effort: table.reasoning_effort.unwrap_or(base.reasoning_effort),
+            reasoning_replay: table.reasoning_replay.unwrap_or(base.reasoning_replay),
+            think_tags: table.think_tags.unwrap_or(base.think_tags),
+            recover_text_calls: table.recover_text_calls.unwrap_or(base.recover_text_calls),
+            tool_call_ids: table.tool_call_ids.unwrap_or(base.tool_call_ids),
+            empty_content: table.empty_content.unwrap_or(base.empty_content),
+            refusal_field: table.refusal_field.unwrap_or(base.refusal_field),
+            images: table.images.unwrap_or(base.images),
+            documents: table.documents.unwrap_or(base.documents),
+            tool_schemas: table.tool_schemas.unwrap_or(base.tool_schemas),
+            done_without_finish: table.done_without_finish.unwrap_or(base.done_without_finish),
+            key_header: table.key_header.unwrap_or(base.key_header),
+            tools: table.tools.unwrap_or(base.tools),
+            tool_choice: table.tool_choice.unwrap_or(base.tool_choice),
+            structured_output: table.structured_output.unwrap_or(base.structured_output),
+            assistant_after_results: table.assistant_after_results.unwrap_or(base.assistant_after_results),
+        })
+    }
+}

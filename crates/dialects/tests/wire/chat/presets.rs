@@ -1,0 +1,153 @@
+//! What is sent to the servers and services that are known to be different.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::{
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Finish, FinishReason, ModelRef, Origin, Outcome,
+    OutputFormat, Seq, ToolCall, ToolChoice, ToolDefinition, ToolResult, TurnSettings, Usage, UserMessage,
+};
+use turnwright_dialects::openai_chat::OpenAiChat;
+use turnwright_dialects::{Dialect, Kept, ModelFacts, Offered, Profile, Target};
+
+use crate::support::{decode_with, origin, request, tool};
+
+fn settings() -> TurnSettings {
+    TurnSettings::new(ModelRef::new("p", "m"))
+}
+
+/// What is asked of a preset with a question, a tool and these settings.
+fn body(preset: &str, settings: &TurnSettings) -> Value {
+    let user = UserMessage { content: vec![ContentBlock::text("Hi")], settings: settings.clone() };
+    let tools: Vec<Arc<ToolDefinition>> = vec![tool("f", json!({"type": "object", "properties": {}}))];
+    let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
+    let prompt = Prompt { conversation: None, settings, messages, tools: &tools, allow_calls: true };
+    serde_json::from_slice(&request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body).unwrap()
+}
+
+#[test]
+fn a_demand_for_calls_is_written_as_the_server_takes_it() {
+    let named = json!({"type": "function", "function": {"name": "f"}});
+    let rows = [
+        ("openai", json!("required"), named.clone()),
+        ("vllm", json!("required"), named.clone()),
+        ("mistral", json!("any"), named),
+        ("llamacpp", json!("required"), json!("required")),
+        ("moonshot", Value::Null, Value::Null),
+        ("ollama", Value::Null, Value::Null),
+        ("zai", Value::Null, Value::Null),
+    ];
+    let choice =
+        |preset, choice| body(preset, &TurnSettings { tool_choice: Some(choice), ..settings() })["tool_choice"].clone();
+    for (preset, required, one) in rows {
+        assert_eq!(choice(preset, ToolChoice::Required), required, "{preset}");
+        assert_eq!(choice(preset, ToolChoice::Tool("f".to_owned())), one, "{preset}");
+        assert_eq!(choice(preset, ToolChoice::None), "none", "{preset}");
+        assert_eq!(choice(preset, ToolChoice::Auto), Value::Null, "{preset}");
+    }
+}
+
+#[test]
+fn a_form_of_the_answer_is_asked_for_as_the_server_takes_it() {
+    let output = OutputFormat { name: "o".to_owned(), schema: json!({"type": "object"}), strict: true };
+    let asked = TurnSettings { output: Some(output), system_prompt: Some("Be brief.".to_owned()), ..settings() };
+    let rest = body("groq", &asked);
+    assert_eq!(rest["response_format"]["type"], "json_schema");
+    assert_eq!(rest["messages"][0]["content"], "Be brief.");
+    let rest = body("deepseek", &asked);
+    assert_eq!(rest["response_format"], json!({"type": "json_object"}));
+    let told = "Be brief.\n\nAnswer with JSON alone, which fits this JSON Schema: {\"type\":\"object\"}";
+    assert_eq!(rest["messages"][0]["content"], told);
+}
+
+#[test]
+fn each_server_is_sent_what_it_takes() {
+    let limited = TurnSettings { max_output_tokens: Some(9), system_prompt: Some("s".to_owned()), ..settings() };
+    let row = |preset: &str| {
+        let body = body(preset, &limited);
+        let limit = ["max_tokens", "max_completion_tokens"].into_iter().find(|field| body.get(*field).is_some()).unwrap();
+        let role = body["messages"][0]["role"].as_str().unwrap().to_owned();
+        (role, limit, body.get("stream_options").is_some(), body.get("tools").is_some())
+    };
+    let usual = ("system".to_owned(), "max_tokens", true, true);
+    for preset in ["compatible", "ollama", "vllm", "sglang", "tgi", "llamacpp", "lmstudio", "openrouter", "groq", "deepseek"] {
+        assert_eq!(row(preset), usual, "{preset}");
+    }
+    for preset in ["moonshot", "together", "fireworks", "huggingface", "cerebras", "sambanova", "xai", "gemini", "qwen", "zai"]
+    {
+        assert_eq!(row(preset), usual, "{preset}");
+    }
+    for preset in ["openai", "azure"] {
+        assert_eq!(row(preset), ("developer".to_owned(), "max_completion_tokens", true, true), "{preset}");
+    }
+    assert_eq!(row("mistral"), ("system".to_owned(), "max_tokens", false, true));
+    for preset in ["perplexity", "mira", "hyperbolic"] {
+        assert_eq!(row(preset), ("system".to_owned(), "max_tokens", true, false), "{preset}");
+    }
+}
+
+#[test]
+fn images_are_sent_where_neither_the_server_nor_the_model_is_known_to_take_none() {
+    let image = ContentBlock::Image { data: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() };
+    let (settings, origin) = (settings(), origin());
+    let user = UserMessage { content: vec![image], settings: settings.clone() };
+    let has_image = |preset: &str, images: Option<bool>| {
+        let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
+        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+        let (profile, model) = (Profile::preset(preset).unwrap(), ModelFacts { images, ..ModelFacts::default() });
+        let target = Target { origin: &origin, profile: &profile, model: &model };
+        let body = OpenAiChat.request(&target, &prompt, &mut Kept::default()).body;
+        String::from_utf8(body).unwrap().contains("image_url")
+    };
+    assert!(has_image("compatible", None) && has_image("compatible", Some(true)));
+    assert!(!has_image("compatible", Some(false)) && !has_image("deepseek", None));
+}
+
+#[test]
+fn an_assistant_message_follows_results_where_a_user_message_may_not() {
+    let settings = settings();
+    let user = UserMessage { content: vec![ContentBlock::text("Go on")], settings: settings.clone() };
+    let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned(), provider_id: None, recovered: false, native: None };
+    let message = AssistantMessage {
+        origin: Origin { provider: "other".to_owned(), ..origin() },
+        saw: Seq::FIRST,
+        blocks: vec![AssistantBlock::Call(call.clone())],
+        finish: Finish { reason: FinishReason::ToolCalls, raw: None },
+        completion: Completion::Complete,
+        usage: Usage::default(),
+    };
+    let id = CallId { message: Seq::FIRST, index: 0 };
+    let result: Cow<'_, ToolResult> = Cow::Owned(ToolResult { content: vec![], ..ToolResult::of(id, Outcome::Success, "") });
+    let roles = |preset: &str| {
+        let messages = vec![
+            PromptMessage::Assistant { seq: Seq::FIRST, message: &message },
+            PromptMessage::Results(vec![PromptResult { id, call: &call, result: result.clone(), note: None }]),
+            PromptMessage::User { seq: Seq::FIRST, message: &user },
+        ];
+        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+        let body = request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body;
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(roles("compatible"), ["assistant", "tool", "user"]);
+    assert_eq!(roles("mistral"), ["assistant", "tool", "assistant", "user"]);
+}
+
+#[test]
+fn reasoning_that_is_counted_beside_the_answer_is_a_part_of_the_output() {
+    let output = |usage: &str| {
+        let body = format!(r#"{{"choices":[{{"message":{{"content":"a"}},"finish_reason":"stop"}}],"usage":{{{usage}}}}}"#);
+        let type_ = Some("application/json");
+        let decoded = decode_with(&Profile::COMPATIBLE, &Offered::default(), type_, &[body.as_bytes()]);
+        (decoded.message.usage.output_tokens, decoded.message.usage.reasoning_tokens)
+    };
+    let details = r#""completion_tokens_details":{"reasoning_tokens":30}"#;
+    let beside = format!(r#""prompt_tokens":100,"completion_tokens":10,"total_tokens":140,{details}"#);
+    assert_eq!(output(&beside), (Some(40), Some(30)));
+    let within = format!(r#""prompt_tokens":100,"completion_tokens":40,"total_tokens":140,{details}"#);
+    assert_eq!(output(&within), (Some(40), Some(30)));
+    let unsaid = format!(r#""prompt_tokens":100,"completion_tokens":40,{details}"#);
+    assert_eq!(output(&unsaid), (Some(40), Some(30)));
+}
