@@ -17,6 +17,8 @@ pub(crate) struct Vendor {
     /// Where another address is usually kept.
     url_variables: &'static [&'static str],
     pub(crate) dialect: Dialect,
+    /// What servers speak that stand in for it at another address.
+    dialect_elsewhere: Dialect,
     pub(crate) base_url: &'static str,
     /// What is asked where nobody names a model: small, able to call tools, and a name that lasts.
     pub(crate) default_model: &'static str,
@@ -28,7 +30,9 @@ pub(crate) const VENDORS: [Vendor; 12] = [
         name: "openai",
         key_variables: &["OPENAI_API_KEY"],
         url_variables: &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
-        dialect: Dialect::OpenaiChat,
+        // Its models keep what they thought from one step to the next in this format alone.
+        dialect: Dialect::OpenaiResponses,
+        dialect_elsewhere: Dialect::OpenaiChat,
         base_url: "https://api.openai.com/v1",
         default_model: "gpt-5-mini",
     },
@@ -37,6 +41,7 @@ pub(crate) const VENDORS: [Vendor; 12] = [
         key_variables: &["ANTHROPIC_API_KEY"],
         url_variables: &["ANTHROPIC_BASE_URL"],
         dialect: Dialect::Anthropic,
+        dialect_elsewhere: Dialect::Anthropic,
         base_url: "https://api.anthropic.com",
         default_model: "claude-sonnet-4-5",
     },
@@ -45,6 +50,7 @@ pub(crate) const VENDORS: [Vendor; 12] = [
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         url_variables: &["GEMINI_BASE_URL"],
         dialect: Dialect::Gemini,
+        dialect_elsewhere: Dialect::Gemini,
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         default_model: "gemini-flash-latest",
     },
@@ -71,7 +77,8 @@ const fn compatible(
     base_url: &'static str,
     default_model: &'static str,
 ) -> Vendor {
-    Vendor { name, key_variables, url_variables: &[], dialect: Dialect::OpenaiChat, base_url, default_model }
+    let dialect = Dialect::OpenaiChat;
+    Vendor { name, key_variables, url_variables: &[], dialect, dialect_elsewhere: dialect, base_url, default_model }
 }
 
 impl Vendor {
@@ -103,7 +110,7 @@ impl Vendor {
         Some(Endpoint {
             name: self.name.to_owned(),
             origin: EndpointOrigin::Variable(variable.to_owned()),
-            dialect: self.dialect,
+            dialect: if url.is_none() { self.dialect } else { self.dialect_elsewhere },
             base_url: url.map_or(self.base_url, |(_, url)| url.trim_end_matches('/')).to_owned(),
             api_key: key.map(|(_, key)| Secret::new(key)),
             default_model: url.is_none().then(|| self.default_model.to_owned()),

@@ -52,6 +52,13 @@ fn found_providers_follow_the_configured_ones_and_never_replace_them() {
 }
 
 #[test]
+fn openai_itself_is_asked_in_its_newer_format() {
+    let loaded = load_with("", &environment().with("OPENAI_API_KEY", "k")).unwrap();
+    assert_eq!(summary(&loaded.endpoints), [("openai", Dialect::OpenaiResponses, "https://api.openai.com/v1", "k")]);
+    assert_eq!(default_of(&loaded).as_deref(), Some("openai/gpt-5-mini"));
+}
+
+#[test]
 fn another_address_in_the_usual_variable_is_a_compatible_server() {
     let environment = environment().with("OPENAI_API_KEY", "k").with("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/");
     let loaded = load_with("", &environment).unwrap();
