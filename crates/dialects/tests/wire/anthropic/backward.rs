@@ -164,8 +164,8 @@ fn form(body: &Value) -> Value {
     body["output_config"].get("format").or_else(|| body.get("output_format")).cloned().unwrap_or_default()
 }
 
-/// What a body asks, without what is only another way to write it: a text for a list of one, marks for the cache, and
-/// settings at their defaults.
+/// What a body asks, without what is only another way to write it: a text for a list of one, marks for the cache, what a
+/// schema says of itself, and settings at their defaults.
 fn asked(body: &Value) -> Value {
     let block = |block: &Value| {
         let mut block = unmarked(block);
@@ -179,6 +179,10 @@ fn asked(body: &Value) -> Value {
     let tool = |tool: &Value| {
         let mut tool = unmarked(tool);
         tool["description"] = Value::from(string(&tool["description"]));
+        if let Some(schema) = tool["input_schema"].as_object_mut() {
+            schema.remove("$schema");
+            schema.retain(|key, value| key != "required" || *value != json!([]));
+        }
         tool
     };
     let choice = match body["tool_choice"]["type"].as_str() {
