@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::List;
+
 /// A tool that some server offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
@@ -32,6 +34,27 @@ pub struct ConversationTool {
     pub tool: Tool,
     /// Whether the conversation offers it to the model.
     pub enabled: bool,
+}
+
+/// Tools, and those that are there and cannot be offered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolList<T> {
+    /// The tools that can be offered.
+    #[serde(flatten)]
+    pub list: List<T>,
+    /// The others. One that is broken takes none with it.
+    pub set_aside: Vec<SetAsideTool>,
+}
+
+/// A tool that is there and cannot be offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAsideTool {
+    /// The server or built-in source.
+    pub server_id: String,
+    /// The tool's name at its server; empty where it has none.
+    pub tool_name: String,
+    /// Why, in words for people.
+    pub reason: String,
 }
 
 /// Names a tool, in the form of mcp-open-client.

@@ -9,7 +9,7 @@ use turnwright_core::ToolDefinition;
 
 use crate::names::{hex, qualified};
 use crate::schema::check_schema;
-use crate::{SourceTool, ToolSource};
+use crate::{SetAside, SourceTool, ToolSource};
 
 /// A tool that can be called.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(crate) struct Catalog {
     pub(crate) tools: Vec<CatalogTool>,
     by_name: HashMap<String, usize>,
     /// Tools that cannot be offered, and why.
-    pub(crate) set_aside: Vec<String>,
+    pub(crate) set_aside: Vec<SetAside>,
 }
 
 impl Catalog {
@@ -94,7 +94,8 @@ fn build(sources: &[Arc<dyn ToolSource>], tools: &[Arc<[SourceTool]>]) -> Catalo
         for tool in tools.iter() {
             if let Err(why) = check_schema(&tool.input_schema) {
                 tracing::warn!(source = source.name(), tool = tool.name, why, "tool set aside");
-                catalog.set_aside.push(format!("{} of {}: {why}", tool.name, source.name()));
+                let source = source.name().to_owned();
+                catalog.set_aside.push(SetAside { source, tool: tool.name.clone(), reason: why });
                 continue;
             }
             let definition = Arc::new(definition(source.name(), tool));

@@ -18,8 +18,8 @@ use crate::inner::Inner;
 use crate::live::Live;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SettingsOverlay, Store, StoreError,
-    ToolSource, Watch, WatchFrom,
+    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay, Store,
+    StoreError, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -163,8 +163,11 @@ impl Engine {
     }
 
     /// Tools that cannot be offered, each with the reason.
-    pub fn tools_set_aside(&self) -> Vec<String> {
-        self.inner.catalogs.current().set_aside.clone()
+    pub fn tools_set_aside(&self) -> Vec<SetAside> {
+        let catalogs = &self.inner.catalogs;
+        let mut all: Vec<SetAside> = catalogs.sources().iter().flat_map(|source| source.set_aside()).collect();
+        all.extend(catalogs.current().set_aside.iter().cloned());
+        all
     }
 
     /// Creates a conversation.

@@ -37,7 +37,8 @@ pub use names::qualified;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use settings::SettingsOverlay;
 pub use source::{
-    CallContext, CallLimits, Progress, ProgressSink, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
+    CallContext, CallLimits, Progress, ProgressSink, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput,
+    ToolSource,
 };
 pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};
 pub use watch::{Frame, Watch, WatchFrom};

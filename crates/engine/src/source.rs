@@ -21,6 +21,11 @@ pub trait ToolSource: Send + Sync + Debug {
     /// Its tools, in a stable order. Kept from the last time while it is not running; empty where it never said.
     fn tools(&self) -> Arc<[SourceTool]>;
 
+    /// What it has and cannot offer, as far as it sees that itself.
+    fn set_aside(&self) -> Vec<SetAside> {
+        Vec::new()
+    }
+
     /// Waits until it is not [`SourceState::Starting`] any more, at most its own start limit. Starts it where it must be
     /// started for its tools to be known.
     async fn settled(&self);
@@ -42,6 +47,24 @@ pub trait ToolSource: Send + Sync + Debug {
 
     /// Ends it with all that it started. Later calls fail as [`ToolErrorKind::Unavailable`].
     async fn stop(&self);
+}
+
+/// A tool that is there and cannot be offered. The others of its source are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// The tool source's name.
+    pub source: String,
+    /// The tool's name at its source; empty where it has none.
+    pub tool: String,
+    /// Why, in words for people.
+    pub reason: String,
+}
+
+impl std::fmt::Display for SetAside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { source, tool, reason } = self;
+        if tool.is_empty() { write!(f, "{source}: {reason}") } else { write!(f, "{tool} of {source}: {reason}") }
+    }
 }
 
 /// What a tool source is doing.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
-use turnwright_engine::{ModelInfo, Providers, SourceState, ToolSource};
+use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, ToolSource};
 
 use crate::Host;
 use crate::providers::origin;
@@ -182,7 +182,8 @@ impl Host {
 
     /// The MCP servers as they are.
     pub fn mcp_servers(&self) -> Vec<McpStatus> {
-        self.servers.iter().map(status).collect()
+        let set_aside = self.engine.tools_set_aside();
+        self.servers.iter().map(|server| status(server, &set_aside)).collect()
     }
 
     /// An MCP server after it has settled; `None` where there is none of this name.
@@ -192,7 +193,7 @@ impl Host {
             server.server.start();
             server.server.outcome().await;
         }
-        Some(status(server))
+        Some(status(server, &self.engine.tools_set_aside()))
     }
 
     /// Looks at everything that a person can mend.
@@ -227,11 +228,12 @@ impl Host {
         }
         let enabled = self.servers.iter().filter(|server| server.server.config().enabled);
         futures_util::future::join_all(enabled.clone().map(|server| server.server.outcome())).await;
-        findings.extend(self.servers.iter().map(|server| of_server(&status(server))));
-        findings.extend(self.engine.tools_set_aside().into_iter().map(|text| Finding {
+        let set_aside = self.engine.tools_set_aside();
+        findings.extend(self.servers.iter().map(|server| of_server(&status(server, &set_aside))));
+        findings.extend(set_aside.into_iter().map(|tool| Finding {
             subject: "tools".to_owned(),
             level: Level::Problem,
-            text: format!("set aside: {text}"),
+            text: format!("set aside: {tool}"),
         }));
         findings.push(ok("tools", format!("{} are offered", self.engine.tools().await.len())));
         findings
@@ -250,8 +252,14 @@ fn of_server(status: &McpStatus) -> Finding {
     Finding { subject, level, text }
 }
 
-fn status(server: &Server) -> McpStatus {
+fn status(server: &Server, set_aside: &[SetAside]) -> McpStatus {
     let config = server.server.config();
+    let aside: Vec<&SetAside> = set_aside.iter().filter(|tool| tool.source == config.name).collect();
+    // What the server itself sets aside is not among its tools, but for one of two that share a name.
+    let by_server = server.server.set_aside();
+    let is_offered = |name: &str| !aside.iter().any(|tool| tool.tool == name && !by_server.contains(tool));
+    let tools = server.server.tools();
+    let offered = tools.iter().filter(|tool| is_offered(&tool.name));
     let words = std::iter::once(config.command.as_str()).chain(config.args.iter().map(String::as_str));
     McpStatus {
         name: config.name.clone(),
@@ -259,8 +267,8 @@ fn status(server: &Server) -> McpStatus {
         origin: server.origin.clone(),
         is_enabled: config.enabled,
         state: server.server.state(),
-        tools: server.server.tools().iter().map(|tool| turnwright_engine::qualified(&config.name, &tool.name)).collect(),
+        tools: offered.map(|tool| turnwright_engine::qualified(&config.name, &tool.name)).collect(),
         log: server.server.logs().into_iter().map(|line| line.text).collect(),
-        quarantined: server.server.quarantined().iter().map(|tool| format!("{}: {}", tool.tool, tool.reason)).collect(),
+        quarantined: aside.iter().map(|tool| format!("{}: {}", tool.tool, tool.reason)).collect(),
     }
 }

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use turnwright_core::ToolErrorKind;
-use turnwright_engine::{CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource};
+use turnwright_engine::{
+    CallContext, CallLimits, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
+};
 
 use crate::call::{self, Caller};
 use crate::connection::Connection;
@@ -165,6 +167,12 @@ impl ToolSource for McpServer {
 
     fn tools(&self) -> Arc<[SourceTool]> {
         self.shared.offered().tools
+    }
+
+    fn set_aside(&self) -> Vec<SetAside> {
+        let aside =
+            |bad: &Quarantined| SetAside { source: self.name().to_owned(), tool: bad.tool.clone(), reason: bad.reason.clone() };
+        self.quarantined().iter().map(aside).collect()
     }
 
     async fn settled(&self) {

@@ -26,8 +26,14 @@ struct Server {
 
 fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
     let read_only = Declared { read_only: true, ..Declared::default() };
-    let source =
-        Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("look").declared(read_only), ScriptedTool::echo("touch")]));
+    let source = Arc::new(ScriptedSource::new(
+        "lab",
+        [
+            ScriptedTool::echo("look").declared(read_only),
+            ScriptedTool::echo("touch"),
+            ScriptedTool::echo("broken").schema(json!({"type": "object", "properties": 7})),
+        ],
+    ));
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
         sources: vec![source.clone() as Arc<dyn ToolSource>],
@@ -352,6 +358,10 @@ async fn the_first_tool_that_is_named_makes_the_list_of_a_conversation() {
     assert_eq!(names(server.get(path).await), [("look".to_owned(), true)]);
     let available = names(server.get("/api/v1/conversations/c1/tools/available").await);
     assert_eq!(available, [("look".to_owned(), true), ("touch".to_owned(), false)]);
+    let set_aside = server.get("/api/v1/conversations/c1/tools/available").await.json()["set_aside"].clone();
+    let reason = "its input schema is not valid: 7 is not of type \"object\"";
+    assert_eq!(set_aside, json!([{"server_id": "lab", "tool_name": "broken", "reason": reason}]));
+    assert_eq!(server.get("/api/v1/tools").await.json()["set_aside"], set_aside);
     server.post(path, json!({"server_id": "lab", "tool_name": "touch"})).await;
     assert_eq!(names(server.get(path).await), all);
     let choice = json!({"server_id": "lab", "tool_name": "look"});

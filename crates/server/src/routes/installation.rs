@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::json as value;
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
-use turnwright_engine::{ModelInfo, SourceState};
+use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
 use crate::error::ApiError;
@@ -20,7 +20,14 @@ const MODELS_TIME: Duration = Duration::from_secs(10);
 
 pub(super) async fn tools(State(state): State<ServerState>) -> Response {
     let tools = state.engine().tools().await.iter().map(|definition| tool(&state, definition)).collect();
-    json(StatusCode::OK, api::List::whole(tools))
+    json(StatusCode::OK, with_set_aside(&state, tools))
+}
+
+/// The tools, and those that cannot be offered.
+pub(super) fn with_set_aside<T>(state: &ServerState, tools: Vec<T>) -> api::ToolList<T> {
+    let told = |tool: SetAside| api::SetAsideTool { server_id: tool.source, tool_name: tool.tool, reason: tool.reason };
+    let set_aside = state.engine().tools_set_aside().into_iter().map(told).collect();
+    api::ToolList { list: api::List::whole(tools), set_aside }
 }
 
 /// All providers are asked at once.

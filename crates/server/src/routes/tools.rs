@@ -12,7 +12,7 @@ use turnwright_api as api;
 use turnwright_core::{ConversationId, ToolDefinition};
 use turnwright_engine::{ConversationChange, SettingsOverlay};
 
-use super::installation::tool;
+use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, Whole};
@@ -34,7 +34,7 @@ pub(super) async fn available(
 ) -> Result<Response, ApiError> {
     let mut tools = conversation_tools(&state, &id).await?;
     tools.retain(|tool| tool.tool.server_state == "ready");
-    Ok(json(StatusCode::OK, api::List::whole(tools)))
+    Ok(json(StatusCode::OK, with_set_aside(&state, tools)))
 }
 
 /// Offers a tool. The first one that is named makes the list; before, all tools are offered.
