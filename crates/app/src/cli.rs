@@ -194,7 +194,7 @@ pub(crate) enum Mcp {
 pub(crate) enum Models {
     /// List the models of all providers
     List(Listed),
-    /// Ask a model one small question that needs a tool
+    /// Ask a model and its endpoint what they can do, with a dozen small questions
     Check {
         /// The model, PROVIDER/MODEL; the default one where not given
         model: Option<ModelRef>,

@@ -88,6 +88,11 @@ impl Offered {
         Self(may_call.then(|| Arc::from(prompt.tools)))
     }
 
+    /// These tools, which the model may call.
+    pub fn to_call(tools: Vec<Arc<ToolDefinition>>) -> Self {
+        Self(Some(tools.into()))
+    }
+
     /// Whether a tool with exactly this name is offered.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().flat_map(|tools| tools.iter()).any(|tool| tool.name == name)

@@ -16,4 +16,7 @@ pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
+/// What a check of a model's endpoint finds.
+pub use turnwright_providers::{Probe, ProbeFinding, Verdict};
+
 pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};

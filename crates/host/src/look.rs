@@ -1,5 +1,6 @@
 //! What a host can say about itself: models, MCP servers, what is not right.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -8,10 +9,11 @@ use tokio::time::Instant;
 use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
-use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, ToolSource};
+use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource};
+use turnwright_providers::Probe;
 
 use crate::Host;
-use crate::providers::origin;
+use crate::providers::{endpoint_config, origin};
 use crate::sources::Server;
 
 /// How long a provider may take to list its models.
@@ -39,6 +41,8 @@ pub struct ModelCheck {
     pub model: ModelRef,
     /// What it did, or why it did not.
     pub outcome: Result<ModelFindings, ProviderFailure>,
+    /// What its endpoint can do; nothing for what is built in.
+    pub probe: Option<Probe>,
 }
 
 /// What a model did with one small request that offers a tool.
@@ -137,9 +141,17 @@ impl Host {
         futures_util::future::join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// Asks a model one small question that needs a tool, and says what it did. Costs a few tokens.
+    /// Asks a model one small question that needs a tool, then its endpoint what it can do. Costs some hundred tokens; nothing of
+    /// it is asked in turns.
     pub async fn check_model(&self, model: &ModelRef) -> ModelCheck {
-        ModelCheck { model: model.clone(), outcome: self.findings(model).await }
+        let outcome = self.findings(model).await;
+        let entry = self.providers.entries().find(|(name, _)| *name == model.provider());
+        let endpoint = entry.and_then(|(_, entry)| entry.endpoint.as_ref()).and_then(|endpoint| endpoint_config(endpoint).ok());
+        let probe = match endpoint {
+            Some(config) => Some(turnwright_providers::probe(&config, model.model(), Arc::new(SystemClock)).await),
+            None => None,
+        };
+        ModelCheck { model: model.clone(), outcome, probe }
     }
 
     async fn findings(&self, model: &ModelRef) -> Result<ModelFindings, ProviderFailure> {
@@ -149,7 +161,7 @@ impl Host {
         let settings = TurnSettings { max_output_tokens: Some(MAX_TOKENS), ..TurnSettings::new(model.clone()) };
         let question = "Which time is it in \"Europe/Paris\"? Use the tool.";
         let user = UserMessage { content: vec![ContentBlock::text(question)], settings: settings.clone() };
-        let tools = [std::sync::Arc::new(ToolDefinition {
+        let tools = [Arc::new(ToolDefinition {
             name: "clock__time_in".to_owned(),
             source: "clock".to_owned(),
             tool: "time_in".to_owned(),

@@ -56,7 +56,7 @@ fn made(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderFailure> {
     Ok(Arc::new(provider))
 }
 
-fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, ProviderFailure> {
+pub(crate) fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, ProviderFailure> {
     let unavailable = |text| ProviderFailure::new(ProviderFailureKind::Unavailable, text);
     let Some(dialect) = dialect_named(endpoint.dialect.as_str()) else {
         let (name, dialect) = (&endpoint.name, endpoint.dialect);

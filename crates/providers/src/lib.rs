@@ -10,12 +10,14 @@ mod explain;
 mod http;
 mod kept;
 mod practice;
+mod probe;
 mod retry;
 mod secret;
 
 pub use config::{EndpointConfig, Timeouts};
 pub use http::HttpProvider;
 pub use practice::Practice;
+pub use probe::{Probe, ProbeFinding, Verdict, probe};
 pub use secret::Secret;
 /// What a configuration says about a dialect and how an endpoint differs from it, and the date of what is known of models.
 pub use turnwright_dialects::{ProfileChoice, by_name as dialect_named, catalogue_date};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 use turnwright_core::{ModelFacts, ModelRef};
-use turnwright_host::{Host, Needs, Overrides, ToolCallForm};
+use turnwright_host::{Host, ModelCheck, Needs, Overrides, ProbeFinding, ToolCallForm};
 
 use crate::cli::{Everywhere, Listed, Models};
 use crate::exit::{Exit, Failure};
@@ -13,6 +13,8 @@ use crate::table::{first_line, table};
 
 /// The most characters of a description in a list.
 const MAX_DESCRIPTION: usize = 100;
+/// The most characters of a reason in a list.
+const MAX_REASON: usize = 160;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Models, output: &mut Output) -> Result<Exit, Failure> {
     let named = match &command {
@@ -126,7 +128,9 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
             if listed.json {
                 output.json_pretty(&json!({"model": model.to_string(), "ok": false, "error": {
                     "kind": failure.kind.as_str(), "status": failure.status, "message": failure.message,
-                }}));
+                }, "findings": findings_json(&checked), "profile": profile_json(&checked)}));
+            } else {
+                told(&checked, output);
             }
             say(&format!("error: {model} does not answer: {failure}"));
             return Exit::Failed;
@@ -143,6 +147,8 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
             "recovered_from_text": findings.tool_call == ToolCallForm::Text,
             "usage_reported": findings.usage_reported,
             "duration_ms": findings.duration_ms,
+            "findings": findings_json(&checked),
+            "profile": profile_json(&checked),
         }));
     } else {
         output.line(&format!("{model} answers in {} ms", findings.duration_ms));
@@ -152,6 +158,40 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
             ToolCallForm::None => "it did not call the tool that it was offered",
         });
         output.line(if findings.usage_reported { "it reports its tokens" } else { "it does not report its tokens" });
+        told(&checked, output);
     }
     if is_ok { Exit::Done } else { Exit::Failed }
+}
+
+/// What the endpoint was asked, for programs.
+fn findings_json(checked: &ModelCheck) -> Vec<serde_json::Value> {
+    let findings = checked.probe.iter().flat_map(|probe| &probe.findings);
+    let finding =
+        |found: &ProbeFinding| json!({"subject": found.subject, "verdict": found.verdict.as_str(), "reason": found.reason});
+    findings.map(finding).collect()
+}
+
+/// What should be in the `profile` table, for programs: keys, and their values as TOML.
+fn profile_json(checked: &ModelCheck) -> serde_json::Map<String, serde_json::Value> {
+    let profile = checked.probe.iter().flat_map(|probe| &probe.profile);
+    profile.map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
+}
+
+/// What the endpoint was asked, for people, and what should be in the configuration.
+fn told(checked: &ModelCheck, output: &mut Output) {
+    let Some(probe) = &checked.probe else { return };
+    let rows: Vec<_> = probe
+        .findings
+        .iter()
+        .map(|found| [found.subject.to_owned(), found.verdict.as_str().to_owned(), first_line(&found.reason, MAX_REASON)])
+        .collect();
+    output.lines(&table(&rows));
+    if probe.profile.is_empty() {
+        return;
+    }
+    let keys: Vec<_> = probe.profile.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    output.line("");
+    output.line("# for the configuration:");
+    output.line(&format!("[providers.{}]", checked.model.provider()));
+    output.line(&format!("profile = {{ {} }}", keys.join(", ")));
 }

@@ -56,7 +56,7 @@ fn models_are_listed_and_checked() {
     let mut checked = place.json(&["models", "check", "--json"]);
     assert!(checked["duration_ms"].take().is_u64());
     let expected = json!({"model": "practice/practice", "ok": true, "text": false, "called_tool": true,
-                          "recovered_from_text": false, "usage_reported": false, "duration_ms": null});
+                          "recovered_from_text": false, "usage_reported": false, "duration_ms": null, "findings": [], "profile": {}});
     assert_eq!(checked, expected);
     assert_eq!(place.run(&["models", "check", "practice/other"]).code, Some(1));
     assert_eq!(place.run(&["models", "check", "nobody/x"]).code, Some(2));

@@ -2,8 +2,11 @@
 
 #[cfg(test)]
 mod answers;
+#[cfg(test)]
 mod costs;
 #[cfg(test)]
 mod failures;
+#[cfg(test)]
+mod probes;
 #[cfg(test)]
 mod support;
