@@ -26,6 +26,18 @@ impl<'a> Text<'a> {
     }
 }
 
+impl<'a> From<Cow<'a, str>> for Text<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        Self(Some(text))
+    }
+}
+
+impl<'a> From<Option<Cow<'a, str>>> for Text<'a> {
+    fn from(text: Option<Cow<'a, str>>) -> Self {
+        Self(text)
+    }
+}
+
 /// What stands where a text is meant.
 enum Scalar<'a> {
     Text(Cow<'a, str>),

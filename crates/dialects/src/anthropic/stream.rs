@@ -5,7 +5,7 @@ use turnwright_core::{Finish, FinishReason, ProviderFailure, StreamDelta, Usage}
 
 use super::blocks::Blocks;
 use super::failure::of_event;
-use super::wire::{Event, Message, StopDetails, UsageReport};
+use super::wire::{BlockDelta, Event, Message, StopDetails, UsageReport};
 use crate::dialect::StreamDecoder;
 use crate::failure;
 use crate::lenient::Text;
@@ -167,6 +167,9 @@ impl StreamDecoder for MessagesDecoder {
         let data = event.data.trim();
         if data == "[DONE]" {
             return self.end(out);
+        }
+        if let Some(more) = BlockDelta::of(data) {
+            return self.blocks.delta(Some(more.index), more.into_delta(), out);
         }
         match serde_json::from_str::<Event<'_>>(data) {
             Ok(known) => self.take(known, event.name, data, out),
