@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnwright_core::{ApproveMode, CallId, ConversationId, ModelRef, Verdict};
+use turnwright_host::export::ExportForm;
 
 /// Lets a language model work with tools: chat here, or serve an HTTP API.
 #[derive(Debug, Parser)]
@@ -221,11 +222,55 @@ pub(crate) enum Conversations {
         #[command(flatten)]
         listed: Listed,
     },
+    /// Print a conversation's messages in another's form: a JSON list
+    Export {
+        /// Its name
+        id: ConversationId,
+        /// The form
+        #[arg(long, value_name = "FORM")]
+        format: ExportFormat,
+    },
+    /// Take conversations over from a file: OpenAI's messages, or an export of ChatGPT, Claude, Open WebUI or LibreChat
+    Import {
+        /// The file, JSON; `-` for standard input
+        file: PathBuf,
+        #[command(flatten)]
+        listed: Listed,
+    },
     /// Delete a conversation
     Delete {
         /// Its name
         id: ConversationId,
     },
+}
+
+/// The forms of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub(crate) enum ExportFormat {
+    /// Chat Completions messages
+    #[value(name = "openai")]
+    OpenAi,
+    /// Anthropic's messages
+    Anthropic,
+    /// Gemini's contents
+    Gemini,
+    /// The AI SDK's model messages
+    AiSdk,
+    /// The AI SDK's UI messages
+    AiSdkUi,
+}
+
+impl From<ExportFormat> for ExportForm {
+    fn from(format: ExportFormat) -> Self {
+        match format {
+            ExportFormat::OpenAi => Self::OpenAi,
+            ExportFormat::Anthropic => Self::Anthropic,
+            ExportFormat::Gemini => Self::Gemini,
+            ExportFormat::AiSdk => Self::AiSdk,
+            ExportFormat::AiSdkUi => Self::AiSdkUi,
+        }
+    }
 }
 
 /// Approvals.

@@ -10,6 +10,7 @@ mod doctor;
 mod mcp;
 mod message;
 mod models;
+mod moving;
 mod serve;
 mod tools;
 

@@ -11,7 +11,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 2;
+pub const ENTRY_VERSION: u8 = 3;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,6 +176,11 @@ pub enum Control {
         /// Which message.
         message: MessageId,
     },
+    /// The open turn was taken over from elsewhere: its calls ran there, so their results come without decisions.
+    Imported {
+        /// From where, such as `chatgpt`.
+        source: String,
+    },
     /// The turn is over.
     Ended {
         /// Which turn.
@@ -252,6 +257,7 @@ impl Entry {
     /// The version of its stored form: nodes that read an older one alone let the conversation be.
     pub fn version(&self) -> u8 {
         match self {
+            Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
             Self::User(_)
             | Self::Assistant(_)
@@ -293,6 +299,7 @@ impl Entry {
                 Control::Compacted(_) => "compacted",
                 Control::Retried { .. } => "retried",
                 Control::Hidden { .. } => "hidden",
+                Control::Imported { .. } => "imported",
                 Control::Ended { .. } => "ended",
             },
         }

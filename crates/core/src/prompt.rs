@@ -190,15 +190,15 @@ pub fn of<'a>(
 
 /// The messages of a journal as a model is shown them: a summary in the place of what was compacted.
 pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
-    let messages = all_messages(journal);
+    let messages = history(journal);
     match journal.compaction() {
         Some(compaction) => compaction.show(messages),
         None => messages,
     }
 }
 
-/// The messages of a journal, none compacted.
-fn all_messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
+/// The messages of a journal as models were shown them before any of it was compacted.
+pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
     let mut messages = Vec::new();
     let mut unseen: Vec<(Seq, &UserMessage)> = Vec::new();
     let mut entries = journal.entries();

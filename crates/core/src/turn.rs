@@ -69,6 +69,8 @@ pub struct Turn {
     compacted: bool,
     /// How many models of the chain failed.
     fallen: usize,
+    /// Whether what happens in it happened elsewhere.
+    imported: bool,
     ended: Option<TurnStatus>,
 }
 
@@ -107,6 +109,7 @@ impl Turn {
             overflow: None,
             compacted: false,
             fallen: 0,
+            imported: false,
             ended: None,
         }
     }

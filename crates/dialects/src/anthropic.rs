@@ -21,6 +21,8 @@ use crate::failure::malformed;
 use crate::kept::Kept;
 use crate::profile::Profile;
 
+pub(crate) use message::Writer;
+
 /// What every request carries.
 const HEADERS: [(&str, &str); 1] = [("anthropic-version", "2023-06-01")];
 

@@ -16,6 +16,8 @@ use crate::failure::{self, malformed};
 use crate::kept::Kept;
 use crate::profile::Profile;
 
+pub(crate) use message::Writer;
+
 /// The Gemini format.
 #[derive(Debug, Clone, Copy)]
 pub struct Gemini;

@@ -54,6 +54,9 @@ pub(crate) trait MessageWriter: Clone + Debug + Send + Sync + 'static {
 
     /// Closes what is open, and adds what only the end of a request has. The first message begins at `start`.
     fn finish(&self, target: &Target<'_>, out: &mut Vec<u8>, start: usize);
+
+    /// Closes what is open and adds nothing: the messages are no request.
+    fn close(&self, _out: &mut Vec<u8>) {}
 }
 
 impl Kept {

@@ -7,10 +7,12 @@
 pub mod anthropic;
 mod catalogue;
 mod dialect;
+pub mod export;
 mod facts;
 mod failure;
 pub mod gemini;
 mod ids;
+pub mod import;
 mod json;
 mod kept;
 mod lenient;

@@ -16,6 +16,7 @@ use crate::failure;
 use crate::kept::Kept;
 use crate::profile::Profile;
 
+pub(crate) use message::Writer;
 pub(crate) use request::Tools;
 
 /// The Chat Completions format.

@@ -23,10 +23,12 @@ use crate::{
 };
 
 mod act;
+mod import;
 mod tool_call;
 mod wait;
 
 pub use act::{Choice, NewMessage, OnWaiting, Sent, SentState};
+pub use import::WholeJournal;
 pub use wait::TurnState;
 
 /// How often a server looks for turns whose driver is gone.

@@ -115,7 +115,8 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
         | Control::Offered { .. }
         | Control::CancelRequested { .. }
         | Control::Compacted(_)
-        | Control::Hidden { .. } => {}
+        | Control::Hidden { .. }
+        | Control::Imported { .. } => {}
     }
 }
 

@@ -29,7 +29,7 @@ mod watch;
 pub use clock::{Clock, SystemClock};
 pub use engine::{
     Choice, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent, SentState,
-    TurnState, WaitingCall,
+    TurnState, WaitingCall, WholeJournal,
 };
 pub use error::EngineError;
 pub use event::Event;

@@ -88,12 +88,31 @@ pub struct Append {
     pub side: Vec<SideRecord>,
 }
 
+impl Append {
+    /// The time to store with each entry, in their order.
+    pub fn times_ms(&self) -> Vec<u64> {
+        let own = self.side.iter().find_map(|record| match record {
+            SideRecord::Times(times_ms) => Some(times_ms.as_slice()),
+            SideRecord::Create(_)
+            | SideRecord::Title(_)
+            | SideRecord::TurnOpen { .. }
+            | SideRecord::TurnOver
+            | SideRecord::Idempotent { .. } => None,
+        });
+        let mut own = own.unwrap_or_default().iter();
+        self.entries.iter().map(|_| own.next().copied().unwrap_or(self.at_ms)).collect()
+    }
+}
+
 /// A record that is written with entries, or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SideRecord {
     /// Creates the conversation before the entries are appended, in the same transaction. [`StoreError::Exists`], and
     /// nothing written, where there is one with the id; [`Append::at`] is the first place then.
     Create(ConversationRecord),
+    /// When each of the entries happened, in their order, where that is not [`Append::at_ms`]: they were taken over from
+    /// elsewhere. In milliseconds since 1970 UTC.
+    Times(Vec<u64>),
     /// Gives the conversation a title.
     Title(String),
     /// Sets the conversation's row in the index of open turns.

@@ -20,3 +20,5 @@ pub use host::{Host, HostBuilder, Needs};
 pub use turnwright_providers::{Probe, ProbeFinding, Verdict};
 
 pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
+/// Conversations in the forms of others, out and in. Pure.
+pub use turnwright_providers::{export, import};

@@ -127,7 +127,8 @@ impl<'a> Facts<'a> {
                     | Control::Offered { .. }
                     | Control::CancelRequested { .. }
                     | Control::Suspended
-                    | Control::Hidden { .. },
+                    | Control::Hidden { .. }
+                    | Control::Imported { .. },
                 ) => {}
             }
         }

@@ -87,12 +87,14 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
+        let times_ms = append.times_ms();
         let Append { conversation, at, entries, at_ms, side } = append;
-        let bodies = entries.iter().map(write::encode).collect::<Result<_, _>>()?;
+        let bodies =
+            entries.iter().zip(&times_ms).map(|(entry, at_ms)| write::encode(entry, *at_ms)).collect::<Result<_, _>>()?;
         self.writer.write(Write::Append(EncodedAppend { conversation, at, bodies, at_ms, side })).await?;
         let places = std::iter::successors(Some(at), |seq| Some(seq.next()));
-        let stored = |(entry, seq)| StoredEntry { seq, at_ms, entry: Arc::new(entry) };
-        Ok(entries.into_iter().zip(places).map(stored).collect())
+        let stored = |((entry, at_ms), seq)| StoredEntry { seq, at_ms, entry: Arc::new(entry) };
+        Ok(entries.into_iter().zip(times_ms).zip(places).map(stored).collect())
     }
 
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {

@@ -151,7 +151,11 @@ impl Tables {
         let id = &append.conversation;
         let creates = append.side.iter().find_map(|record| match record {
             SideRecord::Create(record) => Some(record.clone()),
-            SideRecord::Title(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Idempotent { .. } => None,
+            SideRecord::Times(_)
+            | SideRecord::Title(_)
+            | SideRecord::TurnOpen { .. }
+            | SideRecord::TurnOver
+            | SideRecord::Idempotent { .. } => None,
         });
         let next = match (self.conversations.get(id), &creates) {
             (Some(_), Some(_)) => return Err(StoreError::Exists { conversation: id.clone() }),
@@ -175,15 +179,16 @@ impl Tables {
         };
         let number = kept.number;
         let places = std::iter::successors(Some(next), |seq| Some(seq.next()));
-        let stored = |(entry, seq)| StoredEntry { seq, at_ms: append.at_ms, entry: Arc::new(entry) };
-        let stored: Vec<StoredEntry> = append.entries.into_iter().zip(places).map(stored).collect();
+        let times_ms = append.times_ms();
+        let stored = |((entry, at_ms), seq)| StoredEntry { seq, at_ms, entry: Arc::new(entry) };
+        let stored: Vec<StoredEntry> = append.entries.into_iter().zip(times_ms).zip(places).map(stored).collect();
         if !stored.is_empty() {
             kept.entries.extend(stored.iter().cloned());
             kept.record.updated_at_ms = append.at_ms;
         }
         for side in append.side {
             match side {
-                SideRecord::Create(_) => {}
+                SideRecord::Create(_) | SideRecord::Times(_) => {}
                 SideRecord::Title(title) => self.kept(id)?.record.title = Some(title),
                 SideRecord::TurnOpen { turn, parked, kept_by } => {
                     self.open.insert(number, OpenTurn { conversation: id.clone(), turn, parked, kept_by });

@@ -25,6 +25,8 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
     let result = match command {
         Conversations::List { limit, listed } => list(engine, limit, listed, output).await,
         Conversations::Show { id, listed } => show(engine, &id, listed, output).await,
+        Conversations::Export { id, format } => super::moving::export(engine, &id, format.into(), output).await,
+        Conversations::Import { file, listed } => super::moving::import(engine, &file, listed, output).await,
         Conversations::Delete { id } => engine.delete(&id).await.map_err(Failure::from).map(|()| say(&format!("deleted {id}"))),
     };
     host.shutdown().await;

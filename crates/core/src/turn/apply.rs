@@ -38,7 +38,8 @@ impl Turn {
                 return Ok(());
             }
             Entry::Result(result) => {
-                self.call_mut(result.call)?.answer(result.outcome == Outcome::Success)?;
+                let is_run_here = result.outcome == Outcome::Success && !self.imported;
+                self.call_mut(result.call)?.answer(is_run_here)?;
                 if self.is_given_up() {
                     // The last results of a turn that is given up take it nowhere.
                     self.suspended = false;
@@ -69,6 +70,12 @@ impl Turn {
                 self.released = true;
                 self.resumptions = 0;
                 return Ok(());
+            }
+            Entry::Control(Control::Imported { .. }) => {
+                if self.claim.is_some() || self.last.is_some() {
+                    return Err("the turn began here and cannot be taken over from elsewhere");
+                }
+                self.imported = true;
             }
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
             Entry::Control(Control::Compacted(compacted)) => {
@@ -237,6 +244,7 @@ impl Turn {
         self.overflow = None;
         self.compacted = false;
         self.fallen = 0;
+        self.imported = false;
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;

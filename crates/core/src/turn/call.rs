@@ -139,6 +139,7 @@ impl Call {
         Ok(())
     }
 
+    /// Takes the result. `success` says that it ran here and worked.
     pub(super) fn answer(&mut self, success: bool) -> Result<(), Misfit> {
         match &self.state {
             CallState::Answered => return Err("the call has its result"),

@@ -62,6 +62,7 @@ fn entries() -> Vec<Entry> {
         retried(1),
         Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
         hidden(1),
+        Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),
         ended(1, TurnStatus::StepLimit),
         ended(1, TurnStatus::Stopped { reason: StopReason::Refused }),
         ended(1, TurnStatus::Failed { reason: "why".to_owned() }),

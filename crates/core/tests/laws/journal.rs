@@ -9,7 +9,7 @@ use turnwright_core::{
 
 use crate::told::{
     Told, call_id, claimed, decision, ended, failed, hidden, message, question, retried, seq, settings, started, success, text,
-    user_message, with_max_steps,
+    tool_call, user_message, with_max_steps,
 };
 
 fn failure() -> TurnStatus {
@@ -27,6 +27,24 @@ fn definition(name: &str) -> Arc<ToolDefinition> {
         annotations: None,
         declared: turnwright_core::Declared::default(),
     })
+}
+
+#[test]
+fn what_ran_elsewhere_comes_with_its_results_alone() {
+    let imported = || Entry::Control(Control::Imported { source: "chatgpt".to_owned() });
+    let asks = || Entry::Assistant(message(seq(2), FinishReason::ToolCalls, vec![tool_call("tool", "{}")]));
+    let mut told = Told::default();
+    for entry in
+        [user_message("hello", settings()), imported(), asks(), success(call_id(3, 0)), ended(1, TurnStatus::Cancelled)]
+    {
+        told = told.tell(entry);
+    }
+    assert_eq!(told.journal.open_turn(), None);
+    // Taken up here again, it runs like any other turn.
+    let told = told.tell(retried(1)).tell(claimed(1));
+    let error = told.offer(imported()).expect_err("it is this process's now");
+    let why = "the turn began here and cannot be taken over from elsewhere";
+    assert_eq!(error, JournalError::Misfit { seq: seq(8), kind: "imported", why });
 }
 
 #[test]

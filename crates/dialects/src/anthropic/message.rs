@@ -29,7 +29,7 @@ const MAX_BLOCKS_BETWEEN_MARKS: usize = 18;
 
 /// Writes a prompt's messages for one target.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     ids: Ids,
     /// The ids of the newest assistant message's calls, in call order.
     newest_ids: Vec<String>,
@@ -144,6 +144,12 @@ impl MessageWriter for Writer {
             mark_block(place, out);
         }
     }
+
+    fn close(&self, out: &mut Vec<u8>) {
+        if self.open != Open::Nothing {
+            out.extend_from_slice(b"]}");
+        }
+    }
 }
 
 /// Marks the block whose closing brace is at `place`.
@@ -154,7 +160,7 @@ fn mark_block(place: usize, out: &mut Vec<u8>) {
 }
 
 impl Writer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             ids: Ids::new(ToolCallIds::Word64),
             newest_ids: Vec::new(),

@@ -96,7 +96,7 @@ impl Role {
 
 /// Writes a prompt's messages as contents. The last one stays open: more parts may follow.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     open: Option<Role>,
     /// Name and id of the newest model content's calls, as they were written.
     calls: Vec<(String, Option<String>)>,
@@ -124,6 +124,12 @@ impl MessageWriter for Writer {
             Some(Role::User | Role::Responses) => {}
         }
         end.close(out);
+    }
+
+    fn close(&self, out: &mut Vec<u8>) {
+        if self.open.is_some() {
+            out.extend_from_slice(b"]}");
+        }
     }
 }
 
@@ -244,12 +250,6 @@ impl Writer {
         out.extend_from_slice(role.as_str().as_bytes());
         out.extend_from_slice(b"\",\"parts\":[");
         self.open = Some(role);
-    }
-
-    fn close(&mut self, out: &mut Vec<u8>) {
-        if self.open.is_some() {
-            out.extend_from_slice(b"]}");
-        }
     }
 }
 

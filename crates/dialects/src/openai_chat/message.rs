@@ -83,7 +83,7 @@ struct Function<'a> {
 
 /// Writes a prompt's messages for one target.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     ids: Ids,
     /// The ids of the newest assistant message's calls, in call order.
     newest_ids: Vec<String>,
@@ -107,7 +107,7 @@ impl MessageWriter for Writer {
 }
 
 impl Writer {
-    pub(super) fn new(profile: &Profile) -> Self {
+    pub(crate) fn new(profile: &Profile) -> Self {
         Self { ids: Ids::new(profile.tool_call_ids), newest_ids: Vec::new(), is_after_results: false }
     }
 

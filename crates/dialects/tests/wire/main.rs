@@ -21,4 +21,6 @@ mod support;
 #[cfg(test)]
 mod total;
 #[cfg(test)]
+mod transfer;
+#[cfg(test)]
 mod validate;

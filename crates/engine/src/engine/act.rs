@@ -19,7 +19,8 @@ mod decision;
 mod say;
 
 use decision::decision;
-use say::{say, title_of};
+use say::say;
+pub(super) use say::title_of;
 
 /// A message to send.
 #[derive(Debug, Clone, PartialEq)]
@@ -322,7 +323,7 @@ fn beside<T>(act: &Act<T>) -> Beside {
         match record {
             SideRecord::Title(title) => beside.title = Some(title.clone()),
             SideRecord::TurnOpen { turn, kept_by, .. } => beside.keeper = Some((*turn, *kept_by)),
-            SideRecord::Create(_) | SideRecord::TurnOver | SideRecord::Idempotent { .. } => {}
+            SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::TurnOver | SideRecord::Idempotent { .. } => {}
         }
     }
     beside

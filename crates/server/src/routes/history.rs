@@ -3,9 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{ConversationId, MessageId};
+use turnwright_core::{ConversationId, Journal, MessageId, prompt};
+use turnwright_host::export::{self, ExportForm, UnknownForm};
 
 use super::json;
 use crate::error::ApiError;
@@ -13,13 +15,26 @@ use crate::extract::{InConversation, PageQuery, Params, Search, id};
 use crate::report::messages;
 use crate::state::ServerState;
 
-/// Oldest first.
+/// Which form the messages are wanted in; ours where none is named.
+#[derive(Debug, Deserialize)]
+pub(super) struct Form {
+    format: Option<String>,
+}
+
+/// Oldest first. In the form of another, where one is named: a page is cut between steps alone, so it may hold more than
+/// `limit` messages where a step has many results; `limit` counts messages of the plain form.
 pub(super) async fn list(
     State(state): State<ServerState>,
     InConversation(conversation): InConversation,
     Search(page): Search<PageQuery>,
+    Search(form): Search<Form>,
 ) -> Result<Response, ApiError> {
     let limit = page.limit()?;
+    if let Some(name) = &form.format {
+        let form = name.parse().map_err(|error: UnknownForm| ApiError::bad_request("invalid_query", error.to_string()))?;
+        let journal = state.engine().journal(&conversation).await?;
+        return exported(&journal, form, &page, limit).map(|page| json(StatusCode::OK, page));
+    }
     let all = messages(&state.engine().journal(&conversation).await?);
     let skipped = match &page.cursor {
         None => 0,
@@ -31,6 +46,49 @@ pub(super) async fn list(
     };
     let part = all.into_iter().skip(skipped).take(limit.saturating_add(1)).collect();
     Ok(json(StatusCode::OK, api::List::page(part, limit, |message| message.id.clone())))
+}
+
+/// A page of a conversation in the form of another.
+#[derive(Debug, Serialize)]
+struct ExportedPage {
+    data: Vec<Box<RawValue>>,
+    next_cursor: Option<String>,
+    has_more: bool,
+    /// The system prompt, where it is no message in this form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<String>,
+}
+
+fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize) -> Result<ExportedPage, ApiError> {
+    let messages = prompt::history(journal);
+    let pieces = export::pieces(form, &messages);
+    let skipped = match &page.cursor {
+        None => 0,
+        Some(cursor) => {
+            let found = pieces.iter().position(|piece| piece.last.to_string() == *cursor);
+            let unknown = || ApiError::bad_request("invalid_cursor", format!("`{cursor}` is no cursor of this list"));
+            found.ok_or_else(unknown)?.saturating_add(1)
+        }
+    };
+    let rest = pieces.get(skipped..).unwrap_or_default();
+    let mut weight = 0_usize;
+    let fitting = rest.iter().take_while(|piece| {
+        weight = weight.saturating_add(piece.weight);
+        weight <= limit
+    });
+    let taken = rest.get(..fitting.count().max(1)).unwrap_or(rest);
+    let has_more = taken.len() < rest.len();
+    let range = match (taken.first(), taken.last()) {
+        (Some(first), Some(last)) => first.range.start..last.range.end,
+        (None, _) | (_, None) => 0..0,
+    };
+    let system = journal.turn().and_then(|turn| turn.settings().system_prompt.as_deref()).filter(|_| skipped == 0);
+    Ok(ExportedPage {
+        data: export::export(form, system, messages.get(range).unwrap_or_default()),
+        next_cursor: taken.last().filter(|_| has_more).map(|piece| piece.last.to_string()),
+        has_more,
+        system: system.filter(|_| !form.holds_system()).map(str::to_owned),
+    })
 }
 
 #[derive(Debug, Deserialize)]

@@ -27,23 +27,24 @@ pub(super) struct EncodedAppend {
     pub(super) side: Vec<SideRecord>,
 }
 
-/// The stored form of an entry, and its version.
+/// The stored form of an entry, its version and its time.
 #[derive(Debug)]
 pub(super) struct Body {
     version: u8,
+    at_ms: u64,
     text: String,
 }
 
 /// Whether a request was done, or why it was refused.
 pub(super) type Verdict = Result<(), StoreError>;
 
-/// The stored form of an entry.
-pub(super) fn encode(entry: &Entry) -> Result<Body, StoreError> {
+/// The stored form of an entry of this time.
+pub(super) fn encode(entry: &Entry, at_ms: u64) -> Result<Body, StoreError> {
     let text = entry.encode().map_err(|error: DecodeError| StoreError::Damaged {
         what: format!("an entry of kind `{}`", entry.kind()),
         reason: error.to_string(),
     })?;
-    Ok(Body { version: entry.version(), text })
+    Ok(Body { version: entry.version(), at_ms, text })
 }
 
 impl Write {
@@ -57,7 +58,7 @@ impl Write {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
                     SideRecord::Create(record) => record_bytes(record),
                     SideRecord::Title(title) => title.len(),
-                    SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
+                    SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
                 });
                 append.bodies.iter().map(|body| body.text.len()).chain(side).sum()
             }
@@ -155,7 +156,7 @@ impl EncodedAppend {
         if count > 0 {
             let mut insert = connection.prepare_cached(sql::INSERT_ENTRY)?;
             for (seq, body) in (next..after).zip(&self.bodies) {
-                insert.execute((key << PLACE_BITS | seq, body.version, at_ms, &body.text))?;
+                insert.execute((key << PLACE_BITS | seq, body.version, integer(body.at_ms), &body.text))?;
             }
         }
         self.side.iter().try_for_each(|record| write_beside(connection, key, record))?;
@@ -166,7 +167,11 @@ impl EncodedAppend {
     fn creates(&self) -> Option<&ConversationRecord> {
         self.side.iter().find_map(|record| match record {
             SideRecord::Create(record) => Some(record),
-            SideRecord::Title(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Idempotent { .. } => None,
+            SideRecord::Times(_)
+            | SideRecord::Title(_)
+            | SideRecord::TurnOpen { .. }
+            | SideRecord::TurnOver
+            | SideRecord::Idempotent { .. } => None,
         })
     }
 
@@ -185,8 +190,8 @@ impl EncodedAppend {
 
 fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord) -> rusqlite::Result<()> {
     match record {
-        // The conversation's row was written before its entries.
-        SideRecord::Create(_) => Ok(0),
+        // The conversation's row was written before its entries, and they have their times.
+        SideRecord::Create(_) | SideRecord::Times(_) => Ok(0),
         SideRecord::Title(title) => connection.prepare_cached(sql::TITLE)?.execute((conversation, title)),
         SideRecord::TurnOpen { turn, parked, kept_by } => {
             let row = (conversation, integer(turn.0.get()), *parked, kept_by_text(*kept_by));

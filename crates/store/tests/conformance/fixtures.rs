@@ -179,6 +179,7 @@ fn controls() -> Vec<Entry> {
         Control::Failed(ProviderFailure::new(ProviderFailureKind::Auth, "no key")),
         Control::Retried { turn, settings: Some(settings) },
         Control::Hidden { message: MessageId(seq(1)) },
+        Control::Imported { source: "chatgpt".to_owned() },
         Control::Ended { turn, status: TurnStatus::Failed { reason: "why".to_owned() } },
         Control::Ended { turn, status: stopped },
     ];

@@ -14,13 +14,26 @@ pub(super) async fn every_kind_of_entry_comes_back_as_it_was_appended(backend: &
     store.create(record("a", 1)).await.unwrap();
     let append = append("a", 1, every_kind());
     let kinds: HashSet<&str> = append.entries.iter().map(turnwright_core::Entry::kind).collect();
-    assert_eq!(kinds.len(), 15, "the fixtures hold every kind");
+    assert_eq!(kinds.len(), 16, "the fixtures hold every kind");
 
     let answered = store.append(append.clone()).await.unwrap();
 
     assert_eq!(answered, stored(&append));
     assert_eq!(all(&*store, "a").await, stored(&append));
     assert_eq!(all(&*backend.open().await, "a").await, stored(&append));
+}
+
+pub(super) async fn entries_that_were_taken_over_keep_their_times(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let times = SideRecord::Times(vec![11, 12]);
+    let append = with(append("a", 1, vec![said("1"), said("2"), said("3")]), vec![SideRecord::Create(record("a", 5)), times]);
+    let at_ms = append.at_ms;
+
+    let answered = store.append(append).await.unwrap();
+
+    let times_ms: Vec<u64> = answered.iter().map(|entry| entry.at_ms).collect();
+    assert_eq!(times_ms, [11, 12, at_ms]);
+    assert_eq!(all(&*store, "a").await, answered);
 }
 
 pub(super) async fn entries_are_read_from_any_place_and_in_part(backend: &dyn Backend) {

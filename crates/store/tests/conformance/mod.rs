@@ -52,6 +52,7 @@ claims! {
     conversations::a_deleted_conversation_leaves_nothing_and_takes_nothing_else,
     conversations::a_deleted_name_can_be_used_again,
     journal::every_kind_of_entry_comes_back_as_it_was_appended,
+    journal::entries_that_were_taken_over_keep_their_times,
     journal::entries_are_read_from_any_place_and_in_part,
     journal::an_append_at_a_taken_place_conflicts_and_leaves_nothing,
     journal::an_append_beyond_the_next_place_conflicts,

@@ -61,7 +61,7 @@ fn open(inner: &Inner, state: &State, message: &NewMessage, user: Entry, setting
 const MAX_TITLE_CHARS: usize = 60;
 
 /// A title from a first message: its first line that says something, cut at a word.
-pub(super) fn title_of(content: &[ContentBlock]) -> Option<String> {
+pub(in crate::engine) fn title_of(content: &[ContentBlock]) -> Option<String> {
     let line = content.iter().find_map(|block| match block {
         ContentBlock::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
         ContentBlock::Image { .. }

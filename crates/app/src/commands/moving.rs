@@ -1,0 +1,108 @@
+//! `turnwright conversations export` and `import`: conversations in the forms of others.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde::Serialize;
+use turnwright_core::{ConversationId, prompt};
+use turnwright_engine::{Engine, EngineError, NewConversation, SettingsOverlay, WholeJournal};
+use turnwright_host::export::{self, ExportForm};
+use turnwright_host::import::{self, ImportedConversation, LeftOut};
+
+use crate::cli::Listed;
+use crate::exit::Failure;
+use crate::output::{Output, say};
+use crate::table::table;
+
+/// Prints the messages as one JSON list, a message on each line.
+pub(super) async fn export(engine: &Engine, id: &ConversationId, form: ExportForm, output: &mut Output) -> Result<(), Failure> {
+    let journal = engine
+        .journal(id)
+        .await
+        .map_err(|error| Failure::from(error).hint("`turnwright conversations list` shows those that there are"))?;
+    let system = journal.turn().and_then(|turn| turn.settings().system_prompt.as_deref());
+    let messages = export::export(form, system, &prompt::history(&journal));
+    output.write("[");
+    for (message, separator) in messages.iter().zip(std::iter::once("\n").chain(std::iter::repeat(",\n"))) {
+        output.write(separator);
+        output.write(message.get());
+    }
+    output.write("\n]\n");
+    if let (Some(system), false) = (system, form.holds_system()) {
+        say(&format!("note: the system prompt is no message in this form, it goes beside them: {}", serde_json::json!(system)));
+    }
+    Ok(())
+}
+
+/// What became of a conversation of the file.
+#[derive(Debug, Serialize)]
+struct Taken {
+    id: String,
+    title: Option<String>,
+    source: &'static str,
+    messages: usize,
+    status: &'static str,
+    left_out: LeftOut,
+}
+
+/// Takes every conversation of a file over. What is here already stays as it is.
+pub(super) async fn import(engine: &Engine, file: &Path, listed: Listed, output: &mut Output) -> Result<(), Failure> {
+    let bytes = read(file)?;
+    let found = import::read(&bytes, engine.defaults()).map_err(|error| Failure::usage(error.to_string()))?;
+    drop(bytes);
+    let mut taken = Vec::new();
+    for conversation in found.conversations {
+        taken.push(take(engine, conversation).await?);
+    }
+    if listed.json {
+        output.json_pretty(&taken);
+    } else {
+        let rows: Vec<_> = taken
+            .iter()
+            .map(|taken| [taken.id.clone(), format!("{} messages", taken.messages), taken.title.clone().unwrap_or_default()])
+            .collect();
+        output.lines(&table(&rows));
+    }
+    for taken in &taken {
+        if taken.status == "exists" {
+            say(&format!("note: {} is here already and was left as it is", taken.id));
+        }
+        tell(&taken.id, &taken.left_out);
+    }
+    tell("the file", &found.left_out);
+    Ok(())
+}
+
+async fn take(engine: &Engine, conversation: ImportedConversation) -> Result<Taken, Failure> {
+    let ImportedConversation { source, id, title, system_prompt, created_at_ms, entries, times_ms, messages, left_out } =
+        conversation;
+    let id: Option<ConversationId> = id.and_then(|id| id.parse().ok());
+    let overlay = SettingsOverlay { system_prompt, ..SettingsOverlay::default() };
+    let new = NewConversation { id, title: title.clone(), overlay };
+    match engine.import(WholeJournal { conversation: new, created_at_ms, entries, times_ms }).await {
+        Ok(stored) => {
+            let (id, title) = (stored.id.to_string(), stored.title);
+            Ok(Taken { id, title, source, messages, status: "imported", left_out })
+        }
+        Err(EngineError::Exists { id }) => {
+            Ok(Taken { id: id.to_string(), title, source, messages, status: "exists", left_out: LeftOut::new() })
+        }
+        Err(error) => Err(Failure::from(error)),
+    }
+}
+
+fn tell(of: &str, left_out: &LeftOut) {
+    for (what, count) in left_out {
+        say(&format!("note: {of}: {count} × {what}"));
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", file.display()));
+    if file.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        return Ok(bytes);
+    }
+    std::fs::read(file).map_err(failed)
+}

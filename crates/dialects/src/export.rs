@@ -1,0 +1,161 @@
+//! A conversation in the forms in which vendors' libraries hold one.
+//!
+//! [`export`] writes the messages alone: what [`turnwright_core::prompt::history`] gives, whole. The vendors' forms are
+//! written by the dialects' own writers, for a target that no message came from: what only its provider understands
+//! (signatures, ciphertext) stays out. The forms of the AI SDK are written here, see `ai_sdk`.
+
+mod ai_sdk;
+mod ui;
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use turnwright_core::prompt::PromptMessage;
+use turnwright_core::{MessageId, ModelFacts, Origin};
+
+use crate::dialect::Target;
+use crate::kept::MessageWriter;
+use crate::profile::{Profile, SystemRole};
+use crate::{anthropic, gemini, openai_chat};
+
+/// A form in which a conversation leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportForm {
+    /// OpenAI's Chat Completions messages.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Gemini's contents.
+    Gemini,
+    /// The model messages of the AI SDK, version 6 and newer.
+    AiSdk,
+    /// The UI messages of the AI SDK, version 5 and newer.
+    AiSdkUi,
+}
+
+impl ExportForm {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::AiSdk, Self::AiSdkUi];
+
+    /// Its name on the command line and in the HTTP API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::AiSdk => "ai-sdk",
+            Self::AiSdkUi => "ai-sdk-ui",
+        }
+    }
+
+    /// Whether the system prompt is one of its messages. Where not, it goes beside them in a request.
+    pub const fn holds_system(self) -> bool {
+        match self {
+            Self::OpenAi | Self::AiSdk | Self::AiSdkUi => true,
+            Self::Anthropic | Self::Gemini => false,
+        }
+    }
+}
+
+impl fmt::Display for ExportForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A name that is no form's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is no form; there are {}", ExportForm::ALL.map(ExportForm::as_str).join(", "))]
+pub struct UnknownForm {
+    name: String,
+}
+
+impl FromStr for ExportForm {
+    type Err = UnknownForm;
+    fn from_str(name: &str) -> Result<Self, UnknownForm> {
+        let found = Self::ALL.into_iter().find(|form| form.as_str() == name);
+        found.ok_or_else(|| UnknownForm { name: name.chars().take(40).collect() })
+    }
+}
+
+/// A part of a history that cannot be cut further: what a person said, or what a model said with the results of its calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Which messages.
+    pub range: Range<usize>,
+    /// The newest message of a person or a model in it.
+    pub last: MessageId,
+    /// How many messages it counts for, a result being one.
+    pub weight: usize,
+}
+
+/// Where a history can be cut. UI messages hold all that a model said between two messages of a person.
+pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut is_after_user = true;
+    for (message, at) in messages.iter().zip(0..) {
+        let (last, weight) = match message {
+            PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => (Some(MessageId(*seq)), 1),
+            PromptMessage::Results(results) => (None, results.len()),
+        };
+        let is_user = matches!(message, PromptMessage::User { .. });
+        let goes_on = last.is_none() || (form == ExportForm::AiSdkUi && !is_user && !is_after_user);
+        match (pieces.last_mut(), last) {
+            (Some(piece), last) if goes_on => {
+                piece.range.end = at + 1;
+                piece.last = last.unwrap_or(piece.last);
+                piece.weight += weight;
+            }
+            (_, Some(last)) => pieces.push(Piece { range: at..at + 1, last, weight }),
+            // Results without what they answer, which no history begins with.
+            (_, None) => {}
+        }
+        is_after_user = is_user;
+    }
+    pieces
+}
+
+/// The messages in a form, each JSON text. `system` is the first of them where the form has a place for it.
+pub fn export(form: ExportForm, system: Option<&str>, messages: &[PromptMessage<'_>]) -> Vec<Box<RawValue>> {
+    let system = system.filter(|text| !text.trim().is_empty() && form.holds_system());
+    match form {
+        ExportForm::OpenAi => {
+            let mut list: Vec<_> = system.into_iter().filter_map(|content| raw(&System { role: "system", content })).collect();
+            list.extend(written(openai_chat::Writer::new(&NEUTRAL), messages));
+            list
+        }
+        ExportForm::Anthropic => written(anthropic::Writer::new(), messages),
+        ExportForm::Gemini => written(gemini::Writer::default(), messages),
+        ExportForm::AiSdk => ai_sdk::messages(system, messages),
+        ExportForm::AiSdkUi => ui::messages(system, messages),
+    }
+}
+
+/// An endpoint that takes all that the format's own maker takes.
+const NEUTRAL: Profile = Profile { system_role: SystemRole::System, ..Profile::OPENAI };
+
+#[derive(Serialize)]
+struct System<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+/// What a dialect's writer makes of messages that came from nowhere that it knows.
+fn written(mut writer: impl MessageWriter, messages: &[PromptMessage<'_>]) -> Vec<Box<RawValue>> {
+    let nobody = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
+    let target = Target { origin: &nobody, profile: &NEUTRAL, model: &ModelFacts::default() };
+    let mut out = vec![b'['];
+    for message in messages {
+        writer.push(&target, message, &mut out);
+    }
+    writer.close(&mut out);
+    out.push(b']');
+    serde_json::from_slice(&out).unwrap_or_default()
+}
+
+fn raw(value: &impl Serialize) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).ok()
+}

@@ -1,0 +1,135 @@
+//! The UI messages of the AI SDK (`UIMessage` of the package `ai`, `validateUIMessages`): one of a model's holds all that was
+//! said and called between two messages of a person.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use turnwright_core::prompt::{PromptMessage, PromptResult};
+use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId};
+
+use super::ai_sdk::{Bytes, input};
+use super::raw;
+use crate::media::DataUrl;
+
+#[derive(Serialize)]
+struct Message<'a> {
+    id: String,
+    role: &'static str,
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+enum Part<'a> {
+    StepStart,
+    Text {
+        text: Cow<'a, str>,
+    },
+    Reasoning {
+        text: &'a str,
+    },
+    File {
+        media_type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<&'a str>,
+        url: DataUrl<'a>,
+    },
+    DynamicTool {
+        tool_name: &'a str,
+        tool_call_id: CallId,
+        state: &'static str,
+        input: &'a RawValue,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<Output<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error_text: Option<String>,
+    },
+}
+
+/// A tool's output in the shape of MCP, as our UI message stream tells it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output<'a> {
+    content: &'a [ContentBlock],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a Value>,
+}
+
+pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> Vec<Box<RawValue>> {
+    let mut list = Vec::new();
+    list.extend(system.and_then(|text| {
+        raw(&Message { id: "system".to_owned(), role: "system", parts: vec![Part::Text { text: text.into() }] })
+    }));
+    let mut open: Option<Message<'_>> = None;
+    let mut rest = messages.iter().peekable();
+    while let Some(message) = rest.next() {
+        match message {
+            PromptMessage::User { seq, message } => {
+                list.extend(open.take().and_then(whole));
+                let parts = message.content.iter().map(said).collect();
+                list.extend(whole(Message { id: MessageId(*seq).to_string(), role: "user", parts }));
+            }
+            PromptMessage::Assistant { seq, message } => {
+                let results = match rest.next_if(|next| matches!(next, PromptMessage::Results(_))) {
+                    Some(PromptMessage::Results(results)) => results.as_slice(),
+                    Some(PromptMessage::User { .. } | PromptMessage::Assistant { .. }) | None => &[],
+                };
+                let open = open.get_or_insert_with(|| Message {
+                    id: MessageId(*seq).to_string(),
+                    role: "assistant",
+                    parts: Vec::new(),
+                });
+                open.parts.push(Part::StepStart);
+                answered(message, results, &mut open.parts);
+            }
+            PromptMessage::Results(_) => {}
+        }
+    }
+    list.extend(open.take().and_then(whole));
+    list
+}
+
+/// `None` where there is nothing to see.
+fn whole(message: Message<'_>) -> Option<Box<RawValue>> {
+    if message.parts.iter().all(|part| matches!(part, Part::StepStart)) { None } else { raw(&message) }
+}
+
+fn said(block: &ContentBlock) -> Part<'_> {
+    match Bytes::of(block) {
+        Some(Bytes { data, media_type, filename }) => {
+            Part::File { media_type, filename, url: DataUrl { mime_type: media_type, data } }
+        }
+        None => Part::Text { text: block.as_text() },
+    }
+}
+
+fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], parts: &mut Vec<Part<'a>>) {
+    let mut results = results.iter();
+    for block in &message.blocks {
+        match block {
+            AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } if !text.is_empty() => {
+                parts.push(Part::Text { text: text.into() });
+            }
+            AssistantBlock::Reasoning { text, .. } if !text.is_empty() => parts.push(Part::Reasoning { text }),
+            AssistantBlock::Call(_) => parts.extend(results.next().map(called)),
+            AssistantBlock::Text { .. }
+            | AssistantBlock::Refusal { .. }
+            | AssistantBlock::Reasoning { .. }
+            | AssistantBlock::Opaque { .. } => {}
+        }
+    }
+}
+
+fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
+    let given = &result.result;
+    let (state, output, error_text) = if given.outcome.is_error() {
+        ("output-error", None, Some(result.text()))
+    } else {
+        let structured_content = given.structured_content.as_ref();
+        ("output-available", Some(Output { content: &given.content, structured_content }), None)
+    };
+    let (tool_name, tool_call_id, input) = (result.call.name.as_str(), result.id, input(result.call));
+    Part::DynamicTool { tool_name, tool_call_id, state, input, output, error_text }
+}

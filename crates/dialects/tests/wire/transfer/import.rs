@@ -1,0 +1,236 @@
+//! The exports of other products become whole journals.
+
+use std::path::Path;
+
+use turnwright_core::{AssistantBlock, ContentBlock, Control, Entry, TurnStatus};
+use turnwright_dialects::import::{ImportedConversation, read};
+
+use super::{imported, journal, settings};
+
+fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn shown(blocks: &[ContentBlock]) -> String {
+    let one = |block: &ContentBlock| match block {
+        ContentBlock::Text { text } => text.clone(),
+        ContentBlock::Image { mime_type, data } => format!("<{mime_type} {} bytes of base64>", data.len()),
+        other => format!("<{}>", other.as_text()),
+    };
+    blocks.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+/// A journal, an entry on each line, with its time in seconds since the conversation began.
+fn told(conversation: &ImportedConversation) -> Vec<String> {
+    journal(conversation);
+    let begun = conversation.created_at_ms.unwrap();
+    let line = |(entry, at_ms): (&Entry, &Option<u64>)| {
+        let seconds = at_ms.map_or_else(String::new, |at_ms| format!("{}s ", (at_ms - begun) / 1000));
+        let text = match entry {
+            Entry::User(message) => format!("user: {}", shown(&message.content)),
+            Entry::Assistant(message) => {
+                let blocks = message.blocks.iter().map(|block| match block {
+                    AssistantBlock::Text { text, .. } => text.clone(),
+                    AssistantBlock::Reasoning { text, .. } => format!("({text})"),
+                    AssistantBlock::Refusal { text } => format!("refused: {text}"),
+                    AssistantBlock::Call(call) => format!("{} {}", call.name, call.arguments),
+                    AssistantBlock::Opaque { .. } => panic!("nothing of ours"),
+                });
+                format!("{}: {}", message.origin.model, blocks.collect::<Vec<_>>().join(" | "))
+            }
+            Entry::Result(result) => {
+                format!("{} {:?}: {}", result.call, result.outcome, shown(&result.content))
+            }
+            Entry::Control(Control::Imported { source }) => format!("from {source}"),
+            Entry::Control(Control::Ended { turn, status: TurnStatus::Completed }) => format!("end of {turn}"),
+            Entry::Control(Control::Ended { turn, status }) => format!("end of {turn}, {}", status.as_contract()),
+            other => panic!("{other:?} is not taken over"),
+        };
+        format!("{seconds}{text}")
+    };
+    conversation.entries.iter().zip(&conversation.times_ms).map(line).collect()
+}
+
+fn left_out(conversation: &ImportedConversation) -> Vec<String> {
+    conversation.left_out.iter().map(|(what, count)| format!("{count} {what}")).collect()
+}
+
+#[test]
+fn chatgpts_shown_branch_is_taken_with_its_tools() {
+    let found = imported(&fixture("chatgpt.json"));
+    let [conversation] = found.conversations.as_slice() else { panic!("{found:?}") };
+    assert_eq!(conversation.id.as_deref(), Some("67a1f0c2-1111-8000-b000-000000000001"));
+    assert_eq!(conversation.title.as_deref(), Some("Primes and a cat"));
+    assert_eq!(conversation.created_at_ms, Some(1_736_622_000_500));
+    let code = "print(sum(1 for n in range(2, 100) if all(n % d for d in range(2, n))))";
+    let expected = [
+        "0s user: <[resource image: file-service://file-AbC]> + How many primes are below 100?".to_owned(),
+        "0s from chatgpt".to_owned(),
+        format!("2s o3: (Counting\nI should compute it.) | python {{\"code\":\"{code}\"}}"),
+        "4s call_3_0 Success: 25".to_owned(),
+        "6s o3: There are 25 primes below 100.".to_owned(),
+        "6s end of turn_1".to_owned(),
+        "9s user: Draw a cat.".to_owned(),
+        "9s from chatgpt".to_owned(),
+        "9s gpt-4o: dalle.text2im {}".to_owned(),
+        "11s call_9_0 Success: <[resource image: file-service://file-XyZ]>".to_owned(),
+        "11s end of turn_7, cancelled".to_owned(),
+    ];
+    assert_eq!(told(conversation), expected);
+    let expected = [
+        "1 a message of another branch",
+        "1 a result without its call (shown as a call without arguments)",
+        "2 an image or file whose bytes are not in the export",
+        "1 how long the model thought",
+    ];
+    assert_eq!(left_out(conversation), expected);
+}
+
+#[test]
+fn claudes_calls_keep_their_results_in_call_order() {
+    let found = imported(&fixture("claude.json"));
+    let [conversation] = found.conversations.as_slice() else { panic!("{found:?}") };
+    assert_eq!(conversation.title.as_deref(), Some("Weather in two cities"));
+    let expected = [
+        "0s user: Which is warmer? + <cities.txt:\nParis, Lisbon> + <[resource map.png: map.png]>",
+        "0s from claude",
+        "8s unknown: (Two lookups.) | Let me look. | weather {\"city\":\"Paris\"} | weather {\"city\":\"Lisbon\"}",
+        "8s call_3_0 Error(ExecutionFailed): no answer",
+        "8s call_3_1 Success: 21 C",
+        "8s unknown: Lisbon is warmer.",
+        "8s end of turn_1",
+    ];
+    assert_eq!(told(conversation), expected);
+    assert_eq!(left_out(conversation), ["1 an image or file whose bytes are not in the export"]);
+    assert_eq!(found.left_out.into_iter().collect::<Vec<_>>(), [("a conversation in which nothing is said".to_owned(), 1)]);
+}
+
+#[test]
+fn open_webuis_calls_are_found_in_the_text_and_in_the_items() {
+    let found = imported(&fixture("open-webui.json"));
+    let [conversation] = found.conversations.as_slice() else { panic!("{found:?}") };
+    assert_eq!(conversation.system_prompt.as_deref(), Some("Be brief."));
+    let expected = [
+        "0s user: What is this, and how warm is it in Paris? + <image/png 96 bytes of base64>",
+        "0s from open-webui",
+        "2s llama3.1:8b: get_weather {\"city\": \"Paris\"}",
+        "2s call_3_0 Success: 18C, rain",
+        "2s llama3.1:8b: It is 18 degrees.",
+        "2s end of turn_1",
+        "10s user: And in Lisbon?",
+        "10s from open-webui",
+        "12s llama3.1:8b: (Another lookup.) | get_weather {\"city\":\"Lisbon\"}",
+        "12s call_9_0 Success: 21C, sun",
+        "12s llama3.1:8b: 21 degrees.",
+        "12s end of turn_7",
+    ];
+    assert_eq!(told(conversation), expected);
+    assert_eq!(left_out(conversation), ["1 a message of another branch"]);
+}
+
+#[test]
+fn librechats_calls_without_output_get_a_failed_result() {
+    let text = fixture("librechat.json");
+    let found = imported(&text);
+    let [conversation] = found.conversations.as_slice() else { panic!("{found:?}") };
+    assert_eq!(conversation.system_prompt.as_deref(), Some("Answer in one sentence."));
+    let expected = [
+        "0s user: What time is it in Tokyo? + <[resource notes.pdf: /uploads/notes.pdf]>",
+        "0s from librechat",
+        "3s gpt-4o: (I need the time.) | One moment. | get_time_mcp_time {\"zone\":\"Asia/Tokyo\"}",
+        "3s call_3_0 Success: 04:00",
+        "3s gpt-4o: log_mcp_time {\"text\":\"asked\"} | It is 04:00 in Tokyo.",
+        "3s call_5_0 Error(Interrupted): The conversation was imported, and the result of this call was not in the file.",
+        "3s end of turn_1, cancelled",
+    ];
+    assert_eq!(told(conversation), expected);
+    let expected = [
+        "1 a call without a result (it gets a failed one)",
+        "1 a message of another branch",
+        "1 an image or file whose bytes are not in the export",
+    ];
+    assert_eq!(left_out(conversation), expected);
+    // The same as a tree, as `recursive` writes it.
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let messages = value["messages"].take();
+    let mut root = messages[0].clone();
+    root["children"] = serde_json::json!([messages[1], messages[2]]);
+    for child in root["children"].as_array_mut().unwrap() {
+        child.as_object_mut().unwrap().remove("parentMessageId");
+    }
+    value["messages"] = serde_json::json!([root]);
+    value["recursive"] = true.into();
+    assert_eq!(imported(&value.to_string()), found);
+}
+
+#[test]
+fn several_files_worth_of_conversations_may_be_in_one_and_what_is_none_is_counted() {
+    let lines = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"b\"}]}\n{\"x\":1}\n";
+    let found = imported(lines);
+    let count = |found: &turnwright_dialects::import::Imported| (found.conversations.len(), found.left_out.clone());
+    assert_eq!(count(&found), (2, [("a thing that is no conversation".to_owned(), 1)].into()));
+}
+
+#[test]
+fn an_answer_that_comes_first_gets_a_message_before_it() {
+    let found =
+        imported(r#"[{"role":"assistant","content":"hello"},{"role":"user","content":"a"},{"role":"user","content":"b"}]"#);
+    let entries = &found.conversations[0].entries;
+    let kinds: Vec<_> = entries.iter().map(Entry::kind).collect();
+    assert_eq!(kinds, ["user", "imported", "assistant", "ended", "user", "imported", "user", "ended"]);
+    journal(&found.conversations[0]);
+    assert_eq!(left_out(&found.conversations[0]), ["1 an answer before the first message (a message is put before it)"]);
+}
+
+#[test]
+fn a_file_that_holds_no_conversation_is_refused_with_what_would_be_right() {
+    let right = "; what can be read are OpenAI's messages and the JSON exports of ChatGPT, Claude, Open WebUI and LibreChat";
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (bytes, expected) in [
+        (b"PK\x03\x04...".as_slice(), "the file is a zip archive: unpack it and import its conversations.json"),
+        (b"", "the file is empty"),
+        (b"\xff\xfe{", "the file is not UTF-8 text: byte 1 does not fit"),
+        (b"{\"mapping\":", "the file is not JSON: EOF while parsing a value at line 1 column 11"),
+        (b"3", "the file is JSON, and no conversation"),
+        (b"[]", "there is no conversation in the file"),
+        (b"[1, {}]", "there is no conversation in the file"),
+        (b"{\"mapping\":{}}", "nothing is said in the file"),
+        (deep.as_bytes(), "the file is nested too deeply to be read (LibreChat: export it without `Recursive`)"),
+    ] {
+        let error = read(bytes, &settings()).unwrap_err().to_string();
+        assert_eq!(error, format!("{expected}{right}"), "{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+#[test]
+fn whatever_is_cut_out_of_an_export_the_rest_is_a_journal_or_a_refusal() {
+    for name in ["chatgpt.json", "claude.json", "open-webui.json", "librechat.json"] {
+        let value: serde_json::Value = serde_json::from_str(&fixture(name)).unwrap();
+        for cut in 0.. {
+            let mut left = cut;
+            let mut damaged = value.clone();
+            if !damage(&mut damaged, &mut left) {
+                assert!(cut > 50, "{name}: {cut} places");
+                break;
+            }
+            if let Ok(found) = read(damaged.to_string().as_bytes(), &settings()) {
+                found.conversations.iter().for_each(|conversation| drop(journal(conversation)));
+            }
+        }
+    }
+}
+
+/// Replaces the value at a place, counted through the tree; says whether there is such a place.
+fn damage(value: &mut serde_json::Value, left: &mut usize) -> bool {
+    if *left == 0 {
+        *value = if value.is_string() { 7.into() } else { "damaged".into() };
+        return true;
+    }
+    *left -= 1;
+    match value {
+        serde_json::Value::Array(items) => items.iter_mut().any(|item| damage(item, left)),
+        serde_json::Value::Object(members) => members.values_mut().any(|member| damage(member, left)),
+        _ => false,
+    }
+}
