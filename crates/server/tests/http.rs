@@ -391,6 +391,29 @@ async fn a_hidden_message_is_shown_no_more_and_pages_go_on_after_their_cursor() 
 }
 
 #[tokio::test]
+async fn a_history_in_the_form_of_another_is_cut_between_steps_alone() {
+    let calls = Answer::whole([text("Looking"), call(0, "lab__look", "{}"), call(1, "lab__look", "{}")]);
+    let server = server([calls, Answer::whole([text("Seen")])]);
+    let prompt = json!({"content": "A", "settings": {"system_prompt": "Be brief."}});
+    server.post("/api/v1/conversations/c1/chat", prompt).await;
+    let roles = |page: &Value| -> Vec<String> {
+        page["data"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
+    };
+    let path = "/api/v1/conversations/c1/messages?format=";
+    let whole = server.get(&format!("{path}openai")).await.json();
+    assert_eq!(roles(&whole), ["system", "user", "assistant", "tool", "tool", "assistant"]);
+    let first = server.get(&format!("{path}openai&limit=2")).await.json();
+    assert_eq!((roles(&first), &first["has_more"]), (vec!["system".to_owned(), "user".to_owned()], &json!(true)));
+    let next = format!("{path}openai&limit=2&cursor={}", first["next_cursor"].as_str().unwrap());
+    assert_eq!(roles(&server.get(&next).await.json()), ["assistant", "tool", "tool"]);
+    let beside = server.get(&format!("{path}anthropic")).await.json();
+    assert_eq!((roles(&beside).len(), &beside["system"], &beside["has_more"]), (4, &json!("Be brief."), &json!(false)));
+    let wrong = server.get(&format!("{path}opnai")).await;
+    assert_eq!(wrong.problem(), (400, "invalid_query".to_owned()));
+    assert_eq!(wrong.json()["detail"], "`opnai` is no form; there are openai, anthropic, gemini, ai-sdk, ai-sdk-ui");
+}
+
+#[tokio::test]
 async fn a_failed_turn_is_told_and_can_be_retried() {
     let failure = turnwright_core::ProviderFailure {
         status: Some(400),

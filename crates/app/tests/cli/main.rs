@@ -13,6 +13,7 @@ mod config;
 mod forms;
 mod interactive;
 mod lists;
+mod moving;
 mod serve;
 mod signals;
 mod support;

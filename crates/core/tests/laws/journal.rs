@@ -41,7 +41,7 @@ fn what_ran_elsewhere_comes_with_its_results_alone() {
     }
     assert_eq!(told.journal.open_turn(), None);
     // Taken up here again, it runs like any other turn.
-    let told = told.tell(retried(1)).tell(claimed(1));
+    let mut told = told.tell(retried(1)).tell(claimed(1));
     let error = told.offer(imported()).expect_err("it is this process's now");
     let why = "the turn began here and cannot be taken over from elsewhere";
     assert_eq!(error, JournalError::Misfit { seq: seq(8), kind: "imported", why });
