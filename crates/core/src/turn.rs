@@ -69,9 +69,17 @@ pub struct Turn {
     compacted: bool,
     /// How many models of the chain failed.
     fallen: usize,
-    /// Whether what happens in it happened elsewhere.
-    imported: bool,
+    runs: Runs,
     ended: Option<TurnStatus>,
+}
+
+/// Where the calls of a turn run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// Here, once they are decided.
+    Here,
+    /// They ran elsewhere, and their results were taken over.
+    Elsewhere,
 }
 
 /// What is remembered of the newest assistant message.
@@ -109,7 +117,7 @@ impl Turn {
             overflow: None,
             compacted: false,
             fallen: 0,
-            imported: false,
+            runs: Runs::Here,
             ended: None,
         }
     }

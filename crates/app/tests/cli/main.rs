@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a test fails by panicking, and bounds its own waits"
 )]

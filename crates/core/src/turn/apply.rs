@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{self, Call, CallState};
-use super::{Last, Misfit, SyntheticResult, Turn};
+use super::{Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::{
     AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, ProviderFailure,
     ProviderFailureKind, Question, QuestionReason, Seq, TurnId, TurnSettings, TurnStatus, Verdict,
@@ -38,7 +38,7 @@ impl Turn {
                 return Ok(());
             }
             Entry::Result(result) => {
-                let is_run_here = result.outcome == Outcome::Success && !self.imported;
+                let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
                 self.call_mut(result.call)?.answer(is_run_here)?;
                 if self.is_given_up() {
                     // The last results of a turn that is given up take it nowhere.
@@ -75,7 +75,7 @@ impl Turn {
                 if self.claim.is_some() || self.last.is_some() {
                     return Err("the turn began here and cannot be taken over from elsewhere");
                 }
-                self.imported = true;
+                self.runs = Runs::Elsewhere;
             }
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
             Entry::Control(Control::Compacted(compacted)) => {
@@ -244,7 +244,7 @@ impl Turn {
         self.overflow = None;
         self.compacted = false;
         self.fallen = 0;
-        self.imported = false;
+        self.runs = Runs::Here;
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;

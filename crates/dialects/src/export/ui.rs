@@ -67,9 +67,9 @@ pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> 
     while let Some(message) = rest.next() {
         match message {
             PromptMessage::User { seq, message } => {
-                list.extend(open.take().and_then(whole));
+                list.extend(open.take().as_ref().and_then(whole));
                 let parts = message.content.iter().map(said).collect();
-                list.extend(whole(Message { id: MessageId(*seq).to_string(), role: "user", parts }));
+                list.extend(whole(&Message { id: MessageId(*seq).to_string(), role: "user", parts }));
             }
             PromptMessage::Assistant { seq, message } => {
                 let results = match rest.next_if(|next| matches!(next, PromptMessage::Results(_))) {
@@ -87,13 +87,13 @@ pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> 
             PromptMessage::Results(_) => {}
         }
     }
-    list.extend(open.take().and_then(whole));
+    list.extend(open.take().as_ref().and_then(whole));
     list
 }
 
 /// `None` where there is nothing to see.
-fn whole(message: Message<'_>) -> Option<Box<RawValue>> {
-    if message.parts.iter().all(|part| matches!(part, Part::StepStart)) { None } else { raw(&message) }
+fn whole(message: &Message<'_>) -> Option<Box<RawValue>> {
+    if message.parts.iter().all(|part| matches!(part, Part::StepStart)) { None } else { raw(message) }
 }
 
 fn said(block: &ContentBlock) -> Part<'_> {

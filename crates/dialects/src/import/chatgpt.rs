@@ -164,12 +164,12 @@ fn part(part: &Value, draft: &mut Draft) -> Option<ContentBlock> {
             let audio = part.get("audio_asset_pointer").unwrap_or(part);
             Some(content::pointer(text(audio, "asset_pointer").unwrap_or("audio"), "audio", draft))
         }
-        other => match text(part, "text") {
-            Some(said) => Some(ContentBlock::text(said)),
-            None => {
+        other => {
+            let said = text(part, "text").map(ContentBlock::text);
+            if said.is_none() {
                 draft.leave_out(&format!("a part of type `{other}`"));
-                None
             }
-        },
+            said
+        }
     }
 }

@@ -313,15 +313,12 @@ impl Pen {
         for (given, index) in step.results.into_iter().zip(0..) {
             let call = CallId { message: place, index };
             let at_ms = given.as_ref().and_then(|given| given.at_ms);
-            let result = match given {
-                Some(Given { content, failed, .. }) => {
-                    let outcome = if failed { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success };
-                    ToolResult { content, ..ToolResult::of(call, outcome, "") }
-                }
-                None => {
-                    *self.left_out.entry("a call without a result (it gets a failed one)".to_owned()).or_default() += 1;
-                    ToolResult::failed(call, ToolErrorKind::Interrupted, NO_RESULT)
-                }
+            let result = if let Some(Given { content, failed, .. }) = given {
+                let outcome = if failed { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success };
+                ToolResult { content, ..ToolResult::of(call, outcome, "") }
+            } else {
+                *self.left_out.entry("a call without a result (it gets a failed one)".to_owned()).or_default() += 1;
+                ToolResult::failed(call, ToolErrorKind::Interrupted, NO_RESULT)
             };
             self.write(Entry::Result(result), at_ms);
         }
