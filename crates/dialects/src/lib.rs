@@ -10,6 +10,7 @@ mod dialect;
 pub mod export;
 mod facts;
 mod failure;
+mod form;
 pub mod gemini;
 mod ids;
 pub mod import;
@@ -37,8 +38,8 @@ pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{
-    EmptyContent, KeyHeader, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, StructuredOutput,
-    SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
+    EmptyContent, KeyHeader, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SchemaFields,
+    StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
 };
 pub use recover::{TextForm, TextForms, text_forms_in};
 pub use reply::{MAX_WHOLE_BYTES, ReplyDecoder};

@@ -43,6 +43,8 @@ pub struct Profile {
     pub documents: bool,
     /// How the schemas of tools are written.
     pub tool_schemas: ToolSchemas,
+    /// The fields in which Gemini's format is given schemas.
+    pub schema_fields: SchemaFields,
     /// Whether the assistant must speak between results and a user message.
     pub assistant_after_results: bool,
     /// Whether `[DONE]` ends an answer that named no finish reason.
@@ -163,6 +165,34 @@ impl ToolSchemas {
             Self::Strict => SchemaTarget::OpenAiStrict,
         }
     }
+
+    /// What is written where nothing is to be strict.
+    pub(crate) fn loose_target(self) -> SchemaTarget {
+        match self {
+            Self::Plain => SchemaTarget::Compatible,
+            Self::JsonSchema | Self::Strict => SchemaTarget::OpenAi,
+        }
+    }
+}
+
+/// The fields in which Gemini's format is given schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SchemaFields {
+    /// `parametersJsonSchema` and `responseJsonSchema`: JSON Schema.
+    #[serde(rename = "json_schema")]
+    JsonSchema,
+    /// `parameters` and `responseSchema`, the only ones that some proxies know: a part of `OpenAPI`'s schemas.
+    OpenApi,
+}
+
+impl SchemaFields {
+    pub(crate) fn target(self) -> SchemaTarget {
+        match self {
+            Self::JsonSchema => SchemaTarget::GeminiJson,
+            Self::OpenApi => SchemaTarget::GeminiSubset,
+        }
+    }
 }
 
 /// What stands for the content of a message that has calls alone.
@@ -267,7 +297,7 @@ mod tests {
         let table = r#"{"preset":"compatible","system_role":"developer","max_tokens_field":"max_completion_tokens",
             "stream_usage":false,"reasoning_effort":false,"reasoning_replay":"always","think_tags":false,
             "recover_text_calls":["mistral"],"tool_call_ids":"any","empty_content":"text","refusal_field":true,"images":false,
-            "documents":true,"tool_schemas":"strict","done_without_finish":true,"key_header":"api_key","tools":false,
+            "documents":true,"tool_schemas":"strict","schema_fields":"openapi","done_without_finish":true,"key_header":"api_key","tools":false,
             "tool_choice":"unnamed","structured_output":"prompt","assistant_after_results":true}"#;
         let expected = Profile {
             system_role: SystemRole::Developer,
@@ -283,6 +313,7 @@ mod tests {
             images: false,
             documents: true,
             tool_schemas: ToolSchemas::Strict,
+            schema_fields: SchemaFields::OpenApi,
             done_without_finish: true,
             key_header: KeyHeader::ApiKey,
             tools: false,

@@ -12,6 +12,7 @@ use super::message::Writer;
 use super::models::{self, Forced, Quiet, Rules, Sampling};
 use super::{HEADERS, native, output};
 use crate::dialect::{HttpRequest, Target};
+use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
 use crate::schema::{SchemaTarget, compile_or_any};
@@ -130,7 +131,10 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let thinking = thinking(prompt, target, rules, max_tokens).filter(|thinking| !is_forced || *thinking == Thinking::Disabled);
     let effort = settings.reasoning_effort.filter(|_| rules.thinking == models::Thinking::Adaptive);
     let effort = effort.and_then(|effort| effort_word(effort, rules));
-    let format = settings.output.as_ref().map(|output| Format { schema: output::closed(&output.schema) });
+    let format = settings
+        .output
+        .as_ref()
+        .map(|output| Format { schema: output::closed(&Form::lowered(output, SchemaTarget::Anthropic).schema) });
     let thinks = thinking.is_some_and(|thinking| thinking != Thinking::Disabled);
     let rest = Rest {
         tool_choice,

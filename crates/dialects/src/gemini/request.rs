@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use turnwright_core::prompt::{Prompt, PromptMessage};
@@ -16,49 +16,47 @@ use super::continuation_token;
 use super::message::Writer;
 use super::model::{Model, Thinking};
 use crate::dialect::{HttpRequest, Target};
+use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
-use crate::schema::{SchemaTarget, compile_or_any};
+use crate::profile::SchemaFields;
+use crate::schema::compile_or_any;
 
-struct Declarations<'a>(&'a [Arc<ToolDefinition>]);
+struct Declarations<'a> {
+    tools: &'a [Arc<ToolDefinition>],
+    fields: SchemaFields,
+}
 
 impl Serialize for Declarations<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for tool in self.0 {
-            let lowered = compile_or_any(&tool.input_schema, SchemaTarget::GeminiJson);
+        let mut list = serializer.serialize_seq(Some(self.tools.len()))?;
+        for tool in self.tools {
+            let lowered = compile_or_any(&tool.input_schema, self.fields.target());
+            let (parameters, parameters_json_schema) = match self.fields {
+                SchemaFields::JsonSchema => (None, Some(&lowered.schema)),
+                SchemaFields::OpenApi => (Some(&lowered.schema).filter(|_| lowered.has_properties()), None),
+            };
             let (name, description) = (&tool.name, &tool.description);
-            list.serialize_element(&Declaration { name, description, parameters: &lowered.schema })?;
+            list.serialize_element(&Declaration { name, description, parameters, parameters_json_schema })?;
         }
         list.end()
     }
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    #[serde(rename = "parametersJsonSchema")]
-    parameters: &'a Value,
-}
-
-/// The JSON Schema of an answer, without the keywords that say what it is instead of what it means.
-struct Schema<'a>(&'a Value);
-
-impl Serialize for Schema<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let members = self.0.as_object().into_iter().flatten();
-        for (key, value) in members.filter(|(key, _)| !matches!(key.as_str(), "$schema" | "$id")) {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_json_schema: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig<'a> {
+struct GenerationConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +66,9 @@ struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_mime_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<Schema<'a>>,
+    response_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ struct CallingConfig<'a> {
 }
 
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
-    let settings = prompt.settings;
+    let (settings, fields) = (prompt.settings, target.profile.schema_fields);
     let model = Model::new(&target.origin.model, target.model);
     kept.keep_for(target);
     let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
@@ -104,7 +104,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     if !prompt.tools.is_empty() {
         kept.write_tools(prompt, &mut body, |out| {
             out.extend_from_slice(b"\"tools\":[{\"functionDeclarations\":");
-            json::write(&Declarations(prompt.tools), out);
+            json::write(&Declarations { tools: prompt.tools, fields }, out);
             out.extend_from_slice(b"}],");
         });
     }
@@ -127,12 +127,18 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         let config = ToolConfig { function_calling_config: CallingConfig { mode, allowed_function_names } };
         json::write_member("toolConfig", &config, &mut body);
     }
+    let form = settings.output.as_ref().map(|output| Form::lowered(output, fields.target()).schema);
+    let (response_schema, response_json_schema) = match fields {
+        SchemaFields::JsonSchema => (None, form),
+        SchemaFields::OpenApi => (form, None),
+    };
     let config = GenerationConfig {
         temperature: settings.temperature.filter(|_| model.takes_temperature()),
         max_output_tokens: settings.max_output_tokens,
         thinking_config: model.thinking(settings.reasoning_effort).map(ThinkingConfig::new),
         response_mime_type: settings.output.as_ref().map(|_| "application/json"),
-        response_json_schema: settings.output.as_ref().map(|output| Schema(&output.schema)),
+        response_schema,
+        response_json_schema,
     };
     json::write_member("generationConfig", &config, &mut body);
     if let Some(token) = continued(target, prompt) {

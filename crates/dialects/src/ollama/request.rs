@@ -11,6 +11,7 @@ use turnwright_core::{ReasoningEffort, ToolChoice};
 use super::message::{Message, Writer, pictures};
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
+use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
 use crate::openai_chat::Tools;
@@ -67,7 +68,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         ("think", Range { start, end: body.len() })
     });
     if let Some(output) = &settings.output {
-        json::write_member("format", &output.schema, &mut body);
+        json::write_member("format", &Form::lowered(output, SchemaTarget::Compatible).schema, &mut body);
     }
     let options = Options {
         num_ctx: window(target, prompt, body.len()),

@@ -8,10 +8,11 @@ use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_core::{ReasoningEffort, ToolChoice, ToolDefinition};
 
 use super::message::Writer;
 use crate::dialect::{HttpRequest, Target};
+use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
 use crate::profile::{MaxTokensField, StructuredOutput, ToolChoices};
@@ -95,7 +96,7 @@ struct ResponseFormat<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    json_schema: Option<&'a OutputFormat>,
+    json_schema: Option<Form<'a>>,
 }
 
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
@@ -128,7 +129,9 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         }
     };
     let response_format = settings.output.as_ref().and_then(|output| match profile.structured_output {
-        StructuredOutput::JsonSchema => Some(ResponseFormat { kind: "json_schema", json_schema: Some(output) }),
+        StructuredOutput::JsonSchema => {
+            Some(ResponseFormat { kind: "json_schema", json_schema: Some(Form::of(output, profile)) })
+        }
         StructuredOutput::JsonObject => Some(ResponseFormat { kind: "json_object", json_schema: None }),
         StructuredOutput::Prompt => None,
     });

@@ -3,20 +3,17 @@
 //! Nothing is kept on the provider's side (`store: false`): each request carries the whole conversation. Tools, system
 //! prompt and items come first and in one order, so the bytes before a new item stay the same (law 7).
 
-use std::borrow::Cow;
-
 use serde::Serialize;
-use serde_json::Value;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ConversationId, OutputFormat, ReasoningEffort, ToolChoice};
+use turnwright_core::{ConversationId, ReasoningEffort, ToolChoice};
 
 use super::message::Writer;
 use super::tools;
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
+use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
-use crate::schema::{SchemaTarget, compile_or_any};
 
 /// The least that the format takes as a limit.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -61,21 +58,8 @@ struct Text<'a> {
 struct Format<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    name: &'a str,
-    schema: Cow<'a, Value>,
-    strict: bool,
-}
-
-impl<'a> Format<'a> {
-    /// Strict where it was asked for and the schema can be, which the API else refuses.
-    fn of(output: &'a OutputFormat) -> Self {
-        let lowered = output.strict.then(|| compile_or_any(&output.schema, SchemaTarget::OpenAiStrict));
-        let (schema, strict) = match lowered {
-            Some(lowered) if lowered.is_strict() => (Cow::Owned(lowered.schema), true),
-            Some(_) | None => (Cow::Borrowed(&output.schema), false),
-        };
-        Self { kind: "json_schema", name: &output.name, schema, strict }
-    }
+    #[serde(flatten)]
+    form: Form<'a>,
 }
 
 #[derive(Serialize)]
@@ -115,7 +99,10 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let is_thinking = effort.is_some_and(|effort| effort != ReasoningEffort::None);
     let rest = Rest {
         tool_choice,
-        text: settings.output.as_ref().map(|output| Text { format: Format::of(output) }),
+        text: settings
+            .output
+            .as_ref()
+            .map(|output| Text { format: Format { kind: "json_schema", form: Form::of(output, profile) } }),
         reasoning: effort.map(|effort| Reasoning { effort, summary: "auto" }),
         max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         temperature: settings.temperature.filter(|_| target.model.temperature != Some(false) && !is_thinking),

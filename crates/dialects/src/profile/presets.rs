@@ -2,8 +2,8 @@
 //! overridable, since versions differ.
 
 use super::{
-    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, StructuredOutput, SystemRole, ToolCallIds, ToolChoices,
-    ToolSchemas, UnknownProfile,
+    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, SchemaFields, StructuredOutput, SystemRole, ToolCallIds,
+    ToolChoices, ToolSchemas, UnknownProfile,
 };
 use crate::recover::TextForms;
 
@@ -23,6 +23,7 @@ impl Profile {
         images: true,
         documents: false,
         tool_schemas: ToolSchemas::Plain,
+        schema_fields: SchemaFields::JsonSchema,
         done_without_finish: false,
         key_header: KeyHeader::Format,
         tools: true,

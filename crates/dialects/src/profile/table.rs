@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, StructuredOutput, SystemRole, ToolCallIds, ToolChoices,
-    ToolSchemas, UnknownProfile,
+    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, SchemaFields, StructuredOutput, SystemRole, ToolCallIds,
+    ToolChoices, ToolSchemas, UnknownProfile,
 };
 use crate::recover::TextForms;
 
@@ -38,6 +38,7 @@ pub struct ProfileTable {
     pub images: Option<bool>,
     pub documents: Option<bool>,
     pub tool_schemas: Option<ToolSchemas>,
+    pub schema_fields: Option<SchemaFields>,
     pub done_without_finish: Option<bool>,
     pub key_header: Option<KeyHeader>,
     pub tools: Option<bool>,
@@ -71,6 +72,7 @@ impl ProfileChoice {
             images: table.images.unwrap_or(base.images),
             documents: table.documents.unwrap_or(base.documents),
             tool_schemas: table.tool_schemas.unwrap_or(base.tool_schemas),
+            schema_fields: table.schema_fields.unwrap_or(base.schema_fields),
             done_without_finish: table.done_without_finish.unwrap_or(base.done_without_finish),
             key_header: table.key_header.unwrap_or(base.key_header),
             tools: table.tools.unwrap_or(base.tools),

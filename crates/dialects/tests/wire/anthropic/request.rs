@@ -542,8 +542,7 @@ fn the_form_of_an_answer_is_demanded_as_far_as_the_api_can() {
         "type": "object",
         "properties": {
             "n": {"type": "integer", "description": "How many. {minimum: 3}"},
-            "l": {"type": "array", "items": {"type": "object", "properties": {}, "additionalProperties": false},
-                "description": "{minItems: 2}"},
+            "l": {"type": "array", "items": {"type": "object", "additionalProperties": false}, "description": "{minItems: 2}"},
             "c": {"anyOf": [{"type": "string", "format": "uuid"}, {"type": "string", "format": "hostname"}]},
             "f": {"type": "string", "description": "{format: \"phone\"}"},
         },
@@ -551,6 +550,17 @@ fn the_form_of_an_answer_is_demanded_as_far_as_the_api_can() {
         "additionalProperties": false,
     });
     assert_eq!(ask.body()["output_config"], json!({"format": {"type": "json_schema", "schema": expected}}));
+}
+
+#[test]
+fn the_form_of_an_answer_has_its_references_in_place() {
+    let hello = asks("Hi");
+    let mut ask = Ask::new(vec![message(1, &hello)]);
+    let schema =
+        json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}}});
+    ask.settings.output = Some(OutputFormat { name: "o".to_owned(), schema, strict: true });
+    let expected = json!({"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": false});
+    assert_eq!(ask.body()["output_config"]["format"]["schema"], expected);
 }
 
 #[test]

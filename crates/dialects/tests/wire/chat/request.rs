@@ -499,10 +499,47 @@ fn a_demand_for_a_call_is_met_by_the_first_calls_after_a_question() {
 fn a_form_for_the_answer_is_a_response_format() {
     let question = user(vec![ContentBlock::text("Where?")]);
     let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &question }]);
-    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
+        "additionalProperties": false});
     ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
     let expected = json!({"type": "json_schema", "json_schema": {"name": "place", "schema": schema, "strict": true}});
-    assert_eq!(ask.body(COMPATIBLE)["response_format"], expected);
+    for profile in [COMPATIBLE, &Profile::OPENAI] {
+        assert_eq!(ask.body(profile)["response_format"], expected);
+    }
+}
+
+#[test]
+fn a_form_for_the_answer_is_strict_where_it_was_asked_for_and_can_be() {
+    let question = user(vec![ContentBlock::text("Where?")]);
+    let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &question }]);
+    let referring = |closed: Value| {
+        json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}},
+            "additionalProperties": closed})
+    };
+    let city = |kind: Value| json!({"type": "object", "properties": {"city": {"type": kind}}});
+    let (mut strict, mut loose) = (city(json!(["string", "null"])), city(json!("string")));
+    strict["required"] = json!(["city"]);
+    (strict["additionalProperties"], loose["additionalProperties"]) = (json!(false), json!(false));
+    let list = json!({"type": "array", "items": {"type": "string"}});
+    let rows = [
+        (referring(json!(false)), true, strict, true),
+        (referring(json!(false)), false, loose.clone(), false),
+        (
+            referring(json!({"type": "string"})),
+            true,
+            {
+                loose["additionalProperties"] = json!({"type": "string"});
+                loose
+            },
+            false,
+        ),
+        (list.clone(), true, list, false),
+    ];
+    for (schema, asked, sent, is_strict) in rows {
+        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: asked });
+        let expected = json!({"name": "place", "schema": sent, "strict": is_strict});
+        assert_eq!(ask.body(&Profile::OPENAI)["response_format"]["json_schema"], expected);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use turnwright_core::{
     TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::gemini::Gemini;
-use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, Target, by_name};
+use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, SchemaFields, Target, by_name};
 
 use super::{good, native, stream, text};
 use crate::support::tool;
@@ -82,6 +82,7 @@ fn done(text: &str) -> (Outcome, Vec<ContentBlock>) {
 struct Ask<'a> {
     model: &'a str,
     facts: ModelFacts,
+    profile: Profile,
     settings: TurnSettings,
     messages: Vec<PromptMessage<'a>>,
     tools: Vec<Arc<ToolDefinition>>,
@@ -91,7 +92,8 @@ struct Ask<'a> {
 impl<'a> Ask<'a> {
     fn new(model: &'a str, messages: Vec<PromptMessage<'a>>) -> Self {
         let settings = TurnSettings::new(ModelRef::new("p", model));
-        Self { model, facts: ModelFacts::default(), settings, messages, tools: Vec::new(), allow_calls: true }
+        let (facts, profile) = (ModelFacts::default(), Profile::COMPATIBLE);
+        Self { model, facts, profile, settings, messages, tools: Vec::new(), allow_calls: true }
     }
 
     fn request(&self, kept: &mut Kept) -> HttpRequest {
@@ -102,7 +104,7 @@ impl<'a> Ask<'a> {
             tools: &self.tools,
             allow_calls: self.allow_calls,
         };
-        let target = Target { origin: &origin(self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
+        let target = Target { origin: &origin(self.model), profile: &self.profile, model: &self.facts };
         Gemini.request(&target, &prompt, kept)
     }
 
@@ -204,6 +206,40 @@ fn a_form_for_the_answer_is_a_response_schema() {
     ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
     let expected = json!({"responseMimeType": "application/json", "responseJsonSchema": schema});
     assert_eq!(ask.body()["generationConfig"], expected);
+}
+
+#[test]
+fn a_form_for_the_answer_is_compiled_and_need_not_be_an_object() {
+    let hello = says("Where?");
+    let mut ask = Ask::new(OLD, vec![asks(1, &hello)]);
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+        "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}},
+    });
+    let list = json!({"type": "array", "items": {"type": "string"}});
+    let word = json!({"enum": ["yes", "no"]});
+    let compiled = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    for (schema, expected) in [(schema, &compiled), (list.clone(), &list), (word.clone(), &word)] {
+        ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: true });
+        assert_eq!(&ask.body()["generationConfig"]["responseJsonSchema"], expected);
+    }
+}
+
+#[test]
+fn schemas_are_sent_in_the_older_fields_where_the_profile_says_so() {
+    let hello = says("Where?");
+    let mut ask = Ask::new(OLD, vec![asks(1, &hello)]);
+    ask.profile.schema_fields = SchemaFields::OpenApi;
+    let schema = json!({"type": "object", "properties": {"city": {"type": ["string", "null"]}}, "additionalProperties": false});
+    ask.tools = vec![tool("s__f", schema.clone()), tool("s__none", json!({"type": "object"}))];
+    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema, strict: true });
+    let body = ask.body();
+    let lowered = json!({"type": "object", "properties": {"city": {"type": "string", "nullable": true}}});
+    let declarations = &body["tools"][0]["functionDeclarations"];
+    assert_eq!((&declarations[0]["parameters"], declarations[0].get("parametersJsonSchema")), (&lowered, None));
+    assert_eq!((declarations[1].get("parameters"), declarations[1].get("parametersJsonSchema")), (None, None));
+    let expected = json!({"responseMimeType": "application/json", "responseSchema": lowered});
+    assert_eq!(body["generationConfig"], expected);
 }
 
 #[test]

@@ -225,6 +225,10 @@ fn a_form_for_the_answer_is_the_format() {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: schema.clone(), strict: true });
     assert_eq!(ask.body()["format"], schema);
+    let referring =
+        json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/name"}}, "$defs": {"name": {"type": "string"}}});
+    ask.settings.output = Some(OutputFormat { name: "place".to_owned(), schema: referring, strict: true });
+    assert_eq!(ask.body()["format"], schema);
 }
 
 #[test]

@@ -118,6 +118,10 @@ fn an_answer_whose_form_cannot_be_strict_is_asked_for_loosely() {
         let format = ask.body()["text"]["format"].clone();
         assert_eq!(format, json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false}));
     }
+    let referring = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}});
+    ask.settings.output = Some(OutputFormat { name: "answer".to_owned(), schema: referring, strict: true });
+    let format = ask.body()["text"]["format"].clone();
+    assert_eq!(format, json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false}));
 }
 
 #[test]
