@@ -67,6 +67,13 @@ pub(crate) fn tools(random: &mut Random) -> Vec<Arc<ToolDefinition>> {
     tools
 }
 
+/// The first `count` tools, made anew as by a server that comes back.
+pub(crate) fn some_tools(count: usize) -> Vec<Arc<ToolDefinition>> {
+    let mut tools: Vec<_> = (0..count).map(|index| tool(index, false)).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
+}
+
 pub(crate) const NAMES: [&str; 6] = [
     "filesystem__read",
     "filesystem__write",
@@ -101,7 +108,7 @@ fn schema(index: usize) -> Value {
             "$defs": {"path": {"type": "string", "minLength": 1, "format": "uri"}},
         }),
         2 => json!({"type": "object"}),
-        3 => json!({"type": "object", "properties": {}}),
+        3 => json!({"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
         4 => {
             json!({"type": "object", "properties": {"rows": {"type": "array"}, "deep": {"type": "object", "properties": {}}, "any": true}})
         }

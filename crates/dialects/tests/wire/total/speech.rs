@@ -81,15 +81,41 @@ pub(crate) fn answer(
     saw: Seq,
 ) -> AssistantMessage {
     let answer = think_of(random, features, tools);
+    let is_cut = random.percent(8);
+    let mut message = hear(random, speaker, &answer, is_cut, saw);
+    if message.completion == Completion::Complete && random.percent(1) {
+        message.completion = Completion::CutOff(CutOffCause::Provider(Box::new(ProviderFailure::cut_off())));
+    }
+    note(&message, features);
+    message
+}
+
+/// An answer in which nothing is wrong: two calls, or words alone.
+pub(crate) fn calm(
+    random: &mut Random,
+    speaker: &Endpoint,
+    tools: &[String],
+    calls: bool,
+    saw: Seq,
+    turn: usize,
+) -> AssistantMessage {
+    let mut pieces = vec![Piece::Thought("I should look.".to_owned()), Piece::Text(format!("In turn {turn} I look."))];
+    for name in tools.iter().take(if calls { 2 } else { 0 }) {
+        let id = Some(format!("call_{:x}", random.next()));
+        pieces.push(Piece::Call(Call { id, name: name.clone(), arguments: format!("{{\"path\":\"/tmp/{turn}\"}}") }));
+    }
+    hear(random, speaker, &Answer { pieces, end: End::Stop }, false, saw)
+}
+
+fn hear(random: &mut Random, speaker: &Endpoint, answer: &Answer, is_cut: bool, saw: Seq) -> AssistantMessage {
     let (content_type, body) = match speaker.dialect.name() {
-        "openai-chat" => ("text/event-stream", chat::write(&answer, random, &speaker.origin.provider)),
-        "openai-responses" => ("text/event-stream", responses::write(&answer, random)),
-        "anthropic" => ("text/event-stream", anthropic::write(&answer, random)),
-        "gemini" => ("text/event-stream", gemini::write(&answer, random)),
-        "ollama" => ("application/x-ndjson", ollama::write(&answer)),
+        "openai-chat" => ("text/event-stream", chat::write(answer, random, &speaker.origin.provider)),
+        "openai-responses" => ("text/event-stream", responses::write(answer, random)),
+        "anthropic" => ("text/event-stream", anthropic::write(answer, random)),
+        "gemini" => ("text/event-stream", gemini::write(answer, random)),
+        "ollama" => ("application/x-ndjson", ollama::write(answer)),
         other => panic!("nobody speaks {other} here"),
     };
-    let is_cut = random.percent(8);
     let end = if is_cut { random.below(body.len()) } else { body.len() };
     let mut reply = ReplyDecoder::new(speaker.dialect.decoder(speaker.profile(), &Offered::default()), Some(content_type));
     let mut deltas = Vec::new();
@@ -101,18 +127,14 @@ pub(crate) fn answer(
     for delta in deltas {
         assembler.push(delta);
     }
-    let mut message = match said {
+    match said {
         Ok(()) => assembler.complete(speaker.origin.clone(), saw),
         Err(failure) => {
-            assert!(is_cut || answer.says_nothing(), "{} refuses its own words: {failure}\n{body}", speaker.dialect.name());
+            let may_fail = is_cut || answer.says_nothing();
+            assert!(may_fail, "{} refuses its own words: {failure}\n{body}", speaker.dialect.name());
             assembler.cut_off(speaker.origin.clone(), saw, CutOffCause::Provider(Box::new(failure)))
         }
-    };
-    if message.completion == Completion::Complete && random.percent(1) {
-        message.completion = Completion::CutOff(CutOffCause::Provider(Box::new(ProviderFailure::cut_off())));
     }
-    note(&message, features);
-    message
 }
 
 fn note(message: &AssistantMessage, features: &mut Features) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use turnwright_core::prompt::{self, Prompt, PromptMessage};
 use turnwright_core::{
-    AssistantMessage, CallId, Claim, Compacted, Completion, Control, ConversationId, CutOffCause, DriverId, Entry, Journal,
-    MessageId, Next, Outcome, ProviderFailure, ProviderFailureKind, Seq, StoredEntry, ToolErrorKind, ToolResult, Turn,
-    TurnSettings, TurnStatus, Usage, UserMessage, compaction, plan,
+    AssistantMessage, CallId, Claim, Compacted, Completion, ContentBlock, Control, ConversationId, CutOffCause, DriverId,
+    Entry, Journal, MessageId, Next, Outcome, ProviderFailure, ProviderFailureKind, Seq, StoredEntry, ToolErrorKind,
+    ToolResult, Turn, TurnSettings, TurnStatus, Usage, UserMessage, compaction, plan,
 };
 
 use super::content;
@@ -31,6 +31,7 @@ pub(crate) struct Story {
     /// The endpoints of earlier turns.
     before: Vec<usize>,
     spoken: usize,
+    is_calm: bool,
 }
 
 /// A place where a model is to be asked.
@@ -53,6 +54,7 @@ impl Story {
             endpoint: 0,
             before: Vec::new(),
             spoken: 0,
+            is_calm: false,
         }
     }
 
@@ -206,6 +208,7 @@ impl Story {
     /// Calls run.
     fn wait(&mut self) {
         match self.random.below(30) {
+            _ if self.is_calm => {}
             0 => {
                 self.features.saw("a crash while calls ran");
                 return self.claim();
@@ -235,7 +238,7 @@ impl Story {
 
     /// Only a person can go on.
     fn parked(&mut self) {
-        match self.random.below(10) {
+        match if self.is_calm { 9 } else { self.random.below(10) } {
             0 => {
                 self.features.saw("a message to a parked turn");
                 let settings = self.turn().settings().clone();
@@ -337,6 +340,42 @@ impl Story {
             let user = self.user(settings);
             self.append(vec![user]);
         }
+    }
+}
+
+/// A conversation in which nothing goes wrong, told turn by turn: calls run or wait for a person.
+impl Story {
+    pub(crate) fn calm(seed: u64) -> Self {
+        Self { is_calm: true, ..Self::new(seed) }
+    }
+
+    /// Opens a turn. A server that was away offers the same tools again; where `is_changed`, a person changed what is enabled.
+    pub(crate) fn begin(&mut self, is_changed: bool, turn: usize) {
+        let mut settings = TurnSettings::new(endpoint::all()[0].model());
+        settings.system_prompt = Some("Be brief.".to_owned());
+        let content = vec![ContentBlock::text(format!("Question {turn}: {}", "what then? ".repeat(8)))];
+        self.append(vec![Entry::User(UserMessage { content, settings })]);
+        if is_changed || turn.is_multiple_of(4) {
+            let definitions = people::some_tools(if turn < 11 {
+                3
+            } else if turn < 21 {
+                5
+            } else {
+                4
+            });
+            self.append(vec![Entry::Control(Control::Offered { definitions })]);
+        }
+        self.next = None;
+    }
+
+    /// The model calls twice and then answers. Says whether the turn is over.
+    pub(crate) fn answer_calmly(&mut self, asked: &Asked, turn: usize) -> bool {
+        let saw = self.journal.last_seq().unwrap();
+        let steps = self.turn().steps();
+        let tools: Vec<String> = self.journal.offered().iter().map(|tool| tool.name.clone()).collect();
+        let message = speech::calm(&mut self.random, asked.endpoint, &tools, usize::try_from(steps).unwrap() < 2, saw, turn);
+        self.happens(vec![Entry::Assistant(message)]);
+        matches!(self.next, Some(Next::Ended(_)))
     }
 }
 

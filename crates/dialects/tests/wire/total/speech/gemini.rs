@@ -19,7 +19,7 @@ pub(crate) fn write(answer: &Answer, random: &mut Random) -> String {
     let has_ids = random.percent(50);
     let mut is_first = true;
     for piece in &answer.pieces {
-        let signature = format!(",\"thoughtSignature\":\"c2ln{:04x}\"", random.next() % 0xffff);
+        let signature = format!(",\"thoughtSignature\":\"c2ln{:016x}\"", random.next());
         match piece {
             Piece::Text(text) | Piece::Refusal(text) => chunk(&format!("{{\"text\":{}}}", json(text)), ""),
             Piece::Thought(text) => chunk(&format!("{{\"text\":{},\"thought\":true}}", json(text)), ""),
