@@ -16,8 +16,8 @@ pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
-/// What a check of a model's endpoint finds.
-pub use turnwright_providers::{Probe, ProbeFinding, Verdict};
+/// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
+pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict};
 
 pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// Conversations in the forms of others, out and in. Pure.

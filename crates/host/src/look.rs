@@ -10,7 +10,7 @@ use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
 use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource};
-use turnwright_providers::Probe;
+use turnwright_providers::{Probe, SchemaReading};
 
 use crate::Host;
 use crate::providers::{endpoint_config, origin};
@@ -206,6 +206,13 @@ impl Host {
             server.server.outcome().await;
         }
         Some(status(server, &self.engine.tools_set_aside()))
+    }
+
+    /// A tool that models are offered, with what each kind of API is sent of its schema; `None` where there is none of this name.
+    pub async fn tool(&self, name: &str) -> Option<(Arc<ToolDefinition>, Vec<SchemaReading>)> {
+        let tools = self.engine.tools().await;
+        let tool = tools.iter().find(|tool| tool.name == name)?;
+        Some((Arc::clone(tool), turnwright_providers::schema_readings(&tool.input_schema)))
     }
 
     /// Looks at everything that a person can mend.

@@ -11,6 +11,7 @@ mod http;
 mod kept;
 mod practice;
 mod probe;
+mod reading;
 mod retry;
 mod secret;
 
@@ -18,6 +19,7 @@ pub use config::{EndpointConfig, Timeouts};
 pub use http::HttpProvider;
 pub use practice::Practice;
 pub use probe::{Probe, ProbeFinding, Verdict, probe};
+pub use reading::{SchemaReading, SchemaStrictness, schema_readings};
 pub use secret::Secret;
 /// What a configuration says about a dialect and how an endpoint differs from it, and the date of what is known of models.
 pub use turnwright_dialects::{ProfileChoice, by_name as dialect_named, catalogue_date};

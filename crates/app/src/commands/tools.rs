@@ -4,7 +4,7 @@ use serde::Serialize;
 use turnwright_api::Tool;
 use turnwright_core::{ApproveMode, ContentBlock, Outcome, ToolDefinition};
 use turnwright_engine::{Engine, SourceState};
-use turnwright_host::Needs;
+use turnwright_host::{Host, Needs, SchemaReading, SchemaStrictness};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Listed, Tools};
@@ -25,7 +25,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Tools, output: &mut Ou
     let work = async {
         match command {
             Tools::List(listed) => Ok(list(engine, listed, output).await),
-            Tools::Show { name, listed } => show(engine, &name, listed, output).await,
+            Tools::Show { name, listed } => show(&host, &name, listed, output).await,
             Tools::Call { name, arguments, approve } => {
                 let approve = approve.map_or(host.config().approve, ApproveMode::from);
                 call(engine, &name, &arguments, approve, output).await
@@ -65,15 +65,15 @@ async fn list(engine: &Engine, listed: Listed, output: &mut Output) -> Exit {
     Exit::Done
 }
 
-async fn show(engine: &Engine, name: &str, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
-    let tools = engine.tools().await;
-    let Some(definition) = tools.iter().find(|tool| tool.name == name) else {
+async fn show(host: &Host, name: &str, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
+    let Some((definition, readings)) = host.tool(name).await else {
         return Err(
             Failure::usage(format!("there is no tool `{name}`")).hint("`turnwright tools list` shows those that there are")
         );
     };
     if listed.json {
-        output.json_pretty(&tool(engine, definition));
+        let schemas = readings.iter().map(Sent::of).collect();
+        output.json_pretty(&Shown { tool: tool(host.engine(), &definition), schemas });
         return Ok(Exit::Done);
     }
     let (source, own) = (&definition.source, &definition.tool);
@@ -90,7 +90,49 @@ async fn show(engine: &Engine, name: &str, listed: Listed, output: &mut Output) 
     }
     output.line("arguments:");
     output.json_pretty(&definition.input_schema);
+    readings.iter().flat_map(said).for_each(|line| output.line(&line));
     Ok(Exit::Done)
+}
+
+/// What `tools show --json` prints.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    tool: Tool,
+    schemas: Vec<Sent<'a>>,
+}
+
+/// What a kind of API is sent of the schema.
+#[derive(Serialize)]
+struct Sent<'a> {
+    reader: &'static str,
+    /// Null where the API cannot be asked to hold to it.
+    strict: Option<bool>,
+    because: Option<&'a str>,
+    losses: &'a [String],
+}
+
+impl<'a> Sent<'a> {
+    fn of(reading: &'a SchemaReading) -> Self {
+        let (strict, because) = match &reading.strictness {
+            SchemaStrictness::NotAsked => (None, None),
+            SchemaStrictness::Strict => (Some(true), None),
+            SchemaStrictness::Loose { because } => (Some(false), Some(because.as_str())),
+        };
+        Self { reader: reading.reader, strict, because, losses: &reading.losses }
+    }
+}
+
+/// A line for everything that is to be said of what a kind of API is sent.
+fn said(reading: &SchemaReading) -> Vec<String> {
+    let reader = reading.reader;
+    let strictness = match &reading.strictness {
+        SchemaStrictness::NotAsked => None,
+        SchemaStrictness::Strict => Some(format!("{reader}: strict")),
+        SchemaStrictness::Loose { because } => Some(format!("{reader}: loose, since {because}")),
+    };
+    let losses = reading.losses.iter().map(|loss| format!("{reader}: loses {loss}"));
+    strictness.into_iter().chain(losses).collect()
 }
 
 /// What `tools call` prints.

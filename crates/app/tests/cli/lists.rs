@@ -27,6 +27,28 @@ fn tools_are_listed_and_shown() {
 }
 
 #[test]
+fn a_tool_is_shown_with_what_each_api_is_told_of_its_schema() {
+    let place = Place::new();
+    let shown = place.json(&["tools", "show", "filesystem__read", "--json"]);
+    let schemas = shown["schemas"].as_array().unwrap();
+    let readers: Vec<_> = schemas.iter().map(|sent| sent["reader"].as_str().unwrap()).collect();
+    assert_eq!(readers, ["openai", "anthropic", "gemini", "compatible"]);
+    let mut expected = Vec::new();
+    for (reader, sent) in readers.iter().zip(schemas) {
+        match sent["strict"].as_bool() {
+            Some(true) => expected.push(format!("{reader}: strict")),
+            Some(false) => expected.push(format!("{reader}: loose, since {}", sent["because"].as_str().unwrap())),
+            None => assert_eq!(sent["because"], json!(null)),
+        }
+        let losses = sent["losses"].as_array().unwrap().iter();
+        expected.extend(losses.map(|loss| format!("{reader}: loses {}", loss.as_str().unwrap())));
+    }
+    assert!(expected[0].starts_with("openai: "), "{expected:?}");
+    let told = place.run(&["tools", "show", "filesystem__read"]).stdout;
+    assert!(told.ends_with(&format!("}}\n{}\n", expected.join("\n"))), "{told}");
+}
+
+#[test]
 fn a_tool_runs_by_hand_under_the_policy() {
     let place = Place::new();
     let mut read = place.json(&["tools", "call", "filesystem__read", "--arguments", "{\"path\":\"a.txt\"}"]);
