@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 /// The longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
 /// Bytes of the hash at the end of a name that had to be changed.
-const HASH_BYTES: usize = 8;
+const HASH_BYTES: usize = 12;
 
 /// The qualified name of `tool` of `source`: `source__tool` where that is at most 64 characters of `[A-Za-z0-9_-]`
 /// starting with a letter; else a readable prefix and a hash of both names, the same at every start.
@@ -13,7 +13,7 @@ pub fn qualified(source: &str, tool: &str) -> String {
     let plain = format!("{source}__{tool}");
     // Where the names themselves hold the separator, two pairs could meet in one name.
     let is_one_pair = !source.contains("__") && !source.ends_with('_') && !tool.starts_with('_');
-    if is_one_pair && is_valid(&plain) {
+    if is_one_pair && is_valid(&plain) && !ends_in_hash(&plain) {
         return plain;
     }
     let mut readable: String =
@@ -23,6 +23,12 @@ pub fn qualified(source: &str, tool: &str) -> String {
     }
     readable.truncate(MAX_NAME_BYTES - HASH_BYTES - 1);
     format!("{readable}_{}", hash_of(source, tool))
+}
+
+/// Whether a name looks as if it had been changed, and so could be that of another pair.
+fn ends_in_hash(name: &str) -> bool {
+    let hash = name.rsplit_once('_').map_or("", |(_, end)| end);
+    hash.len() == HASH_BYTES && hash.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'))
 }
 
 /// Whether every provider takes this name.
@@ -63,12 +69,87 @@ mod tests {
 
     #[test]
     fn strange_and_long_names_get_a_readable_prefix_and_a_stable_hash() {
-        assert_eq!(qualified("my server", "do.it/now"), "my_server__do_it_now_e06b92b0");
+        assert_eq!(qualified("my server", "do.it/now"), "my_server__do_it_now_e06b92b0c1b4");
         assert_ne!(qualified("my server", "do it"), qualified("my.server", "do it"));
         assert_ne!(qualified("a", "b__c"), qualified("a__b", "c"));
         let long = qualified("server", &"x".repeat(200));
         assert_eq!(long.len(), MAX_NAME_BYTES);
         assert!(is_valid(&long) && is_valid(&qualified("1", "ü")));
         assert_ne!(long, qualified("server", &"x".repeat(201)));
+    }
+
+    #[test]
+    fn a_plain_name_that_looks_changed_is_changed_too() {
+        let changed = qualified("my server", "do.it/now");
+        let (source, tool) = changed.split_once("__").unwrap();
+        assert_ne!(qualified(source, tool), changed);
+    }
+
+    /// What each dialect's API takes, by its documentation.
+    fn takes(dialect: &str, name: &str) -> bool {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let starts = |with: fn(char) -> bool| name.starts_with(with);
+        match dialect {
+            "openai-chat" | "openai-responses" => (1..=64).contains(&name.len()) && name.chars().all(word),
+            "anthropic" => (1..=128).contains(&name.len()) && name.chars().all(word),
+            "gemini" => {
+                let fits = |c: char| word(c) || c == '.' || c == ':';
+                (1..=64).contains(&name.len()) && starts(|c| c.is_ascii_alphabetic() || c == '_') && name.chars().all(fits)
+            }
+            _ => !name.is_empty(),
+        }
+    }
+
+    /// The next of numbers that are the same at every run (xorshift).
+    fn next(state: &mut u64) -> usize {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        usize::try_from(*state >> 33).unwrap()
+    }
+
+    /// A name as servers and people make them, and as nobody should.
+    fn odd_name(state: &mut u64) -> String {
+        const PIECES: [&str; 20] = [
+            "read",
+            "file",
+            "_",
+            "__",
+            "-",
+            ".",
+            "/",
+            ":",
+            " ",
+            "ü",
+            "名前",
+            "1",
+            "A",
+            "get_",
+            "\n",
+            "\u{202e}",
+            "🦀",
+            "x_",
+            "0123456789ab",
+            "",
+        ];
+        let length = [1, 2, 3, 5, 9, 40][next(state) % 6];
+        (0..length).map(|_| PIECES[next(state) % PIECES.len()]).collect()
+    }
+
+    #[test]
+    fn ten_thousand_odd_names_are_taken_by_every_api_and_no_two_are_one() {
+        let mut state = 0x2545_f491_4f6c_dd1d;
+        let mut pairs = std::collections::HashMap::new();
+        while pairs.len() < 10_000 {
+            let pair = (odd_name(&mut state), odd_name(&mut state));
+            let name = qualified(&pair.0, &pair.1);
+            for dialect in ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"] {
+                assert!(takes(dialect, &name), "{dialect} does not take `{name}` of {pair:?}");
+            }
+            // The same at every time, and the way back from it is one pair.
+            assert_eq!(qualified(&pair.0, &pair.1), name);
+            let known = pairs.entry(name).or_insert_with(|| pair.clone());
+            assert_eq!(*known, pair);
+        }
     }
 }

@@ -78,7 +78,7 @@ pub(crate) const NAMES: [&str; 6] = [
     "filesystem__read",
     "filesystem__write",
     "time__now",
-    "my_server__do_it_now_e06b92b0",
+    "my_server__do_it_now_e06b92b0c1b4",
     "db__query-rows",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa__b_0123abcd",
 ];
