@@ -65,8 +65,8 @@ pub struct Turn {
     failure: Option<ProviderFailure>,
     /// The newest failure of a model that finds the conversation too long, until it is compacted.
     overflow: Option<ProviderFailure>,
-    /// Whether the conversation was compacted for this turn.
-    compacted: bool,
+    /// Whether the conversation was compacted for this turn and no model answered since.
+    just_compacted: bool,
     /// How many models of the chain failed.
     fallen: usize,
     runs: Runs,
@@ -115,7 +115,7 @@ impl Turn {
             suspended: false,
             failure: None,
             overflow: None,
-            compacted: false,
+            just_compacted: false,
             fallen: 0,
             runs: Runs::Here,
             ended: None,

@@ -88,7 +88,7 @@ impl Turn {
                 if self.calls.iter().any(|call| !call.is_answered()) {
                     return Err("a call has no result yet");
                 }
-                self.compacted = true;
+                self.just_compacted = true;
                 self.overflow = None;
             }
             Entry::Control(Control::Ended { turn, status }) => {
@@ -111,12 +111,14 @@ impl Turn {
     }
 
     /// A model call failed before it said anything. An outage moves on along the chain and a conversation that is too long is
-    /// compacted once; after anything else the turn is over.
+    /// compacted; after anything else the turn is over. Where an answer came after a summary, the summary was short enough
+    /// and what came since can be compacted in its turn; where none did, another would be of no more use. So there are no
+    /// more summaries than answers, and those are limited.
     fn fail(&mut self, failure: &ProviderFailure) {
         let is_outage = failure.kind.is_outage() && !failure.after_content;
         if is_outage && self.fallen < self.settings.fallback.len() {
             self.fallen = self.fallen.saturating_add(1);
-        } else if failure.kind == ProviderFailureKind::ContextLength && !self.compacted {
+        } else if failure.kind == ProviderFailureKind::ContextLength && !self.just_compacted {
             self.overflow = Some(failure.clone());
         } else {
             self.failure = Some(failure.clone());
@@ -141,6 +143,7 @@ impl Turn {
         let at_limit = message.finish.reason == FinishReason::Length && !self.calls.is_empty();
         self.length_strikes = if at_limit { self.length_strikes.saturating_add(1) } else { 0 };
         self.last = Some(Last { seq, saw: message.saw, finish: message.finish.reason, cut_off, forced });
+        self.just_compacted = false;
         // The model was asked again after the cancel, for the sake of a user message that came later still.
         if self.cancel.is_some_and(|cancel| cancel < message.saw && cancel < self.newest_user) {
             self.cancel = None;
@@ -242,7 +245,7 @@ impl Turn {
         self.last = None;
         self.failure = None;
         self.overflow = None;
-        self.compacted = false;
+        self.just_compacted = false;
         self.fallen = 0;
         self.runs = Runs::Here;
         self.cancel = None;

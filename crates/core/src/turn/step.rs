@@ -82,7 +82,7 @@ impl Turn {
     /// Why the turn failed, with what was tried before.
     fn reason(&self, failure: &ProviderFailure) -> String {
         let mut reason = failure.message.clone();
-        if failure.kind == ProviderFailureKind::ContextLength && self.compacted {
+        if failure.kind == ProviderFailureKind::ContextLength && self.just_compacted {
             reason.push_str("; its beginning was put into a summary, and it is still too long");
         }
         let failed: Vec<String> = self.failed_models().map(|model| format!("`{model}`")).collect();

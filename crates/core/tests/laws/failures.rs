@@ -132,13 +132,35 @@ fn a_stop_comes_before_the_next_model() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_compacted_once() {
+fn a_conversation_that_is_too_long_is_compacted_once_before_an_answer() {
     let told = Told::new(settings()).asks_for(1).runs(call_id(3, 0)).tell(failed(Kind::ContextLength));
     assert_eq!(told.step(), Step::Compact);
     assert_eq!(planned(&told), Plan { entries: Vec::new(), run: Vec::new(), next: Next::Compact });
     let told = told.tell(compacted(3, "a summary"));
     assert_eq!(told.step(), ask());
     let told = told.tell(failed(Kind::ContextLength));
+    assert_eq!(told.step(), fails("it failed; its beginning was put into a summary, and it is still too long"));
+}
+
+#[test]
+fn a_conversation_that_becomes_too_long_again_after_an_answer_is_compacted_again() {
+    let told = Told::new(settings()).asks_for(1).runs(call_id(3, 0)).tell(failed(Kind::ContextLength));
+    let told = told.tell(compacted(3, "a summary")).asks_for(1);
+    let newest = told.journal.last_seq().expect("there is an entry").get();
+    let told = told.runs(call_id(newest, 0)).tell(failed(Kind::ContextLength));
+    assert_eq!(told.step(), Step::Compact);
+    assert_eq!(compaction::cut(&told.journal).map(|cut| cut.through), Some(seq(newest)), "it gets further than the first");
+    let told = told.tell(compacted(newest, "another"));
+    assert_eq!(told.step(), ask());
+    assert_eq!(shown(&told), ["1 user hello".to_owned(), format!("{} user another", told.journal.last_seq().expect("it"))]);
+    let told = told.tell(failed(Kind::ContextLength));
+    assert_eq!(told.step(), fails("it failed; its beginning was put into a summary, and it is still too long"));
+}
+
+#[test]
+fn what_a_person_says_meanwhile_makes_no_summary_shorter() {
+    let told = Told::new(settings()).asks_for(1).runs(call_id(3, 0)).tell(failed(Kind::ContextLength));
+    let told = told.tell(compacted(3, "a summary")).user("and this").tell(failed(Kind::ContextLength));
     assert_eq!(told.step(), fails("it failed; its beginning was put into a summary, and it is still too long"));
 }
 

@@ -2,7 +2,7 @@
 
 use turnwright_core::{
     CallId, Claim, Compacted, Completion, Control, CutOffCause, DriverId, Entry, Journal, MessageId, Next, Outcome, Step,
-    StoredEntry, ToolErrorKind, ToolResult, Turn, TurnStatus, Usage, compaction, plan, prompt,
+    StoredEntry, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage, compaction, plan, prompt,
 };
 
 use crate::laws::{Depth, well_formed};
@@ -170,7 +170,8 @@ impl Driver<'_> {
         let saw = self.journal.last_seq().expect("there is a user message");
         let turn = self.journal.turn().expect("a turn is open");
         let conversation = "c".parse().expect("an id");
-        let prompt = prompt::of(&conversation, &self.journal, turn.settings(), allow_calls);
+        let settings = TurnSettings { model: turn.model().clone(), ..turn.settings().clone() };
+        let prompt = prompt::of(&conversation, &self.journal, &settings, allow_calls);
         if let Err(broken) = well_formed(&prompt.messages) {
             panic!("{broken}\n{}", self.world.story());
         }
@@ -189,7 +190,7 @@ impl Driver<'_> {
             Service::Good => None,
             Service::Troubled => trouble(turn.model(), &self.journal, said),
         };
-        let mut message = answer(&prompt, turn.model(), saw, said, is_retried);
+        let mut message = answer(&prompt, self.world.script.provider, saw, said, is_retried);
         self.world.point()?;
         self.read()?;
         let is_stopped = self.journal.turn().is_some_and(|turn| turn.cancels(saw));

@@ -3,9 +3,9 @@
 
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{
-    ApproveMode, Assembler, AssistantMessage, CallView, CutOffCause, DecidedBy, Decision, Finish, FinishReason, Journal,
-    ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question, QuestionReason, Ruler, Ruling, Seq, StartRuling,
-    StreamDelta, ToolErrorKind, ToolResult, TurnSettings, Usage, Verdict,
+    ApproveMode, Assembler, AssistantMessage, CallView, Control, CutOffCause, DecidedBy, Decision, Entry, Finish, FinishReason,
+    Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question, QuestionReason, Ruler, Ruling, Seq, StartRuling,
+    StoredEntry, StreamDelta, ToolErrorKind, ToolResult, TurnSettings, Usage, Verdict,
 };
 
 /// What differs between scenarios.
@@ -23,7 +23,7 @@ pub(crate) struct Script {
 pub(crate) enum Service {
     /// As it should.
     Good,
-    /// The first model is overloaded at first, and then the conversation becomes too long.
+    /// The first model is overloaded at first, and then the conversation becomes too long, and once more a step later.
     Troubled,
 }
 
@@ -75,13 +75,21 @@ pub(crate) fn trouble(model: &ModelRef, journal: &Journal, said: usize) -> Optio
     match said {
         0 if model.model() == "model" => fails(ProviderFailureKind::Overloaded),
         3 if journal.compaction().is_none() => fails(ProviderFailureKind::ContextLength),
+        4 if summaries(journal) < 2 => fails(ProviderFailureKind::ContextLength),
         _ => None,
     }
 }
 
+/// How often the conversation was shortened.
+fn summaries(journal: &Journal) -> usize {
+    let is_summary = |stored: &&StoredEntry| matches!(*stored.entry, Entry::Control(Control::Compacted(_)));
+    journal.entries().iter().filter(is_summary).count()
+}
+
 /// The scripted model: its answer depends on how many messages of models are shown to people, and on whether the turn was
 /// retried.
-pub(crate) fn answer(prompt: &Prompt<'_>, model: &ModelRef, saw: Seq, said: usize, is_retried: bool) -> AssistantMessage {
+pub(crate) fn answer(prompt: &Prompt<'_>, service: Service, saw: Seq, said: usize, is_retried: bool) -> AssistantMessage {
+    let model = &prompt.settings.model;
     let origin = Origin { dialect: "scripted".into(), provider: "scripted".into(), model: model.model().into() };
     let mut assembler = Assembler::default();
     assembler.push(StreamDelta::Text(format!("message {said}")));
@@ -116,6 +124,10 @@ pub(crate) fn answer(prompt: &Prompt<'_>, model: &ModelRef, saw: Seq, said: usiz
             call(&mut assembler, 1, "nowhere", "{}");
             call(&mut assembler, 2, "read", "not json");
             call(&mut assembler, 3, "read", r#"{"a":3}"#);
+            finish(&mut assembler, FinishReason::ToolCalls);
+        }
+        3 if service == Service::Troubled => {
+            call(&mut assembler, 0, "read", r#"{"a":4}"#);
             finish(&mut assembler, FinishReason::ToolCalls);
         }
         _ => finish(&mut assembler, FinishReason::Stop),
