@@ -16,7 +16,7 @@ use serde::Deserialize;
 use turnwright_core::ProviderFailure;
 use turnwright_core::prompt::Prompt;
 
-use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target};
+use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target};
 use crate::failure::malformed;
 use crate::kept::Kept;
 use crate::profile::Profile;
@@ -39,8 +39,12 @@ impl Dialect for Anthropic {
         request::request(target, prompt, kept)
     }
 
-    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Vec<u8>> {
-        mend::is_refused(failure).then(|| mend::without_thoughts(body)).flatten()
+    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
+        mend::is_refused(failure).then(|| mend::mended(body)).flatten()
+    }
+
+    fn still_mended(&self, body: &[u8], messages: usize) -> Option<Vec<u8>> {
+        mend::still_mended(body, messages)
     }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {

@@ -29,7 +29,13 @@ pub trait Dialect: Send + Sync + Debug {
 
     /// The body as it can be sent once more, where an endpoint that failed so may take it without what belongs to another
     /// account or time, such as ciphertext that it cannot read any more; else `None`.
-    fn mended(&self, _body: &[u8], _failure: &ProviderFailure) -> Option<Vec<u8>> {
+    fn mended(&self, _body: &[u8], _failure: &ProviderFailure) -> Option<Mended> {
+        None
+    }
+
+    /// The body of a later request of the same conversation without what was mended: its first `messages` messages are
+    /// written as [`Dialect::mended`] wrote them, what came since stays as it is. `None` where that changes nothing.
+    fn still_mended(&self, _body: &[u8], _messages: usize) -> Option<Vec<u8>> {
         None
     }
 
@@ -58,6 +64,15 @@ pub trait Dialect: Send + Sync + Debug {
     /// # Errors
     /// [`turnwright_core::ProviderFailureKind::Malformed`] where it is no list of models.
     fn models(&self, body: &[u8]) -> Result<Vec<String>, ProviderFailure>;
+}
+
+/// A request without what was refused of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mended {
+    /// The body.
+    pub body: Vec<u8>,
+    /// How many messages it holds, as the format counts them: those that later requests must not bring as they were.
+    pub messages: usize,
 }
 
 /// Whom a request is for.

@@ -14,7 +14,7 @@ mod wire;
 use turnwright_core::ProviderFailure;
 use turnwright_core::prompt::Prompt;
 
-use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Offered, StreamDecoder, Target};
+use crate::dialect::{Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target};
 use crate::failure;
 use crate::kept::Kept;
 use crate::openai_chat::OpenAiChat;
@@ -33,8 +33,12 @@ impl Dialect for OpenAiResponses {
         request::request(target, prompt, kept)
     }
 
-    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Vec<u8>> {
-        own::is_refused(failure).then(|| own::without_reasoning(body)).flatten()
+    fn mended(&self, body: &[u8], failure: &ProviderFailure) -> Option<Mended> {
+        own::is_refused(failure).then(|| own::without_reasoning(body, usize::MAX)).flatten()
+    }
+
+    fn still_mended(&self, body: &[u8], messages: usize) -> Option<Vec<u8>> {
+        own::without_reasoning(body, messages).map(|mended| mended.body)
     }
 
     fn decoder(&self, _: &Profile, _: &Offered) -> Box<dyn StreamDecoder> {

@@ -17,6 +17,7 @@ use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 use crate::answer::{self, Call};
 use crate::explain::{explain, shown_url};
 use crate::kept::KeptRequests;
+use crate::mended::{MendedTalks, Talk};
 use crate::retry::{Failed, Patience, retry_after_ms};
 use crate::{EndpointConfig, client};
 
@@ -41,6 +42,7 @@ impl HttpProvider {
                 connection: OnceCell::new(),
                 refuses_optional: AtomicBool::new(false),
                 kept: KeptRequests::default(),
+                mended: MendedTalks::default(),
             }),
         }
     }
@@ -64,8 +66,13 @@ impl Provider for HttpProvider {
         if self.endpoint.refuses_optional.load(Ordering::Relaxed) {
             request.drop_optional();
         }
+        let talk: Option<Talk> = prompt.conversation.map(|conversation| (conversation.clone(), model.to_owned()));
+        let refused = talk.as_ref().and_then(|talk| self.endpoint.mended.messages(talk));
+        if let Some(body) = refused.and_then(|messages| dialect.still_mended(&request.body, messages)) {
+            request = HttpRequest { body, optional: None, ..request };
+        }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
-        let request = Prepared::new(request);
+        let request = Prepared { talk, ..Prepared::new(request) };
         let patience = Patience::new(config.max_retries, &prompt.settings.fallback);
         let endpoint = Arc::clone(&self.endpoint);
         let call = Call { endpoint, model: origin.model, prices: facts.prices, request, offered, patience };
@@ -93,6 +100,7 @@ pub(crate) struct Endpoint {
     /// It refused the optional parameter once.
     refuses_optional: AtomicBool,
     kept: KeptRequests,
+    mended: MendedTalks,
 }
 
 /// A request whose body can be sent again without being copied.
@@ -101,12 +109,14 @@ pub(crate) struct Prepared {
     /// All but the body.
     rest: HttpRequest,
     body: Bytes,
+    /// What it is part of; `None` where it stands alone.
+    talk: Option<Talk>,
 }
 
 impl Prepared {
     fn new(mut rest: HttpRequest) -> Self {
         let body = std::mem::take(&mut rest.body).into();
-        Self { rest, body }
+        Self { rest, body, talk: None }
     }
 
     /// Sends this body instead; nothing of it is optional.
@@ -156,8 +166,15 @@ impl Endpoint {
             self.refuses_optional.store(true, Ordering::Relaxed);
             request.drop_optional();
         } else {
-            let Some(body) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
-            request.replace(body);
+            let Some(mended) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
+            request.replace(mended.body);
+            let answer = self.send(Method::POST, request).await;
+            if answer.is_ok()
+                && let Some(talk) = &request.talk
+            {
+                self.mended.remember(talk, mended.messages);
+            }
+            return answer;
         }
         self.send(Method::POST, request).await
     }

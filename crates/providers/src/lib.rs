@@ -9,6 +9,7 @@ mod config;
 mod explain;
 mod http;
 mod kept;
+mod mended;
 mod practice;
 mod probe;
 mod reading;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use turnwright_core::{AssistantBlock, AssistantMessage, NativeBlock, ProviderFailure};
 
 use super::wire::Item;
+use crate::dialect::Mended;
 use crate::profile::{Profile, ReasoningReplay};
 
 /// Items that are answered by another item, with the kind of that. One without its answer is refused.
@@ -102,8 +103,9 @@ pub(super) fn is_refused(failure: &ProviderFailure) -> bool {
             || SIGNS.iter().any(|sign| failure.message.contains(sign)))
 }
 
-/// A body without reasoning items and without the ids that tie messages and calls to them; `None` where it has neither.
-pub(super) fn without_reasoning(body: &[u8]) -> Option<Vec<u8>> {
+/// A body without the reasoning among its first items, and without the ids that tie messages and calls to it; `None` where
+/// they have neither.
+pub(super) fn without_reasoning(body: &[u8], first: usize) -> Option<Mended> {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -112,11 +114,12 @@ pub(super) fn without_reasoning(body: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(body).ok()?;
     let input = serde_json::from_str::<Body<'_>>(text).ok()?.input.get();
     let items: Vec<&RawValue> = serde_json::from_str(input).ok()?;
+    let messages = items.len();
     let mut is_changed = false;
-    let mut kept: Vec<String> = Vec::with_capacity(items.len());
-    for raw in items {
+    let mut kept: Vec<String> = Vec::with_capacity(messages);
+    for (at, raw) in items.into_iter().enumerate() {
         let item: Item<'_> = serde_json::from_str(raw.get()).ok()?;
-        match item.kind.any() {
+        match item.kind.any().filter(|_| at < first) {
             Some("reasoning") => is_changed = true,
             Some("message" | "function_call" | "custom_tool_call") if item.id.any().is_some() => {
                 let mut members: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
@@ -128,5 +131,5 @@ pub(super) fn without_reasoning(body: &[u8]) -> Option<Vec<u8>> {
         }
     }
     let (before, after) = text.split_once(input).filter(|_| is_changed)?;
-    Some(format!("{before}[{}]{after}", kept.join(",")).into_bytes())
+    Some(Mended { body: format!("{before}[{}]{after}", kept.join(",")).into_bytes(), messages })
 }

@@ -7,6 +7,8 @@ mod costs;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod mended;
+#[cfg(test)]
 mod probes;
 #[cfg(test)]
 mod support;

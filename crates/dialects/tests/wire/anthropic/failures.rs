@@ -13,6 +13,8 @@ fn failure(status: u16, headers: &[(&str, &str)], body: &str) -> ProviderFailure
     Anthropic.failure(&ErrorResponse { status, header: &header, body: body.as_bytes() })
 }
 
+const NEW_THOUGHT: &str = r#"{"type":"thinking","thinking":"New.","signature":"n"}"#;
+
 fn body(kind: &str, message: &str) -> String {
     json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}).to_string()
 }
@@ -83,13 +85,46 @@ fn a_request_whose_thoughts_are_refused_is_asked_once_more_without_them() {
         "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`",
     ] {
         let refused = failure(400, &[], &body("invalid_request_error", text));
-        let mended: Value = serde_json::from_slice(&Anthropic.mended(&request, &refused).unwrap()).unwrap();
+        let mended: Value = serde_json::from_slice(&Anthropic.mended(&request, &refused).unwrap().body).unwrap();
         assert_eq!((mended.get("thinking"), mended["messages"][1]["content"].as_array().map(Vec::len)), (None, Some(1)));
         // It is not mended twice.
         assert_eq!(Anthropic.mended(mended.to_string().as_bytes(), &refused), None);
     }
     let other = failure(400, &[], &body("invalid_request_error", "max_tokens: required"));
     assert_eq!(Anthropic.mended(&request, &other), None);
+}
+
+#[test]
+fn thoughts_that_were_refused_stay_left_out_and_newer_ones_go_back() {
+    let (hello, more, again) = (asks("Hi"), asks("More"), asks("Again"));
+    let (said, new) = (says(vec![thought("Hm."), text("So.")]), says(vec![opaque(NEW_THOUGHT), text("Well.")]));
+    let messages = [message(1, &hello), answer(2, &said), message(3, &more), answer(4, &new), message(5, &again)];
+    let body_of = |count: usize| Ask::new(messages.iter().take(count).cloned().collect()).request().body;
+    let refused = failure(400, &[], &body("invalid_request_error", "Invalid `signature` in `thinking` block"));
+    let mended = Anthropic.mended(&body_of(3), &refused).unwrap();
+    assert_eq!(mended.messages, 3);
+    let later = String::from_utf8(Anthropic.still_mended(&body_of(5), mended.messages).unwrap()).unwrap();
+    let before = String::from_utf8(mended.body).unwrap();
+    assert!(later.starts_with(before.split_once("More").unwrap().0), "{later}");
+    assert!(later.contains("New.") && !later.contains("Hm."), "{later}");
+    assert_eq!(Anthropic.still_mended(&body_of(1), mended.messages), None, "there is nothing to leave out");
+}
+
+#[test]
+fn results_of_an_answer_without_its_thought_are_answered_without_thinking() {
+    let body_of = |first: Value, last: Value| {
+        let call = json!([{"type": "thinking", "thinking": "x", "signature": "s"}, {"type": "tool_use", "id": "a", "name": "f", "input": {}}]);
+        let messages = json!([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}, {"role": "assistant", "content": call},
+            {"role": "user", "content": [first]}, {"role": "user", "content": [last]}]);
+        json!({"messages": messages, "thinking": {"type": "enabled", "budget_tokens": 2000}}).to_string()
+    };
+    let result = || json!({"type": "tool_result", "tool_use_id": "a", "content": "1"});
+    let thinks = |body: String| {
+        let later = Anthropic.still_mended(body.as_bytes(), 2).unwrap();
+        serde_json::from_slice::<Value>(&later).unwrap().get("thinking").is_some()
+    };
+    assert!(!thinks(body_of(result(), result())));
+    assert!(thinks(body_of(result(), json!({"type": "text", "text": "More"}))), "a new question is thought about");
 }
 
 #[test]

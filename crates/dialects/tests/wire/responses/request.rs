@@ -426,7 +426,7 @@ fn ciphertext_that_cannot_be_read_any_more_is_done_without() {
         ..ProviderFailure::new(ProviderFailureKind::InvalidRequest, message)
     };
     let mended = OpenAiResponses.mended(&ask.bytes(), &refused(Some("invalid_encrypted_content"), "no")).unwrap();
-    let mended: Value = serde_json::from_slice(&mended).unwrap();
+    let mended: Value = serde_json::from_slice(&mended.body).unwrap();
     assert_eq!(validate(&mended), Vec::<String>::new());
     let mut expected = ask.body();
     let input = expected["input"].as_array_mut().unwrap();
@@ -440,6 +440,26 @@ fn ciphertext_that_cannot_be_read_any_more_is_done_without() {
     assert_eq!(OpenAiResponses.mended(&ask.bytes(), &refused(Some("invalid_value"), "no")), None);
     let plain = Ask::new(vec![asks(1, &hello)]);
     assert_eq!(OpenAiResponses.mended(&plain.bytes(), &refused(Some("invalid_encrypted_content"), "no")), None);
+}
+
+#[test]
+fn reasoning_that_was_refused_stays_left_out_and_newer_goes_back() {
+    let (hello, more, again) = (question("hi"), question("more"), question("again"));
+    let new = REASONING.replace("rs_1", "rs_2").replace("gAAAA", "gBBBB");
+    let said = says(vec![opaque(REASONING), text("So.", Some(MESSAGE))]);
+    let later = says(vec![opaque(&new), text("Well.", None)]);
+    let messages = [asks(1, &hello), assistant(2, &said), asks(3, &more), assistant(4, &later), asks(5, &again)];
+    let body_of = |count: usize| Ask::new(messages.iter().take(count).cloned().collect()).bytes();
+    let code = Some("invalid_encrypted_content".to_owned());
+    let refused =
+        ProviderFailure { status: Some(400), code, ..ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no") };
+    let mended = OpenAiResponses.mended(&body_of(3), &refused).unwrap();
+    assert_eq!(mended.messages, 4, "the reasoning is an item of its own");
+    let later = String::from_utf8(OpenAiResponses.still_mended(&body_of(5), mended.messages).unwrap()).unwrap();
+    let before = String::from_utf8(mended.body).unwrap();
+    assert!(later.starts_with(before.split_once("],\"include\"").unwrap().0), "{later}");
+    assert!(later.contains("gBBBB") && !later.contains("gAAAA"), "{later}");
+    assert_eq!(OpenAiResponses.still_mended(&body_of(1), mended.messages), None, "there is nothing to leave out");
 }
 
 #[test]
