@@ -79,6 +79,9 @@ pub(crate) fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, Pro
     if let Some(connect) = endpoint.connect {
         config.timeouts.connect = connect;
     }
+    if let Some(start) = endpoint.start {
+        config.timeouts.headers = start;
+    }
     if let Some(idle) = endpoint.idle {
         config.timeouts.idle = idle;
     }

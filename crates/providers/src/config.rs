@@ -64,9 +64,10 @@ impl EndpointConfig {
 pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
-    /// For the headers of the response: reasoning models can be silent for minutes.
+    /// For the headers of the response, once the request is sent: models that reason or are being loaded can be silent for
+    /// minutes.
     pub headers: Duration,
-    /// Between two reads of the body; comments count.
+    /// Between two reads of the body, from the headers on; comments count.
     pub idle: Duration,
 }
 

@@ -45,7 +45,9 @@ pub struct Endpoint {
     pub profile: Option<Profile>,
     /// The most time to connect; the provider layer's own where `None`.
     pub connect: Option<Duration>,
-    /// The most time without any byte of an answer; the provider layer's own where `None`.
+    /// The most time until an answer begins; the provider layer's own where `None`.
+    pub start: Option<Duration>,
+    /// The most time without any byte of an answer that has begun; the provider layer's own where `None`.
     pub idle: Option<Duration>,
 }
 
@@ -121,6 +123,7 @@ fn configured(name: &str, provider: &ProviderConfig, environment: &Environment) 
         model_facts: IndexMap::new(),
         profile: provider.profile.clone(),
         connect: provider.connect_ms.map(Duration::from_millis),
+        start: provider.start_ms.map(Duration::from_millis),
         idle: provider.idle_ms.map(Duration::from_millis),
     })
 }

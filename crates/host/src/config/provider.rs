@@ -36,7 +36,10 @@ pub struct ProviderConfig {
     /// The most time to connect, in milliseconds.
     #[schemars(range(min = 1))]
     pub connect_ms: Option<u64>,
-    /// The most time without any byte of an answer, in milliseconds.
+    /// The most time until an answer begins with its headers, in milliseconds; 300,000 unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub start_ms: Option<u64>,
+    /// The most time without any byte of an answer that has begun, in milliseconds; 120,000 unless said otherwise.
     #[schemars(range(min = 1))]
     pub idle_ms: Option<u64>,
 }

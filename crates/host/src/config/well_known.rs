@@ -174,6 +174,7 @@ impl Endpoint {
             model_facts: IndexMap::new(),
             profile: None,
             connect: None,
+            start: None,
             idle: None,
         }
     }

@@ -78,9 +78,12 @@ fn a_found_provider_whose_dialect_is_not_built_is_no_default() {
 #[test]
 fn a_configured_vendor_needs_no_more_than_its_name() {
     let environment = environment().with("DEEPSEEK_API_KEY", "d");
-    let loaded = load_with("[providers.deepseek]\nidle_ms = 5\n", &environment).unwrap();
+    let loaded = load_with("[providers.deepseek]\nstart_ms = 7\nidle_ms = 5\n", &environment).unwrap();
     assert_eq!(summary(&loaded.endpoints), [("deepseek", Dialect::OpenaiChat, "https://api.deepseek.com/v1", "d")]);
-    assert_eq!((loaded.endpoints[0].max_retries, loaded.endpoints[0].idle), (2, Some(Duration::from_millis(5))));
+    let endpoint = &loaded.endpoints[0];
+    let waits = (endpoint.connect, endpoint.start, endpoint.idle);
+    assert_eq!(endpoint.max_retries, 2);
+    assert_eq!(waits, (None, Some(Duration::from_millis(7)), Some(Duration::from_millis(5))));
 }
 
 #[test]

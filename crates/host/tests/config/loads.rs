@@ -71,6 +71,7 @@ max_retries = 0
 fallback = ["b/y"]
 profile = { tools = true, stop = ["x"] }
 connect_ms = 1
+start_ms = 3
 idle_ms = 2
 [providers.b]
 dialect = "anthropic"

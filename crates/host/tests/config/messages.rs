@@ -16,7 +16,7 @@ fn says(text: &str, expected: &[&str]) {
 
 #[test]
 fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
-    const PROVIDER: &str = "known: `dialect`, `base_url`, `api_key`, `models`, `headers`, `max_retries`, `fallback`, `profile`, `connect_ms`, `idle_ms`";
+    const PROVIDER: &str = "known: `dialect`, `base_url`, `api_key`, `models`, `headers`, `max_retries`, `fallback`, `profile`, `connect_ms`, `start_ms`, `idle_ms`";
     says(
         "[providers.local]\ndialect = \"openai-chat\"\nbase_ulr = \"http://127.0.0.1:8080/v1\"\n",
         &[&format!("turnwright.toml:3: unknown key `base_ulr` in [providers.local]; did you mean `base_url`? {PROVIDER}")],
