@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and bounds its own waits"
 )]
 
+mod apis;
+mod chains;
 mod providers;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -50,8 +52,13 @@ impl World {
 
     /// A world whose model is at this address; calls run without being asked about.
     fn with_model(base_url: &str, more: &str) -> Self {
+        Self::with_api("openai-chat", base_url, more)
+    }
+
+    /// The same, over another API.
+    fn with_api(dialect: &str, base_url: &str, more: &str) -> Self {
         Self::new(&format!(
-            "model = \"p/m\"\napprove = \"all\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{base_url}\"\n\
+            "model = \"p/m\"\napprove = \"all\"\n[providers.p]\ndialect = \"{dialect}\"\nbase_url = \"{base_url}\"\n\
              api_key = \"sk-secret-key-of-a-test\"\nmodels = [\"m\"]\nmax_retries = 0\n{more}"
         ))
     }

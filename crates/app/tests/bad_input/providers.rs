@@ -29,105 +29,6 @@ fn failing(answers: Vec<Vec<Piece>>) -> ModelServer {
     ModelServer::start(None, script).unwrap()
 }
 
-/// One way to fail, and what is told of it.
-struct Row {
-    answer: Vec<Piece>,
-    kind: &'static str,
-    status: Value,
-    request_id: Value,
-    /// A part of the message.
-    says: &'static str,
-    /// A part of the hint.
-    way_on: &'static str,
-}
-
-fn rows() -> Vec<Row> {
-    let row = |answer, kind, status: u16, says, way_on| Row {
-        answer,
-        kind,
-        status: if status == 0 { Value::Null } else { json!(status) },
-        request_id: if status == 0 || status == 302 { Value::Null } else { json!("req_7") },
-        says,
-        way_on,
-    };
-    let page = response("200 OK", "content-type: text/html\r\n", "<html><title>Sign in</title></html>");
-    let bytes = response("200 OK", "content-type: application/pdf\r\n", "%PDF-1.4 no answer at all");
-    let overloaded = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\nevent: error\n\
-                      data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
-    vec![
-        row(page, "malformed", 0, "no answer but an HTML page: Sign in; check base_url", "models check"),
-        row(response("200 OK", "content-type: application/json\r\n", ""), "cut_off", 0, "empty answer", "--retry"),
-        row(bytes, "malformed", 0, "something that is no answer: %PDF-1.4", "models check"),
-        row(
-            response("302 Found", "location: https://elsewhere.example/v1\r\n", ""),
-            "not_found",
-            302,
-            "it redirects to https://elsewhere.example/v1, and keys are not sent on",
-            "models list",
-        ),
-        row(
-            refusal("401 Unauthorized", "", "Incorrect API key provided: sk-secret-key-of-a-test", "invalid_api_key"),
-            "auth",
-            401,
-            "refused the key (401 invalid_api_key): Incorrect API key provided: [redacted]",
-            "check the provider's key",
-        ),
-        row(
-            refusal("402 Payment Required", "", "Insufficient Balance", ""),
-            "quota",
-            402,
-            "has no credit or quota left",
-            "--model",
-        ),
-        row(
-            refusal("429 Too Many Requests", "", "You exceeded your current quota", "insufficient_quota"),
-            "quota",
-            429,
-            "has no credit or quota left",
-            "--model",
-        ),
-        row(
-            refusal("429 Too Many Requests", "retry-after: 500\r\n", "Slow down", "rate_limit_exceeded"),
-            "rate_limit",
-            429,
-            "takes no more requests at the moment (429 rate_limit_exceeded): Slow down; it asks to wait 500 s",
-            "--retry",
-        ),
-        row(vec![Piece::Raw(overloaded.to_owned())], "overloaded", 0, "is overloaded", "--retry"),
-        row(
-            refusal("400 Bad Request", "", "This model's maximum context length is 9 tokens", "context_length_exceeded"),
-            "context_length",
-            400,
-            "there is nothing before the newest message that could be put into a summary",
-            "begin a new one",
-        ),
-        row(vec![text_chunk("Half"), Piece::Cut], "cut_off", 0, "broke off", "--retry"),
-    ]
-}
-
-#[test]
-fn every_failure_of_a_provider_is_told_with_its_request_and_a_way_on_and_the_conversation_goes_on() {
-    for row in rows() {
-        let model = failing(vec![row.answer.clone()]);
-        let world = World::with_model(&model.base_url(), "");
-        let ran = world.chat();
-        let (printed, kind) = (ran.json(), row.kind);
-        assert_eq!((ran.code, &printed["status"]), (1, &json!("failed")), "{kind}: {ran:?}");
-        let error = &printed["error"];
-        assert_eq!((&error["kind"], &error["status"]), (&json!(kind), &row.status), "{kind}: {ran:?}");
-        assert_eq!(error["request_id"], row.request_id, "{kind}: {ran:?}");
-        let message = error["message"].as_str().unwrap();
-        assert!(message.contains(row.says) && ran.said.contains(row.says), "{kind}: {ran:?}");
-        assert!(ran.said.contains("hint: ") && ran.said.contains(row.way_on), "{kind}: {ran:?}");
-        if let Some(id) = row.request_id.as_str() {
-            assert!(ran.said.contains(id), "{kind}: {ran:?}");
-        }
-        assert!(!ran.said.contains("sk-secret") && !ran.out.contains("sk-secret"), "{kind}: {ran:?}");
-        let gone_on = world.run(&["chat", "And now?", "--conversation", "c", "--output", "json"]);
-        assert_eq!((gone_on.code, &gone_on.json()["text"]), (0, &json!("Done.")), "{kind}: {gone_on:?}");
-    }
-}
-
 #[test]
 fn a_turn_that_failed_is_taken_up_again_and_what_was_cut_off_is_not_shown_again() {
     let model = failing(vec![vec![text_chunk("Half"), Piece::Cut]]);
@@ -225,6 +126,50 @@ fn a_conversation_that_becomes_too_long_is_summed_up_once_and_goes_on() {
     assert_eq!(model.requests().len(), 4);
     let kept = world.run(&["conversations", "show", "c"]);
     assert!(kept.out.contains("found"), "the conversation is as it was: {kept:?}");
+}
+
+#[test]
+fn a_conversation_that_becomes_too_long_again_is_summed_up_again_in_the_same_turn() {
+    let summaries = AtomicUsize::new(0);
+    let too_long = || refusal("400 Bad Request", "", "prompt is too long: 9 tokens > 8 maximum", "");
+    let call = || vec![call_chunk(0, "command__run", r#"{"command": "echo found"}"#), finish_chunk("tool_calls"), Piece::Done];
+    let model = ModelServer::start(None, move |request| {
+        let shown = request["messages"].to_string();
+        if request["messages"][0]["content"].as_str().is_some_and(|text| text.contains("transcript")) {
+            let number = summaries.fetch_add(1, Ordering::Relaxed);
+            return vec![text_chunk(&format!("Summary {number}.")), finish_chunk("stop"), Piece::Done];
+        }
+        match results_shown(request) {
+            _ if shown.contains("Summary 2.") => good(),
+            0 => call(),
+            _ => too_long(),
+        }
+    })
+    .unwrap();
+    let world = World::with_model(&model.base_url(), "");
+    let ran = world.chat();
+    assert_eq!((ran.code, &ran.json()["text"]), (0, &json!("Done.")), "{ran:?}");
+    // Three times a call, a request that is too long and a summary; then the answer.
+    assert_eq!(model.requests().len(), 10);
+}
+
+#[test]
+fn a_model_that_does_not_begin_or_falls_silent_is_given_up_and_another_can_be_asked() {
+    for (answer, waits, says) in [
+        (vec![Piece::Point("asked")], "start_ms = 400", "no response within 0.4 s"),
+        (vec![text_chunk("Half"), Piece::Point("asked")], "idle_ms = 400", "nothing came for 0.4 s"),
+    ] {
+        let silent = ModelServer::start(["asked"], move |_| answer.clone()).unwrap();
+        let other = failing(Vec::new());
+        let url = other.base_url();
+        let more = format!("{waits}\n[providers.q]\ndialect = \"openai-chat\"\nbase_url = \"{url}\"\nmodels = [\"n\"]\n");
+        let world = World::with_model(&silent.base_url(), &more);
+        let ran = world.chat();
+        assert_eq!((ran.code, &ran.json()["error"]["kind"]), (1, &json!("timeout")), "{ran:?}");
+        assert!(ran.said.contains(says) && ran.said.contains("--retry"), "{ran:?}");
+        let retried = world.run(&["chat", "--conversation", "c", "--retry", "--model", "q/n", "--output", "json"]);
+        assert_eq!((retried.code, &retried.json()["text"]), (0, &json!("Done.")), "{retried:?}");
+    }
 }
 
 #[test]
