@@ -79,8 +79,15 @@ pub enum SourceState {
         /// Why, for the operator, with its last words.
         reason: String,
     },
-    /// It was stopped, or is switched off.
+    /// It does not answer before somebody signs in.
+    NeedsSignIn {
+        /// Why, for whoever can.
+        reason: String,
+    },
+    /// It was stopped, or nobody has needed it yet.
     Stopped,
+    /// It is switched off.
+    Disabled,
 }
 
 impl SourceState {
@@ -90,7 +97,9 @@ impl SourceState {
             Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Failing { .. } => "failing",
+            Self::NeedsSignIn { .. } => "needs_sign_in",
             Self::Stopped => "stopped",
+            Self::Disabled => "disabled",
         }
     }
 }

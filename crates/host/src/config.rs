@@ -32,7 +32,7 @@ pub(crate) use endpoint::model_facts;
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub use expand::{ExpandError, Expanded, expand};
 pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
-pub use mcp::{McpConfig, McpServer, McpTool, McpTransport};
+pub use mcp::{McpConfig, McpDocker, McpOauth, McpServer, McpTool, McpTransport, Pull};
 pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
 pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};

@@ -20,5 +20,7 @@ pub use host::{Host, HostBuilder, Needs};
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict};
 
 pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
+/// What an MCP server and we agreed on.
+pub use turnwright_mcp::{Agreed, Ground};
 /// Conversations in the forms of others, out and in. Pure.
 pub use turnwright_providers::{export, import};

@@ -10,6 +10,7 @@ use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
 use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource};
+use turnwright_mcp::Agreed;
 use turnwright_providers::{Probe, SchemaReading};
 
 use crate::Host;
@@ -74,7 +75,7 @@ pub enum ToolCallForm {
 pub struct McpStatus {
     /// Its name.
     pub name: String,
-    /// How it is reached: the command line.
+    /// How it is reached: the command line, or the address.
     pub transport: String,
     /// The file that names it.
     pub origin: String,
@@ -82,6 +83,8 @@ pub struct McpStatus {
     pub is_enabled: bool,
     /// What it is doing.
     pub state: SourceState,
+    /// What it and we agreed on, while it is there.
+    pub agreed: Option<Agreed>,
     /// The qualified names of its tools.
     pub tools: Vec<String>,
     /// Its last log lines.
@@ -262,9 +265,9 @@ impl Host {
 fn of_server(status: &McpStatus) -> Finding {
     let subject = format!("MCP server {}", status.name);
     let (level, text) = match &status.state {
-        _ if !status.is_enabled => (Level::Note, "is switched off (enabled = false)".to_owned()),
+        SourceState::Disabled => (Level::Note, "is switched off (enabled = false)".to_owned()),
         SourceState::Ready => (Level::Ok, format!("is ready with {} tools", status.tools.len())),
-        SourceState::Failing { reason } => (Level::Problem, reason.clone()),
+        SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } => (Level::Problem, reason.clone()),
         SourceState::Starting => (Level::Problem, "did not start within its limit (start_ms)".to_owned()),
         SourceState::Stopped => (Level::Problem, "is stopped".to_owned()),
     };
@@ -279,13 +282,13 @@ fn status(server: &Server, set_aside: &[SetAside]) -> McpStatus {
     let is_offered = |name: &str| !aside.iter().any(|tool| tool.tool == name && !by_server.contains(tool));
     let tools = server.server.tools();
     let offered = tools.iter().filter(|tool| is_offered(&tool.name));
-    let words = std::iter::once(config.command.as_str()).chain(config.args.iter().map(String::as_str));
     McpStatus {
         name: config.name.clone(),
-        transport: words.collect::<Vec<_>>().join(" "),
+        transport: config.transport.to_string(),
         origin: server.origin.clone(),
         is_enabled: config.enabled,
         state: server.server.state(),
+        agreed: server.server.agreed(),
         tools: offered.map(|tool| turnwright_engine::qualified(&config.name, &tool.name)).collect(),
         log: server.server.logs().into_iter().map(|line| line.text).collect(),
         quarantined: aside.iter().map(|tool| format!("{}: {}", tool.tool, tool.reason)).collect(),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    MARK, McpServer, ProcessLedger, ProcessRecord, ServerConfig, Surroundings, ToolDeclaration, is_inherited,
+    HttpConfig, MARK, McpServer, ProcessLedger, ProcessRecord, ServerConfig, StdioConfig, Surroundings, ToolDeclaration,
+    TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -66,17 +67,16 @@ pub(crate) fn sources(
         .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
         .filter(|(name, _)| is_inherited(name))
         .collect();
-    let surroundings = Surroundings { inherited_env, ledger, clock: Arc::new(SystemClock) };
+    let mut surroundings = Surroundings::new(Arc::new(SystemClock));
+    (surroundings.inherited_env, surroundings.ledger) = (inherited_env, ledger);
     for (name, server) in &loaded.config.mcp.servers {
-        match server.transport() {
-            Some(McpTransport::Command(command)) => {
+        match transport(name, server) {
+            Ok(transport) => {
                 let origin =
                     loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
-                sources.add_server(configured(name, command, server), &surroundings, origin);
+                sources.add_server(configured(name, transport, server), &surroundings, origin);
             }
-            Some(McpTransport::Url(_)) => sources.problems.push(not_built(name, "an address (url)")),
-            Some(McpTransport::Image(_)) => sources.problems.push(not_built(name, "a Docker image (image)")),
-            None => sources.problems.push(format!("MCP server `{name}` has no command; it is left out")),
+            Err(problem) => sources.problems.push(problem),
         }
     }
     // A file that nobody named is read where it lies, and not missed where it does not.
@@ -86,8 +86,31 @@ pub(crate) fn sources(
     Ok(sources)
 }
 
-fn not_built(name: &str, what: &str) -> String {
-    format!("MCP server `{name}` is reached by {what}, which this version cannot do; it is left out (a `command` works)")
+/// How a configured server is reached, or why it is left out.
+fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, String> {
+    match server.transport() {
+        Some(McpTransport::Command(command)) => {
+            let mut stdio = StdioConfig::new(command);
+            stdio.args.clone_from(&server.args);
+            stdio.env = exposed(&server.env);
+            stdio.cwd.clone_from(&server.cwd);
+            Ok(stdio.into())
+        }
+        Some(McpTransport::Url(url)) => {
+            let mut http = HttpConfig::new(url);
+            http.headers = exposed(&server.headers);
+            Ok(http.into())
+        }
+        Some(McpTransport::Image(_)) => Err(format!(
+            "MCP server `{name}` is reached by a Docker image (image), which this version cannot do; it is left out (a \
+             `command` or a `url` works)"
+        )),
+        None => Err(format!("MCP server `{name}` has no command; it is left out")),
+    }
+}
+
+fn exposed(secrets: &indexmap::IndexMap<String, config::Secret>) -> Vec<(String, String)> {
+    secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
 fn add_built_ins(
@@ -143,11 +166,8 @@ fn mark(ledger: &dyn ProcessLedger, data_dir: &Path) -> Result<String, HostError
     Ok(mark)
 }
 
-fn configured(name: &str, command: &str, server: &config::McpServer) -> ServerConfig {
-    let mut config = ServerConfig::new(name, command);
-    config.args.clone_from(&server.args);
-    config.env = server.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    config.cwd.clone_from(&server.cwd);
+fn configured(name: &str, transport: TransportConfig, server: &config::McpServer) -> ServerConfig {
+    let mut config = ServerConfig::new(name, transport);
     config.enabled = server.enabled;
     config.serial = server.serial;
     config.trust_annotations = server.trust_annotations;
@@ -190,19 +210,30 @@ fn add_file(sources: &mut Sources, path: &Path, environment: &Environment, surro
 }
 
 fn imported(server: ImportedServer, folder: &Path, environment: &Environment) -> Result<ServerConfig, String> {
-    let ImportedTransport::Stdio { command, args, env, cwd } = server.transport else {
-        return Err("it is reached by an address, which this version cannot do".to_owned());
-    };
     // A server that is switched off misses nothing.
     let fill = |text: &str| match expand(text, environment) {
         Ok(expanded) => Ok(expanded.text),
         Err(_) if !server.enabled => Ok(text.to_owned()),
         Err(error) => Err(error.to_string()),
     };
-    let mut config = ServerConfig::new(server.name, fill(&command)?);
-    config.args = args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
-    config.env = env.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect::<Result<_, String>>()?;
-    config.cwd = cwd.map(|cwd| fill(&cwd).map(|cwd| folder.join(cwd))).transpose()?;
+    let fill_all = |pairs: &[(String, String)]| -> Result<Vec<_>, String> {
+        pairs.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
+    };
+    let transport = match &server.transport {
+        ImportedTransport::Stdio { command, args, env, cwd } => {
+            let mut stdio = StdioConfig::new(fill(command)?);
+            stdio.args = args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
+            stdio.env = fill_all(env)?;
+            stdio.cwd = cwd.as_deref().map(|cwd| fill(cwd).map(|cwd| folder.join(cwd))).transpose()?;
+            TransportConfig::from(stdio)
+        }
+        ImportedTransport::Http { url, headers } => {
+            let mut http = HttpConfig::new(fill(url)?);
+            http.headers = fill_all(headers)?;
+            http.into()
+        }
+    };
+    let mut config = ServerConfig::new(server.name, transport);
     config.enabled = server.enabled;
     Ok(config)
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 use turnwright_engine::{CallContext, Progress, ProgressSink, SourceCall, SystemClock, ToolSource};
-use turnwright_mcp::{McpServer, NoLedger, ServerConfig, Surroundings};
+use turnwright_mcp::{McpServer, ServerConfig, StdioConfig, Surroundings};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -103,13 +103,15 @@ fn try_calls(criterion: &mut Criterion) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let server = server();
     let mut by_hand = runtime.block_on(ByHand::start(&server))?;
-    let mut config = ServerConfig::new("bench", server.command);
-    config.args = vec![server.script.display().to_string(), server.argument.to_owned()];
+    let mut stdio = StdioConfig::new(server.command);
+    stdio.args = vec![server.script.display().to_string(), server.argument.to_owned()];
+    let config = ServerConfig::new("bench", stdio);
     let inherited_env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| turnwright_mcp::is_inherited(name))
         .collect();
-    let surroundings = Surroundings { inherited_env, ledger: Arc::new(NoLedger), clock: Arc::new(SystemClock) };
+    let mut surroundings = Surroundings::new(Arc::new(SystemClock));
+    surroundings.inherited_env = inherited_env;
     let source = McpServer::new(config, surroundings);
     runtime.block_on(source.settled());
     for (name, text) in [("small", "hello".to_owned()), ("64 KiB", "x".repeat(64 << 10))] {

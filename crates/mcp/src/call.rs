@@ -18,7 +18,7 @@ use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput};
 use crate::connection::Connection;
 use crate::log::ServerLog;
 use crate::output::{self, NoOutput};
-use crate::wire::ProgressRoute;
+use crate::transport::ProgressRoute;
 
 /// How long the reason of a server's end is waited for.
 const END_KNOWN: Duration = Duration::from_secs(2);
@@ -145,6 +145,13 @@ async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, err
             ToolErrorKind::Interrupted,
             format!("The call of `{tool}` on the MCP server `{server}` was cancelled."),
         ),
+        ServiceError::TransportSend(error) if connection.is_open() => ToolError {
+            kind: ToolErrorKind::ExecutionFailed,
+            model_text: format!(
+                "The call of `{tool}` on the MCP server `{server}` failed on its way. Whether it took effect is unknown."
+            ),
+            diagnostic: Some(error.to_string()),
+        },
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
             let end = connection.end(END_KNOWN).await;
             let reason = end.map_or_else(|| caller.log.with_last_words("its connection was closed"), str::to_owned);

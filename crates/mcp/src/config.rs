@@ -1,29 +1,25 @@
 //! What the operator says about a server, as plain values.
 
+mod transport;
+
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use turnwright_core::Declared;
 use turnwright_engine::{CallLimits, Clock};
 
-use crate::{ProcessLedger, RestartPolicy};
+pub use transport::{HttpConfig, StdioConfig, TransportConfig};
 
-/// A server that is a child process: `[mcp.servers.NAME]` with a `command`, variables expanded.
-#[derive(Clone)]
+use crate::{NoLedger, ProcessLedger, RestartPolicy};
+
+/// A server: `[mcp.servers.NAME]`, variables expanded.
+#[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// The first half of its tools' qualified names.
     pub name: String,
-    /// The program: a path, or a name that is looked up in the `PATH` that the server gets.
-    pub command: String,
-    /// The program's arguments.
-    pub args: Vec<String>,
-    /// Variables added to the inherited ones. Values may be secret: they are never shown.
-    pub env: Vec<(String, String)>,
-    /// Where it runs; the host's working directory where none is given.
-    pub cwd: Option<PathBuf>,
+    /// How it is reached.
+    pub transport: TransportConfig,
     /// How long a start may take, from the spawn to the list of its tools; also how long a call waits for one.
     pub start_limit: Duration,
     /// How long a call may take, where its tool says nothing else.
@@ -49,14 +45,11 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// A server with everything but its name and program at its default.
-    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+    /// A server with everything but its name and the way to it at its default.
+    pub fn new(name: impl Into<String>, transport: impl Into<TransportConfig>) -> Self {
         Self {
             name: name.into(),
-            command: command.into(),
-            args: Vec::new(),
-            env: Vec::new(),
-            cwd: None,
+            transport: transport.into(),
             start_limit: Duration::from_mins(1),
             limits: CallLimits::default(),
             enabled: true,
@@ -72,20 +65,6 @@ impl ServerConfig {
     }
 }
 
-impl fmt::Debug for ServerConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ServerConfig")
-            .field("name", &self.name)
-            .field("command", &self.command)
-            .field("args", &self.args)
-            .field("env", &self.env.iter().map(|(name, _)| name).collect::<Vec<_>>())
-            .field("cwd", &self.cwd)
-            .field("enabled", &self.enabled)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What the operator declares about one tool: `[mcp.servers.NAME.tools.TOOL]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolDeclaration {
@@ -95,8 +74,9 @@ pub struct ToolDeclaration {
     pub limits: Option<CallLimits>,
 }
 
-/// What a server needs from its host.
+/// What a server needs from its host. Made by [`Surroundings::new`], then changed where a host has more to give.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Surroundings {
     /// The variables that every server gets: those of the host for which [`is_inherited`] holds.
     pub inherited_env: Vec<(String, String)>,
@@ -104,6 +84,13 @@ pub struct Surroundings {
     pub ledger: Arc<dyn ProcessLedger>,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
+}
+
+impl Surroundings {
+    /// No variables, and a ledger that remembers nothing.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { inherited_env: Vec::new(), ledger: Arc::new(NoLedger), clock }
+    }
 }
 
 /// Whether a variable of the host's environment is passed to servers that did not ask for it.

@@ -1,22 +1,25 @@
-//! An open connection: spawned, probed, opened, its tools listed; all of it within one limit.
+//! An open connection: carried, probed, opened, its tools listed; all of it within one limit.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rmcp::model::{ClientConfig, Implementation, ProtocolVersion};
+use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient};
+use rmcp::transport::Transport;
+use rmcp::{ClientServiceExt, Peer, RoleClient};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::agreed::Agreed;
+use crate::carrier::{self, Carrier, Pipes};
+use crate::client::{Client, me};
+use crate::era::{self, Era, Finding, Ground};
 use crate::list::{self, Listing};
 use crate::log::ServerLog;
-use crate::probe::{self, Era};
-use crate::process::{self, Pipes, Process};
-use crate::transport::StdioTransport;
-use crate::wire::Wire;
-use crate::{McpError, ServerConfig, Surroundings};
+use crate::transport::http::{self, HttpTransport};
+use crate::transport::{PipeTransport, Wire};
+use crate::{HttpConfig, McpError, ServerConfig, Surroundings, TransportConfig};
 
 /// The longest that a silent server's era is waited for.
 const MAX_PROBE: Duration = Duration::from_secs(10);
@@ -28,6 +31,8 @@ const FIRST_LIST_SETTLES: Duration = Duration::from_millis(30);
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) wire: Arc<Wire>,
+    /// What it and we agreed on when it was opened.
+    pub(crate) agreed: Agreed,
     /// Owns what calls leave behind.
     pub(crate) tracker: TaskTracker,
     end: OnceLock<String>,
@@ -56,7 +61,7 @@ impl Connection {
 /// A running server, as its supervisor holds it.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) process: Process,
+    pub(crate) carrier: Carrier,
     pub(crate) service: RunningService<RoleClient, Client>,
     pub(crate) connection: Arc<Connection>,
     pub(crate) listing: Listing,
@@ -81,12 +86,18 @@ pub(crate) struct Opening<'a> {
     pub(crate) stop: &'a CancellationToken,
 }
 
+/// The way to a server that was started, or that runs elsewhere.
+enum Way<'a> {
+    Pipes(Pipes),
+    Address(&'a HttpConfig),
+}
+
 /// Starts the server. `era` is what it spoke the last time, and is learned. Nothing runs any more where this fails.
 pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result<Running, NotOpened> {
-    let Opening { config, surroundings, log, tracker, stop } = opening;
+    let Opening { config, stop, .. } = opening;
     let limit = config.start_limit;
     let deadline = Instant::now() + limit;
-    let (process, pipes) = process::spawn(config, surroundings, log, tracker).map_err(NotOpened::Failed)?;
+    let (carrier, way) = carry(opening).map_err(NotOpened::Failed)?;
     let wire = Arc::new(Wire::default());
     let mut waited_for = "no answer to server/discover or initialize came";
     let result = tokio::select! {
@@ -94,14 +105,14 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
         () = stop.cancelled() => Err(NotOpened::Stopped),
         // Before the handshake: one that always has something to read would use up the time in which this is looked at.
         () = tokio::time::sleep_until(deadline) => Err(NotOpened::Failed(McpError::StartTimeout { limit, waited_for })),
-        result = handshake(config, log, pipes, &wire, deadline, era, &mut waited_for) => result.map_err(NotOpened::Failed),
+        result = handshake(opening, way, &wire, deadline, era, &mut waited_for) => result.map_err(NotOpened::Failed),
     };
     match result {
-        Ok((service, listing)) => {
+        Ok(Opened { service, agreed, listing }) => {
             let (peer, ended) = (service.peer().clone(), CancellationToken::new());
-            let connection =
-                Arc::new(Connection { peer, wire, tracker: TaskTracker::clone(tracker), end: OnceLock::new(), ended });
-            Ok(Running { process, service, connection, listing })
+            let tracker = TaskTracker::clone(opening.tracker);
+            let connection = Arc::new(Connection { peer, wire, agreed, tracker, end: OnceLock::new(), ended });
+            Ok(Running { carrier, service, connection, listing })
         }
         Err(failure) => {
             // It may speak the other era than it did, or answer later than it was asked.
@@ -110,63 +121,88 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
                 (NotOpened::Failed(_), Some(why)) => NotOpened::Failed(McpError::Condemned { why: why.to_owned() }),
                 (failure, _) => failure,
             };
-            Err(close_failed(process, failure, config.stop_grace).await)
+            Err(close_failed(carrier, failure, config.stop_grace).await)
         }
     }
 }
 
+/// Starts what carries the server, where that is ours to start.
+fn carry<'a>(opening: &Opening<'a>) -> Result<(Carrier, Way<'a>), McpError> {
+    let Opening { config, surroundings, log, tracker, .. } = *opening;
+    match &config.transport {
+        TransportConfig::Stdio(stdio) => {
+            let (process, pipes) = carrier::spawn(&config.name, stdio, surroundings, log, tracker)?;
+            Ok((Carrier::Process(Box::new(process)), Way::Pipes(pipes)))
+        }
+        TransportConfig::Http(http) => Ok((Carrier::Remote, Way::Address(http))),
+    }
+}
+
 /// Ends what a failed start left, and says so where the server was gone already.
-async fn close_failed(mut process: Process, failure: NotOpened, grace: Duration) -> NotOpened {
+async fn close_failed(mut carrier: Carrier, failure: NotOpened, grace: Duration) -> NotOpened {
     // The pipes are closed: whoever left by itself did so before, or does now.
     let patience = match &failure {
         NotOpened::Failed(McpError::EndedAtStart { .. }) => grace,
         NotOpened::Stopped | NotOpened::Failed(_) => grace.min(Duration::from_millis(200)),
     };
-    let how = process.exited_within(patience).await;
-    process.last_lines().await;
-    process.end(grace).await;
+    let how = carrier.exited_within(patience).await;
+    carrier.last_lines().await;
+    carrier.end(grace).await;
     match (failure, how) {
         (NotOpened::Failed(McpError::EndedAtStart { .. }), Some(how)) => NotOpened::Failed(McpError::EndedAtStart { how }),
         (failure, _) => failure,
     }
 }
 
-type Opened = (RunningService<RoleClient, Client>, Listing);
+struct Opened {
+    service: RunningService<RoleClient, Client>,
+    agreed: Agreed,
+    listing: Listing,
+}
 
 async fn handshake(
-    config: &ServerConfig,
-    log: &Arc<ServerLog>,
-    pipes: Pipes,
+    opening: &Opening<'_>,
+    way: Way<'_>,
     wire: &Arc<Wire>,
     deadline: Instant,
     era: &mut Option<Era>,
     waited_for: &mut &'static str,
 ) -> Result<Opened, McpError> {
-    let gone = || McpError::EndedAtStart { how: "its output ended".to_owned() };
-    let mut transport = StdioTransport::new(pipes, config.max_message_bytes, Arc::clone(wire), Arc::clone(log));
-    let spoken = match *era {
-        Some(era) => era,
-        None => probe::probe(&mut transport, &me(), (config.start_limit / 2).min(MAX_PROBE)).await.ok_or_else(gone)?,
+    let Opening { config, log, .. } = opening;
+    let most = (config.start_limit / 2).min(MAX_PROBE);
+    let known = era.map(|era| Finding { era, ground: Ground::Remembered });
+    let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
+    let (finding, service) = match way {
+        Way::Pipes(Pipes { stdout, stdin }) => {
+            let mut transport = PipeTransport::new(stdout, stdin, limit, wire_end, log_end);
+            let finding = match known {
+                Some(known) => known,
+                None => era::probe(&mut transport, &me(), most).await.ok_or_else(gone)?,
+            };
+            (finding, greet(transport, finding.era).await?)
+        }
+        Way::Address(address) => {
+            let endpoint = http::Endpoint::new(address, limit).await?;
+            let finding = match known {
+                Some(known) => known,
+                None => endpoint.probe(&me(), most).await?,
+            };
+            (finding, greet(HttpTransport::new(&endpoint, wire_end, log_end), finding.era).await?)
+        }
     };
-    let lifecycle = match spoken {
-        Era::Modern => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
-        Era::Legacy => ClientLifecycleMode::Initialize,
-    };
-    let service = Client.serve_with_lifecycle(transport, lifecycle).await.map_err(refused)?;
-    let info = service.peer_info();
-    let version = info.as_ref().map(|info| info.protocol_version.clone());
-    if !version.as_ref().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version)) {
-        let version = version.map(|version| version.to_string()).unwrap_or_default();
-        return Err(McpError::UnknownVersion { version, known: known_versions() });
-    }
-    *era = Some(spoken);
+    let agreed = Agreed::of(&service, finding)?;
+    *era = Some(finding.era);
     *waited_for = "no answer to tools/list came";
-    let listing = if info.is_some_and(|info| info.capabilities.tools.is_some()) {
-        first_list(service.peer(), wire, config, deadline).await?
-    } else {
-        Listing::default()
-    };
-    Ok((service, listing))
+    let listing = if agreed.has_tools { first_list(service.peer(), wire, config, deadline).await? } else { Listing::default() };
+    Ok(Opened { service, agreed, listing })
+}
+
+/// Opens the protocol over a transport, as its era wants it.
+async fn greet<T>(transport: T, era: Era) -> Result<RunningService<RoleClient, Client>, McpError>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    Client.serve_with_lifecycle(transport, era.lifecycle()).await.map_err(refused)
 }
 
 async fn first_list(
@@ -186,11 +222,14 @@ async fn first_list(
     }
 }
 
+fn gone() -> McpError {
+    McpError::EndedAtStart { how: "its output ended".to_owned() }
+}
+
 fn refused(error: ClientInitializeError) -> McpError {
     match error {
-        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
-            McpError::EndedAtStart { how: "its output ended".to_owned() }
-        }
+        ClientInitializeError::TransportError { error, .. } => http::refused(&*error.error).unwrap_or_else(gone),
+        ClientInitializeError::ConnectionClosed(_) => gone(),
         ClientInitializeError::JsonRpcError(error) => {
             McpError::Handshake { message: format!("{} ({})", error.message, error.code.0) }
         }
@@ -205,22 +244,7 @@ fn refused(error: ClientInitializeError) -> McpError {
     }
 }
 
-fn known_versions() -> String {
+/// The versions of the protocol that are spoken here, for people.
+pub(crate) fn known_versions() -> String {
     ProtocolVersion::KNOWN_VERSIONS.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn me() -> Implementation {
-    Implementation::new("turnwright", env!("CARGO_PKG_VERSION"))
-}
-
-/// The client's side of the protocol: declares no capability, so that servers ask nothing of it. Pings are answered by
-/// `rmcp`, forms declined.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Client;
-
-impl ClientHandler for Client {
-    fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(rmcp::model::ClientCapabilities::default(), me())
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
 }

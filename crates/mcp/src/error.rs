@@ -41,6 +41,30 @@ pub enum McpError {
         /// Its exit code or signal.
         how: String,
     },
+    /// Its address cannot be used.
+    #[error("its address `{url}` cannot be used: {reason}")]
+    BadAddress {
+        /// As configured.
+        url: String,
+        /// What is wrong with it, or with a header.
+        reason: String,
+    },
+    /// Nobody answers at its address.
+    #[error("it cannot be reached at {url}: {reason}")]
+    Unreachable {
+        /// As configured.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Whoever asks must sign in first, or the key that was given is not taken.
+    #[error("it needs a sign-in: {reason}")]
+    NeedsSignIn {
+        /// What it said.
+        reason: String,
+        /// Its `WWW-Authenticate` header, where it sent one.
+        challenge: Option<String>,
+    },
     /// The opening of the protocol failed.
     #[error("it refused the handshake: {message}")]
     Handshake {

@@ -16,12 +16,12 @@ use crate::call::{self, Caller};
 use crate::connection::Connection;
 use crate::list::Quarantined;
 use crate::supervisor::{self, Phase, Shared};
-use crate::{LogLine, ServerConfig, Surroundings};
+use crate::{Agreed, LogLine, ServerConfig, Surroundings};
 
 /// How long the end of a server may take beyond what it is granted.
 const MAX_END: Duration = Duration::from_secs(5);
 
-/// A server that is a child process, spoken to over its standard input and output.
+/// A server, however it is reached.
 ///
 /// First [`McpServer::new`]; then [`McpServer::start`], or the first call or [`ToolSource::settled`] does it; at the end
 /// [`ToolSource::stop`], after which nothing of it runs. It may be started again. Dropping it ends it too, in the
@@ -76,6 +76,14 @@ impl McpServer {
         self.shared.offered().quarantined
     }
 
+    /// What it and we agreed on, while it is there.
+    pub fn agreed(&self) -> Option<Agreed> {
+        match &self.shared.status.borrow().phase {
+            Phase::Ready(connection) => Some(connection.agreed.clone()),
+            Phase::Idle | Phase::Starting | Phase::Failing(_) | Phase::NeedsSignIn(_) | Phase::Stopped => None,
+        }
+    }
+
     /// What the operator said about it.
     pub fn config(&self) -> &ServerConfig {
         &self.shared.config
@@ -113,7 +121,10 @@ impl McpServer {
                     Phase::Failing(reason) if now.failed_starts > failed_before => {
                         return Err(self.unavailable(tool, "cannot be started", &reason));
                     }
-                    Phase::Failing(_) if !asked => {
+                    Phase::NeedsSignIn(reason) if now.failed_starts > failed_before => {
+                        return Err(self.unavailable(tool, "needs somebody to sign in", &reason));
+                    }
+                    Phase::Failing(_) | Phase::NeedsSignIn(_) if !asked => {
                         asked = true;
                         self.shared.needed.notify_one();
                     }
@@ -121,7 +132,7 @@ impl McpServer {
                         let why = if self.shared.config.enabled { "was stopped" } else { "is switched off" };
                         return Err(self.unavailable(tool, why, why));
                     }
-                    Phase::Starting | Phase::Ready(_) | Phase::Failing(_) => {}
+                    Phase::Starting | Phase::Ready(_) | Phase::Failing(_) | Phase::NeedsSignIn(_) => {}
                 }
                 if status.changed().await.is_err() {
                     return Err(self.unavailable(tool, "was stopped", "it was dropped"));
@@ -156,12 +167,14 @@ impl ToolSource for McpServer {
 
     fn state(&self) -> SourceState {
         match &self.shared.status.borrow().phase {
+            _ if !self.shared.config.enabled => SourceState::Disabled,
             Phase::Idle | Phase::Stopped => SourceState::Stopped,
             Phase::Starting => SourceState::Starting,
             Phase::Ready(connection) if connection.is_open() => SourceState::Ready,
             // Its end is seen here first; the supervisor names the reason in a moment.
             Phase::Ready(_) => SourceState::Failing { reason: "its connection was closed".to_owned() },
             Phase::Failing(reason) => SourceState::Failing { reason: reason.to_string() },
+            Phase::NeedsSignIn(reason) => SourceState::NeedsSignIn { reason: reason.to_string() },
         }
     }
 

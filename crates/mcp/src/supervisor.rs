@@ -1,5 +1,6 @@
-//! Keeps one server alive: starts it, watches it, starts it again with growing pauses, and ends it.
+//! Keeps one server alive: starts it, watches it, and ends it, as [`crate::supervision`] decides.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{self, Connection, NotOpened, Opening, Running};
+use crate::era::Era;
 use crate::list::{self, Listing, Offered};
 use crate::log::{LogOrigin, ServerLog};
-use crate::probe::Era;
-use crate::wire::Wire;
+use crate::supervision::{Course, Next, Supervision};
+use crate::transport::Wire;
 use crate::{McpError, ServerConfig, Surroundings};
 
 /// How long a burst of changed tools may take to end, and the least time between two lists.
@@ -33,6 +35,8 @@ pub(crate) enum Phase {
     Ready(Arc<Connection>),
     /// It does not, for this reason.
     Failing(Arc<str>),
+    /// It waits for somebody to sign in, for this reason.
+    NeedsSignIn(Arc<str>),
     /// It was ended on purpose.
     Stopped,
 }
@@ -97,11 +101,11 @@ impl Shared {
     }
 
     /// Its failure, as everybody is told: with its last words.
-    fn fail(&self, error: &McpError) -> String {
+    fn fail(&self, error: &McpError) -> Arc<str> {
         let reason = self.log.with_last_words(&error.to_string());
         tracing::warn!(server = self.config.name, reason, "an MCP server failed");
         self.log.push(LogOrigin::Host, &error.to_string());
-        reason
+        reason.into()
     }
 }
 
@@ -116,33 +120,17 @@ pub(crate) async fn supervise(shared: Arc<Shared>, stop: CancellationToken, trac
     if let Some(before) = before {
         before.wait().await;
     }
-    let policy = shared.config.restart;
-    let (mut era, mut failures) = (None, 0_u32);
+    let mut supervision = Supervision::new(shared.config.restart);
+    let mut era = None;
     while !stop.is_cancelled() {
-        let spoken_before = era;
-        shared.enter(&stop, Phase::Starting, 0);
-        let (config, surroundings) = (&shared.config, &shared.surroundings);
-        let opening = Opening { config, surroundings, log: &shared.log, tracker: &tracker, stop: &stop };
-        match connection::open(&opening, &mut era).await {
-            Ok(running) => {
-                let since = Instant::now();
-                let Some(error) = watch_over(&shared, running, &stop).await else { break };
-                failures = if since.elapsed() >= policy.stable_after { 1 } else { failures + 1 };
-                tracing::info!(server = config.name, %error, failures, "an MCP server ended");
-            }
-            Err(NotOpened::Stopped) => break,
-            // It started so slowly that it was taken for an old one, and named its era after that.
-            Err(NotOpened::Failed(_)) if era == Some(Era::Modern) && spoken_before.is_none() => continue,
-            Err(NotOpened::Failed(error)) => {
-                failures += 1;
-                let reason = shared.fail(&error);
-                shared.enter(&stop, Phase::Failing(reason.into()), 1);
-            }
-        }
+        let Some(course) = live(&shared, &stop, &tracker, &mut era).await else { break };
+        let next = supervision.after(course, RandomState::new().hash_one(shared.config.name.as_str()));
+        tracing::debug!(server = shared.config.name, ?course, ?next, "an MCP server is not there");
         let pause = async {
-            match policy.pause(failures) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => std::future::pending().await,
+            match next {
+                Next::Start => {}
+                Next::Pause(pause) => tokio::time::sleep(pause).await,
+                Next::Wait => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -154,16 +142,54 @@ pub(crate) async fn supervise(shared: Arc<Shared>, stop: CancellationToken, trac
     }
 }
 
+/// One life of the server, from its start to its end; `None` where it was stopped. Its phase says how it ended.
+async fn live(shared: &Shared, stop: &CancellationToken, tracker: &TaskTracker, era: &mut Option<Era>) -> Option<Course> {
+    let spoken_before = *era;
+    shared.enter(stop, Phase::Starting, 0);
+    let (config, surroundings) = (&shared.config, &shared.surroundings);
+    let opening = Opening { config, surroundings, log: &shared.log, tracker, stop };
+    match connection::open(&opening, era).await {
+        Ok(running) => {
+            let since = Instant::now();
+            let error = watch_over(shared, running, stop).await?;
+            tracing::info!(server = config.name, %error, "an MCP server ended");
+            Some(match error {
+                McpError::NeedsSignIn { .. } => Course::NeedsSignIn,
+                _ => Course::Ended { lived: since.elapsed() },
+            })
+        }
+        Err(NotOpened::Stopped) => None,
+        // It started so slowly that it was taken for an old one, and named its era after that.
+        Err(NotOpened::Failed(_)) if *era == Some(Era::Modern) && spoken_before.is_none() => Some(Course::OtherEra),
+        Err(NotOpened::Failed(error)) => {
+            let reason = shared.fail(&error);
+            shared.enter(stop, phase_of(&error, reason), 1);
+            Some(match error {
+                McpError::NeedsSignIn { .. } => Course::NeedsSignIn,
+                _ => Course::NotStarted,
+            })
+        }
+    }
+}
+
+/// The phase that a failure leads to.
+fn phase_of(error: &McpError, reason: Arc<str>) -> Phase {
+    match error {
+        McpError::NeedsSignIn { .. } => Phase::NeedsSignIn(reason),
+        _ => Phase::Failing(reason),
+    }
+}
+
 /// Holds a running server until it ends or is stopped; `None` where it was stopped. Nothing of it runs any more then.
 async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken) -> Option<McpError> {
-    let Running { mut process, mut service, connection, listing } = running;
+    let Running { mut carrier, mut service, connection, listing } = running;
     shared.offer(listing);
     shared.enter(stop, Phase::Ready(Arc::clone(&connection)), 0);
     let wire = &connection.wire;
     let left = tokio::select! {
         biased;
         () = stop.cancelled() => Left::Stopped,
-        how = process.exited() => {
+        how = carrier.exited() => {
             // What it answered last may still be in its pipe.
             let _ = tokio::time::timeout(OTHER_SIGN, wire.closed.cancelled()).await;
             Left::Ended(McpError::Ended { how })
@@ -171,21 +197,24 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
         // Where its output was given up both signs are there.
         () = wire.is_condemned.cancelled() => {
             let why = wire.condemned_because().unwrap_or("it does not work").to_owned();
-            Left::Ended(McpError::Condemned { why })
+            Left::Ended(match wire.challenged() {
+                Some(asked) => McpError::NeedsSignIn { reason: "it refused a request".into(), challenge: Some(asked.into()) },
+                None => McpError::Condemned { why },
+            })
         }
         () = wire.closed.cancelled() => {
-            let how = process.exited_within(OTHER_SIGN).await;
-            Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| "it closed its output".to_owned()) })
+            let how = carrier.exited_within(OTHER_SIGN).await;
+            Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| carrier.closed().to_owned()) })
         }
         never = refresh(shared, &connection.peer, wire) => match never {},
     };
     match &left {
         Left::Stopped => connection.finish("it was stopped".to_owned()),
         Left::Ended(error) => {
-            process.last_lines().await;
+            carrier.last_lines().await;
             let reason = shared.fail(error);
-            shared.enter(stop, Phase::Failing(reason.as_str().into()), 0);
-            connection.finish(reason);
+            shared.enter(stop, phase_of(error, Arc::clone(&reason)), 0);
+            connection.finish(reason.to_string());
         }
     }
     // Closes its input, which is how a server is asked to leave.
@@ -195,9 +224,9 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
     }
     drop(service);
     if matches!(left, Left::Stopped) {
-        let _ = process.exited_within(grace).await;
+        let _ = carrier.exited_within(grace).await;
     }
-    process.end(grace).await;
+    carrier.end(grace).await;
     match left {
         Left::Stopped => None,
         Left::Ended(error) => Some(error),

@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::json;
-use support::{LONG, call, context, fixture, misbehaving, nothing, started, text, told};
+use support::{LONG, call, context, fixture, misbehaving, nothing, started, stdio, text, told};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::{CallLimits, SourceState, ToolSource};
 use turnwright_mcp::{LogOrigin, Quarantined};
@@ -26,7 +26,7 @@ fn quarantined(tool: &str, reason: &str) -> Quarantined {
 #[tokio::test]
 async fn a_command_that_does_not_exist_is_named() {
     let mut config = misbehaving("good", "");
-    config.command = "turnwright-no-such-command".into();
+    stdio(&mut config).command = "turnwright-no-such-command".into();
     let fixture = fixture(config);
     fixture.server.settled().await;
     let reason = "the command `turnwright-no-such-command` was not found; it must be a path, or a name in the PATH that servers are given";
@@ -40,7 +40,7 @@ async fn a_command_that_does_not_exist_is_named() {
 #[tokio::test]
 async fn a_working_directory_that_does_not_exist_is_named() {
     let mut config = misbehaving("good", "");
-    config.cwd = Some("/no/such/folder".into());
+    stdio(&mut config).cwd = Some("/no/such/folder".into());
     let fixture = fixture(config);
     fixture.server.settled().await;
     assert_eq!(failing(&fixture.server.state()), "the working directory /no/such/folder does not exist");
@@ -496,7 +496,7 @@ async fn five_calls_of_one_server_run_at_once() {
 #[tokio::test]
 async fn a_server_gets_its_own_variables_and_the_small_inherited_set() {
     let mut config = misbehaving("environment", "");
-    config.env = vec![("API_KEY".into(), "secret".into())];
+    stdio(&mut config).env = vec![("API_KEY".into(), "secret".into())];
     assert!(!format!("{config:?}").contains("secret"));
     let fixture = started(config).await;
     let output = fixture.call("t", nothing()).await.unwrap();
@@ -529,7 +529,7 @@ async fn a_server_that_is_switched_off_is_never_started() {
     let fixture = fixture(config);
     fixture.server.start();
     fixture.server.settled().await;
-    assert_eq!(fixture.server.state(), SourceState::Stopped);
+    assert_eq!(fixture.server.state(), SourceState::Disabled);
     let error = fixture.call("t", nothing()).await.unwrap_err();
     assert!(error.model_text.starts_with("The MCP server `bad` is switched off"), "{}", error.model_text);
     assert_eq!(fixture.records(), []);

@@ -8,10 +8,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use support::{Fixture, LONG, call, context, installed, nothing, quick, started, text};
+use support::{Fixture, LONG, call, context, installed, nothing, quick, started, stdio, text};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::{Progress, SourceState, ToolSource};
-use turnwright_mcp::ServerConfig;
+use turnwright_mcp::{ServerConfig, StdioConfig};
 
 fn npm(folder: &Path, package: &str, args: &[&str]) -> ServerConfig {
     let script = folder.join("npm/node_modules/@modelcontextprotocol").join(package).join("dist/index.js");
@@ -23,8 +23,9 @@ fn python(folder: &Path, package: &str, args: &[&str]) -> ServerConfig {
 }
 
 fn configured<'a>(name: &str, command: &Path, args: impl Iterator<Item = &'a str>) -> ServerConfig {
-    let mut config = ServerConfig::new(name, command.display().to_string());
-    config.args = args.map(str::to_owned).collect();
+    let mut program = StdioConfig::new(command.display().to_string());
+    program.args = args.map(str::to_owned).collect();
+    let mut config = ServerConfig::new(name, program);
     quick(&mut config);
     config.stop_grace = Duration::from_secs(2);
     config
@@ -129,7 +130,7 @@ async fn memory_keeps_what_it_is_told_over_a_restart() {
     let Some(folder) = installed() else { return };
     let root = tempfile::tempdir().unwrap();
     let mut config = npm(&folder, "server-memory", &[]);
-    config.env = vec![("MEMORY_FILE_PATH".into(), root.path().join("memory.jsonl").display().to_string())];
+    stdio(&mut config).env = vec![("MEMORY_FILE_PATH".into(), root.path().join("memory.jsonl").display().to_string())];
     let fixture = started(config).await;
     let entities = json!({"entities": [{"name": "Ada", "entityType": "person", "observations": ["likes engines"]}]});
     fixture.call("create_entities", entities).await.unwrap();

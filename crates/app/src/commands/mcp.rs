@@ -63,8 +63,8 @@ fn list(servers: &[McpStatus], listed: Listed, output: &mut Output) {
 fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
     let exit = if status.state == SourceState::Ready { Exit::Done } else { Exit::Failed };
     let reason = match &status.state {
-        SourceState::Failing { reason } => Some(reason.as_str()),
-        _ if !status.is_enabled => Some("it is switched off (enabled = false)"),
+        SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } => Some(reason.as_str()),
+        SourceState::Disabled => Some("it is switched off (enabled = false)"),
         SourceState::Starting | SourceState::Ready | SourceState::Stopped => None,
     };
     if listed.json {
@@ -75,6 +75,11 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
             "origin": status.origin,
             "state": status.state.as_str(),
             "reason": reason,
+            "protocol": status.agreed.as_ref().map(|agreed| json!({
+                "version": agreed.version,
+                "because": agreed.ground.as_str(),
+                "server": agreed.server,
+            })),
             "tools": status.tools,
             "quarantined": status.quarantined,
             "log": status.log,
@@ -84,6 +89,10 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
     }
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     output.line(&format!("{} is {}{reason}", status.name, status.state.as_str()));
+    if let Some(agreed) = &status.agreed {
+        let server = agreed.server.as_deref().unwrap_or("a server that does not name itself");
+        output.line(&format!("  {server}, protocol {}: {}", agreed.version, agreed.ground.as_str()));
+    }
     status.tools.iter().for_each(|tool| output.line(&format!("  {tool}")));
     status.quarantined.iter().for_each(|text| output.line(&format!("  set aside: {text}")));
     if exit == Exit::Failed {

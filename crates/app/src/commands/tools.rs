@@ -46,7 +46,7 @@ async fn list(engine: &Engine, listed: Listed, output: &mut Output) -> Exit {
         say(&format!("warning: set aside: {text}"));
     }
     for source in engine.sources() {
-        if let SourceState::Failing { reason } = source.state() {
+        if let SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } = source.state() {
             say(&format!("warning: {} does not run: {reason}", source.name()));
         }
     }

@@ -37,6 +37,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         ),
         "server-name" => must(!text.is_empty(), "a name that is not empty"),
         "header-name" => must(is_header_name(text), "the name of an HTTP header, such as `X-Title`"),
+        "mount" => must(is_mount(text), "a mount, `/here:/there` with absolute paths, and `:ro` or `:rw` after it"),
         "variable-name" => must(!text.is_empty() && !text.contains(['=', '\0']), "the name of a variable, without `=`"),
         _ => Ok(text.to_owned()),
     }
@@ -52,6 +53,15 @@ fn absolute(text: &str, bases: Bases<'_>) -> String {
     let path = bases.folder.join(path.unwrap_or_else(|| PathBuf::from(text)));
     // Made of its components again, `./x` is `x`; `..` stays, since a link may be before it.
     path.components().collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+fn is_mount(text: &str) -> bool {
+    let parts: Vec<&str> = text.split(':').collect();
+    let is_absolute = |path: &str| path.starts_with('/');
+    match parts.as_slice() {
+        [here, there] | [here, there, "ro" | "rw"] => is_absolute(here) && is_absolute(there),
+        _ => false,
+    }
 }
 
 fn is_http_url(text: &str) -> bool {

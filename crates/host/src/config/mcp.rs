@@ -43,8 +43,12 @@ pub struct McpServer {
     /// HTTP headers that are sent with each request to `url`.
     #[schemars(extend("propertyNames" = { "format": "header-name" }))]
     pub headers: IndexMap<String, Secret>,
+    /// How to sign in to `url` where the server asks for it.
+    pub oauth: Option<McpOauth>,
     /// The Docker image of a server that runs in a container.
     pub image: Option<String>,
+    /// What the container of `image` may do.
+    pub docker: Option<McpDocker>,
     /// Whether the server is started and offered.
     pub enabled: bool,
     /// Whether its calls run one after another.
@@ -76,7 +80,9 @@ impl Default for McpServer {
             cwd: None,
             url: None,
             headers: IndexMap::new(),
+            oauth: None,
             image: None,
+            docker: None,
             enabled: true,
             serial: false,
             trust_annotations: false,
@@ -110,6 +116,61 @@ pub enum McpTransport<'a> {
     Url(&'a str),
     /// A Docker container.
     Image(&'a str),
+}
+
+/// How to sign in to an MCP server, where what it says of itself is not enough.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpOauth {
+    /// The client's id at the authorization server, where it was given one by hand.
+    pub client_id: Option<String>,
+    /// The secret that belongs to `client_id`.
+    pub client_secret: Option<Secret>,
+    /// The address of a document that describes this client, which is its id then.
+    #[schemars(extend("format" = "http-url"))]
+    pub client_metadata_url: Option<String>,
+    /// What to ask for, where the server does not say.
+    pub scopes: Vec<String>,
+    /// The port of this machine that the browser comes back to; a free one where not given.
+    #[schemars(range(min = 1, max = 65535))]
+    pub redirect_port: Option<u32>,
+}
+
+/// What the container of an MCP server may do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpDocker {
+    /// Folders of this machine in the container, as `/here:/there` or `/here:/there:rw`; read-only unless said.
+    #[schemars(extend("format" = "mount"))]
+    pub mounts: Vec<String>,
+    /// The Docker network it is in, such as `bridge`; none where not given.
+    pub network: Option<String>,
+    /// The most memory, in MiB.
+    #[schemars(range(min = 1))]
+    pub memory_mb: Option<u32>,
+    /// The most processors, such as 0.5.
+    #[schemars(range(min = 0.01))]
+    pub cpus: Option<f64>,
+    /// The most processes and threads.
+    #[schemars(range(min = 1))]
+    pub max_processes: Option<u32>,
+    /// Whether its own files can be changed.
+    pub writable: bool,
+    /// The user inside, such as `1000:1000`; the image's where not given.
+    pub user: Option<String>,
+    /// When the image is fetched.
+    pub pull: Pull,
+}
+
+/// When the image of a container is fetched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pull {
+    /// It must be there already.
+    #[default]
+    Never,
+    /// Where it is not there.
+    Missing,
 }
 
 /// What the operator declares about a tool of an MCP server.

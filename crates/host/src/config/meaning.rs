@@ -104,6 +104,8 @@ fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Optio
         ("env", !server.env.is_empty() && only == "url"),
         ("cwd", server.cwd.is_some() && only != "command"),
         ("headers", !server.headers.is_empty() && only != "url"),
+        ("oauth", server.oauth.is_some() && only != "url"),
+        ("docker", server.docker.is_some() && only != "image"),
     ];
     let idle: Vec<_> = idle.into_iter().filter(|(_, is_idle)| *is_idle).map(|(key, _)| key).collect();
     Ok((!idle.is_empty()).then(|| format!("is reached by `{only}`; {} has no effect there", listed(idle))))

@@ -251,6 +251,22 @@ fn an_mcp_server_has_exactly_one_transport() {
 }
 
 #[test]
+fn what_a_container_may_do_and_how_to_sign_in_are_checked() {
+    says(
+        "[mcp.servers.a]\nimage = \"i\"\n[mcp.servers.a.docker]\nmounts = [\"data:/data\"]\nmemory = 3\npull = \"always\"",
+        &[
+            "turnwright.toml:4: `mcp.servers.a.docker.mounts[0]` is \"data:/data\"; it must be a mount, `/here:/there` with absolute paths, and `:ro` or `:rw` after it",
+            "turnwright.toml:5: unknown key `memory` in [mcp.servers.a.docker]; did you mean `memory_mb`? known: `mounts`, `network`, `memory_mb`, `cpus`, `max_processes`, `writable`, `user`, `pull`",
+            "turnwright.toml:6: `mcp.servers.a.docker.pull` is \"always\"; it must be one of `never`, `missing`",
+        ],
+    );
+    says(
+        "[mcp.servers.a]\nurl = \"http://h\"\n[mcp.servers.a.oauth]\nredirect_port = 0",
+        &["turnwright.toml:4: `mcp.servers.a.oauth.redirect_port` is 0; it must be a whole number from 1 to 65535"],
+    );
+}
+
+#[test]
 fn a_rule_must_be_whole_and_its_globs_valid() {
     says(
         "[[approval.rules]]\ntool = \"a\"",

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ToolDeclaration;
+use crate::{StdioConfig, ToolDeclaration};
 
 fn read(config: &ServerConfig, pages: &[Value]) -> (Vec<SourceTool>, Vec<(String, String)>) {
     let mut reader = ListReader::new(config);
@@ -35,7 +35,7 @@ fn one_bad_tool_spoils_itself_alone() {
         {"title": "nameless"},
         7,
     ]});
-    let (tools, quarantined) = read(&ServerConfig::new("s", "c"), &[page]);
+    let (tools, quarantined) = read(&ServerConfig::new("s", StdioConfig::new("c")), &[page]);
     assert_eq!(tools, ["good", "none", "null", "untyped"].map(|name| tool(name, Declared::default())));
     let expected = [
         ("text", "its inputSchema is of type \"string\", not of type \"object\""),
@@ -62,7 +62,7 @@ fn a_schema_of_another_dialect_is_read_by_its_own_rules() {
 
 #[test]
 fn a_repeating_cursor_ends_the_list() {
-    let config = ServerConfig::new("s", "c");
+    let config = ServerConfig::new("s", StdioConfig::new("c"));
     let mut reader = ListReader::new(&config);
     let page = json!({"tools": [{"name": "t"}], "nextCursor": "same"});
     assert_eq!(reader.page(page.clone()), Some("same".to_owned()));
@@ -76,7 +76,7 @@ fn hints_count_only_where_they_are_trusted_and_declarations_always() {
         {"name": "a", "annotations": {"readOnlyHint": true, "idempotentHint": "yes"}},
         {"name": "b"},
     ]});
-    let mut config = ServerConfig::new("s", "c");
+    let mut config = ServerConfig::new("s", StdioConfig::new("c"));
     let replayable = Declared { replayable: true, ..Declared::default() };
     config.tools.insert("b".into(), ToolDeclaration { declared: replayable, limits: None });
     let of = |config: &ServerConfig| {

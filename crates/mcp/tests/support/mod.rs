@@ -1,6 +1,9 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod far;
+pub(crate) mod http_server;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +14,9 @@ use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::{
     CallContext, Clock, Progress, ProgressSink, SourceCall, SourceState, ToolError, ToolOutput, ToolSource,
 };
-use turnwright_mcp::{FileLedger, McpServer, ProcessRecord, RestartPolicy, ServerConfig, Surroundings};
+use turnwright_mcp::{
+    FileLedger, McpServer, ProcessRecord, RestartPolicy, ServerConfig, StdioConfig, Surroundings, TransportConfig,
+};
 
 /// Longer than anything here takes; a test that needs it has failed.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -41,10 +46,19 @@ pub(crate) fn quick(config: &mut ServerConfig) {
 
 pub(crate) fn misbehaving(mode: &str, argument: &str) -> ServerConfig {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/misbehave.py");
-    let mut config = ServerConfig::new("bad", "python3");
-    config.args = vec![script.display().to_string(), mode.to_owned(), argument.to_owned()];
+    let mut stdio = StdioConfig::new("python3");
+    stdio.args = vec![script.display().to_string(), mode.to_owned(), argument.to_owned()];
+    let mut config = ServerConfig::new("bad", stdio);
     quick(&mut config);
     config
+}
+
+/// The program of a server that is one.
+pub(crate) fn stdio(config: &mut ServerConfig) -> &mut StdioConfig {
+    match &mut config.transport {
+        TransportConfig::Stdio(stdio) => stdio,
+        other @ TransportConfig::Http(_) => panic!("{other} is no program"),
+    }
 }
 
 pub(crate) fn fixture(config: ServerConfig) -> Fixture {
@@ -54,7 +68,8 @@ pub(crate) fn fixture(config: ServerConfig) -> Fixture {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| turnwright_mcp::is_inherited(name))
         .collect();
-    let surroundings = Surroundings { inherited_env, ledger: Arc::new(ledger), clock: Arc::new(StoppedClock) };
+    let mut surroundings = Surroundings::new(Arc::new(StoppedClock));
+    (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::new(ledger));
     Fixture { server: McpServer::new(config, surroundings), folder }
 }
 

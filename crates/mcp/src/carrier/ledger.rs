@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::group::{self, Group};
+use super::group::{self, Group};
 
 /// One started server, as it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,10 +15,10 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::group::{self, Group, MARK};
-use crate::line::{Line, LineReader};
+use super::group::{self, Group, MARK};
 use crate::log::{LogOrigin, MAX_LINE_BYTES, ServerLog};
-use crate::{McpError, ProcessLedger, ProcessRecord, ServerConfig, Surroundings};
+use crate::transport::line::{Line, LineReader};
+use crate::{McpError, ProcessLedger, ProcessRecord, StdioConfig, Surroundings};
 
 /// How long a dead server's last lines are waited for: a child of it may hold the pipe open for ever.
 const LAST_LINES: Duration = Duration::from_millis(200);
@@ -42,7 +42,8 @@ pub(crate) struct Process {
 
 /// Starts the program.
 pub(crate) fn spawn(
-    config: &ServerConfig,
+    server: &str,
+    config: &StdioConfig,
     surroundings: &Surroundings,
     log: &Arc<ServerLog>,
     tracker: &TaskTracker,
@@ -51,8 +52,8 @@ pub(crate) fn spawn(
         return Err(McpError::NoWorkingDirectory { cwd: cwd.to_owned() });
     }
     let mut record = ProcessRecord {
-        mark: format!("{:016x}{:016x}", RandomState::new().hash_one(&config.name), RandomState::new().hash_one(&config.name)),
-        server: config.name.clone(),
+        mark: format!("{:016x}{:016x}", RandomState::new().hash_one(server), RandomState::new().hash_one(server)),
+        server: server.to_owned(),
         pgid: None,
         started: None,
         boot_id: group::boot_id(),
@@ -81,12 +82,12 @@ pub(crate) fn spawn(
     record.pgid = Some(pid.as_raw());
     record.started = group::stat(pid).map(|process| process.started);
     if let Err(error) = process.ledger.started(&record) {
-        tracing::warn!(server = config.name, %error, "the process group of a server could not be recorded");
+        tracing::warn!(server, %error, "the process group of a server could not be recorded");
     }
     Ok((process, pipes))
 }
 
-fn command(config: &ServerConfig, surroundings: &Surroundings, mark: &str) -> Command {
+fn command(config: &StdioConfig, surroundings: &Surroundings, mark: &str) -> Command {
     let mut command = Command::new(&config.command);
     command
         .args(&config.args)

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use turnwright_engine::{Progress, ProgressSink};
 
-use crate::probe::Era;
+use crate::era::Era;
 
 /// Calls in a row without any answer, after which a server is taken for dead.
 const SILENT_CALLS: u32 = 3;
@@ -37,6 +37,7 @@ pub(crate) struct Wire {
     pub(crate) closed: CancellationToken,
     late_era: OnceLock<Era>,
     condemned: OnceLock<String>,
+    challenge: OnceLock<String>,
     /// The connection does not work any more, see [`Wire::condemn`].
     pub(crate) is_condemned: CancellationToken,
 }
@@ -136,6 +137,17 @@ impl Wire {
     /// Why it was condemned.
     pub(crate) fn condemned_because(&self) -> Option<&str> {
         self.condemned.get().map(String::as_str)
+    }
+
+    /// The server wants us to sign in before it does anything more; `asked` is its `WWW-Authenticate` header.
+    pub(crate) fn challenge(&self, asked: &str) {
+        let _ = self.challenge.set(asked.to_owned());
+        self.condemn("it needs a sign-in");
+    }
+
+    /// What it said when it wanted us to sign in.
+    pub(crate) fn challenged(&self) -> Option<&str> {
+        self.challenge.get().map(String::as_str)
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Vec<InFlight>) -> T) -> T {

@@ -1,0 +1,115 @@
+//! How a server is reached.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// How a server is reached: one of the keys `command`, `url` and `image`.
+#[derive(Debug, Clone)]
+pub enum TransportConfig {
+    /// A child process, over its standard input and output.
+    Stdio(StdioConfig),
+    /// An address, over streamable HTTP.
+    Http(HttpConfig),
+}
+
+impl fmt::Display for TransportConfig {
+    /// As a person would name it: a command line, an address. Holds no variable and no header.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio(stdio) => {
+                formatter.write_str(&stdio.command)?;
+                stdio.args.iter().try_for_each(|arg| write!(formatter, " {arg}"))
+            }
+            Self::Http(http) => formatter.write_str(&http.url),
+        }
+    }
+}
+
+/// A program that talks over its standard input and output.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct StdioConfig {
+    /// The program: a path, or a name that is looked up in the `PATH` that the server gets.
+    pub command: String,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// Variables added to the inherited ones. Values may be secret: they are never shown.
+    pub env: Vec<(String, String)>,
+    /// Where it runs; the host's working directory where none is given.
+    pub cwd: Option<PathBuf>,
+}
+
+impl StdioConfig {
+    /// A program without arguments.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self { command: command.into(), ..Self::default() }
+    }
+}
+
+impl From<StdioConfig> for TransportConfig {
+    fn from(stdio: StdioConfig) -> Self {
+        Self::Stdio(stdio)
+    }
+}
+
+impl fmt::Debug for StdioConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("StdioConfig")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &names(&self.env))
+            .field("cwd", &self.cwd)
+            .finish()
+    }
+}
+
+/// A server with an address.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// The address of its endpoint, with `http://` or `https://`.
+    pub url: String,
+    /// Headers of each request. Values may be secret: they are never shown, and go to this address alone.
+    pub headers: Vec<(String, String)>,
+}
+
+impl HttpConfig {
+    /// An address without headers of its own.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: Vec::new() }
+    }
+}
+
+impl From<HttpConfig> for TransportConfig {
+    fn from(http: HttpConfig) -> Self {
+        Self::Http(http)
+    }
+}
+
+impl fmt::Debug for HttpConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HttpConfig").field("url", &self.url).field("headers", &names(&self.headers)).finish()
+    }
+}
+
+fn names(pairs: &[(String, String)]) -> Vec<&str> {
+    pairs.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_is_never_shown() {
+        let mut stdio = StdioConfig::new("server");
+        stdio.args = vec!["--quiet".into()];
+        stdio.env = vec![("API_KEY".into(), "hidden".into())];
+        let mut http = HttpConfig::new("https://example.org/mcp");
+        http.headers = vec![("Authorization".into(), "hidden".into())];
+        for (transport, named) in [(stdio.into(), "server --quiet"), (http.into(), "https://example.org/mcp")] {
+            let transport: TransportConfig = transport;
+            assert_eq!(transport.to_string(), named);
+            assert!(!format!("{transport:?}").contains("hidden"), "{transport:?}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Servers with an address: streamable HTTP of both eras, by `rmcp`'s client.
+//!
+//! What comes in is made plain again before the [`Inbox`] sees it, so that an answer means the same here as over pipes. The
+//! configured headers belong to the HTTP client itself: they go with every request, and since redirects are not followed to
+//! no other address.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use reqwest::{Client, Response, Url, redirect};
+use rmcp::RoleClient;
+use rmcp::model::{CancelledNotification, ClientNotification, Implementation, JsonRpcMessage};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cleaner::{self, Message};
+use super::inbox::Inbox;
+use super::outbox;
+use super::wire::Wire;
+use crate::era::{self, Era, Finding, Ground};
+use crate::log::ServerLog;
+use crate::{HttpConfig, McpError};
+
+const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
+/// How long a connection may take to be there.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The most of an answer to the first question that is read.
+const MAX_PROBE_BYTES: usize = 1 << 20;
+/// Requests that wait for the head of their answer at once; the engine's own limit comes first.
+const MAX_OPEN_POSTS: usize = 1024;
+/// How often, and how far apart at most, a broken stream is taken up again.
+const MAX_RESUMES: usize = 8;
+const MAX_RESUME_PAUSE: Duration = Duration::from_secs(15);
+
+/// What a failed request says.
+pub(crate) type HttpError = StreamableHttpError<reqwest::Error>;
+
+/// An address with the client that asks it.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    url: Url,
+    client: Client,
+    max_message_bytes: usize,
+}
+
+impl Endpoint {
+    pub(crate) async fn new(config: &HttpConfig, max_message_bytes: usize) -> Result<Self, McpError> {
+        let bad = |reason: String| McpError::BadAddress { url: without_query(&config.url), reason };
+        let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
+        let headers = headers(config).map_err(bad)?;
+        let is_plain = url.scheme() == "http";
+        let mut builder = Client::builder()
+            .user_agent(USER_AGENT)
+            .default_headers(headers)
+            .connect_timeout(CONNECT_LIMIT)
+            .redirect(redirect::Policy::none())
+            .tcp_nodelay(true);
+        if is_plain {
+            builder = builder.tls_certs_only([]);
+        }
+        if is_loopback(&url) {
+            // What runs on this machine is not behind a proxy.
+            builder = builder.no_proxy();
+        }
+        let build = move || {
+            // Another part of the process may have installed one before: either will do.
+            drop(rustls::crypto::ring::default_provider().install_default());
+            builder.build()
+        };
+        // Reading the system's certificates blocks for milliseconds.
+        let client = if is_plain { Ok(build()) } else { tokio::task::spawn_blocking(build).await };
+        let client = client.map_err(|error| bad(error.to_string()))?.map_err(|error| bad(error.to_string()))?;
+        Ok(Self { url, client, max_message_bytes })
+    }
+
+    /// Asks `server/discover` and waits at most `limit`; a server that says nothing is taken for legacy.
+    pub(crate) async fn probe(&self, me: &Implementation, limit: Duration) -> Result<Finding, McpError> {
+        let asked = self
+            .client
+            .post(self.url.clone())
+            .header(header::ACCEPT, "application/json, text/event-stream")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "server/discover")
+            .body(era::question(me).to_string());
+        let answered = async {
+            let response = asked.send().await.map_err(|error| unreachable(&error))?;
+            match response.status() {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(needs_sign_in(&response)),
+                _ => Ok(Finding::from(era_of(response).await)),
+            }
+        };
+        let silent = Finding { era: Era::Legacy, ground: Ground::Silent };
+        tokio::time::timeout(limit, answered).await.unwrap_or(Ok(silent))
+    }
+}
+
+/// The era that an answer to the question names; whoever does not say otherwise is legacy.
+async fn era_of(mut response: Response) -> Era {
+    let mut read: Vec<u8> = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        read.extend_from_slice(&chunk);
+        if read.len() > MAX_PROBE_BYTES {
+            break;
+        }
+        if let Some(era) = era_in(&read) {
+            // A stream may stay open after its answer.
+            return era;
+        }
+    }
+    Era::Legacy
+}
+
+/// The era that a whole body names, or the events of a stream so far.
+fn era_in(body: &[u8]) -> Option<Era> {
+    let mut found = None;
+    let mut look = |json: &[u8]| {
+        cleaner::read(json, |message| found = found.or_else(|| era::answer(&message)));
+    };
+    look(body);
+    for line in body.split(|byte| *byte == b'\n') {
+        if let Some(data) = line.strip_prefix(b"data:") {
+            look(data);
+        }
+    }
+    found
+}
+
+fn headers(config: &HttpConfig) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &config.headers {
+        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no name of a header"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| format!("the value of its header `{name}` cannot be sent"))?;
+        value.set_sensitive(true);
+        headers.insert(known, value);
+    }
+    Ok(headers)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// An address as it may be shown: what comes after `?` may be a key.
+fn without_query(url: &str) -> String {
+    url.split_once('?').map_or(url, |(before, _)| before).to_owned()
+}
+
+fn needs_sign_in(response: &Response) -> McpError {
+    let challenge = response.headers().get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+    McpError::NeedsSignIn { reason: format!("HTTP {}", response.status()), challenge: challenge.map(str::to_owned) }
+}
+
+fn unreachable(error: &reqwest::Error) -> McpError {
+    let url = error.url().map(|url| without_query(url.as_str())).unwrap_or_default();
+    McpError::Unreachable { url, reason: causes(error) }
+}
+
+/// What is below an error, in its own words; the address is not repeated.
+fn causes(error: &dyn Error) -> String {
+    let mut words = Vec::new();
+    let mut cause = error.source();
+    while let Some(now) = cause {
+        words.push(now.to_string());
+        cause = now.source();
+    }
+    words.dedup();
+    if words.is_empty() { error.to_string() } else { words.join(": ") }
+}
+
+/// Why an opening failed, where HTTP knows.
+pub(crate) fn refused(error: &(dyn Error + Send + Sync + 'static)) -> Option<McpError> {
+    Some(match error.downcast_ref::<HttpError>()? {
+        StreamableHttpError::AuthRequired(asked) => McpError::NeedsSignIn {
+            reason: "HTTP 401 Unauthorized".to_owned(),
+            challenge: Some(asked.www_authenticate_header.clone()),
+        },
+        StreamableHttpError::Client(error) => unreachable(error),
+        other => McpError::Handshake { message: other.to_string() },
+    })
+}
+
+/// See the module.
+pub(crate) struct HttpTransport {
+    inner: StreamableHttpClientTransport<Client>,
+    inbox: Inbox,
+}
+
+impl HttpTransport {
+    pub(crate) fn new(endpoint: &Endpoint, wire: Arc<Wire>, log: Arc<ServerLog>) -> Self {
+        let mut retry = ExponentialBackoff::default();
+        (retry.max_times, retry.max_delay) = (Some(MAX_RESUMES), Some(MAX_RESUME_PAUSE));
+        let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+            .max_concurrent_requests(MAX_OPEN_POSTS)
+            .max_sse_event_size(endpoint.max_message_bytes);
+        config.retry_config = Arc::new(retry);
+        let inner = StreamableHttpClientTransport::with_client(endpoint.client.clone(), config);
+        Self { inner, inbox: Inbox::new(wire, log) }
+    }
+}
+
+impl Transport<RoleClient> for HttpTransport {
+    type Error = HttpError;
+
+    fn send(&mut self, mut item: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = Result<(), HttpError>> + Send + 'static {
+        let wire = Arc::clone(&self.inbox.wire);
+        let sending = match outbox::note(&wire, &mut item) {
+            outbox::Outgoing::Send => Some(self.inner.send(as_known(item))),
+            outbox::Outgoing::Skip => None,
+        };
+        async move {
+            let Some(sending) = sending else { return Ok(()) };
+            let sent = sending.await;
+            if let Err(error) = &sent {
+                failed(&wire, error);
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let Some(item) = self.inner.receive().await else {
+                self.inbox.wire.closed.cancel();
+                return None;
+            };
+            if let Some(typed) = plain(item).and_then(|message| self.inbox.typed(message)) {
+                return Some(typed);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), HttpError> {
+        self.inbox.wire.closed.cancel();
+        self.inner.close().await
+    }
+}
+
+impl Drop for HttpTransport {
+    fn drop(&mut self) {
+        self.inbox.wire.closed.cancel();
+    }
+}
+
+/// What a request that was not taken means for the connection.
+fn failed(wire: &Wire, error: &HttpError) {
+    match error {
+        StreamableHttpError::AuthRequired(asked) => wire.challenge(&asked.www_authenticate_header),
+        StreamableHttpError::Client(error) if error.is_connect() => {
+            wire.condemn(&format!("it cannot be reached any more: {}", causes(error)));
+        }
+        StreamableHttpError::TransportChannelClosed => wire.closed.cancel(),
+        _ => {}
+    }
+}
+
+/// `rmcp` ends the request that a cancellation names only where the notification has its own type.
+fn as_known(mut item: TxJsonRpcMessage<RoleClient>) -> TxJsonRpcMessage<RoleClient> {
+    if let JsonRpcMessage::Notification(notification) = &mut item
+        && let ClientNotification::CustomNotification(custom) = &notification.notification
+        && custom.method == "notifications/cancelled"
+        && let Some(Ok(params)) = custom.params.clone().map(serde_json::from_value)
+    {
+        notification.notification = ClientNotification::CancelledNotification(CancelledNotification::new(params));
+    }
+    item
+}
+
+/// A message that `rmcp` typed, as it was.
+fn plain(item: RxJsonRpcMessage<RoleClient>) -> Option<Message> {
+    Some(match item {
+        JsonRpcMessage::Response(response) => {
+            Message::Response { id: response.id, result: serde_json::to_value(response.result).ok()? }
+        }
+        JsonRpcMessage::Error(error) => Message::Error {
+            id: error.id,
+            code: error.error.code.0,
+            message: error.error.message.into_owned(),
+            data: error.error.data,
+        },
+        JsonRpcMessage::Request(request) => {
+            let (method, params) = method_and_params(&request.request)?;
+            Message::Request { id: request.id, method, params }
+        }
+        JsonRpcMessage::Notification(notification) => {
+            let (method, params) = method_and_params(&notification.notification)?;
+            Message::Notification { method, params }
+        }
+    })
+}
+
+fn method_and_params(typed: &impl Serialize) -> Option<(String, Option<Value>)> {
+    let Ok(Value::Object(mut message)) = serde_json::to_value(typed) else { return None };
+    let Some(Value::String(method)) = message.remove("method") else { return None };
+    Some((method, message.remove("params")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_era_is_read_from_a_body_and_from_a_stream_that_stays_open() {
+        let modern = r#"{"jsonrpc":"2.0","id":"era-probe","result":{"supportedVersions":["2026-07-28"]}}"#;
+        let legacy = r#"{"jsonrpc":"2.0","id":"era-probe","error":{"code":-32601,"message":"Method not found"}}"#;
+        let stream = format!(": hello\nevent: message\ndata: {modern}\n\n");
+        let bodies = [modern.as_bytes(), legacy.as_bytes(), stream.as_bytes(), b"<html>no</html>", b"data: {\"json"];
+        let eras = bodies.map(era_in);
+        assert_eq!(eras, [Some(Era::Modern), Some(Era::Legacy), Some(Era::Modern), None, None]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_sent_is_named_without_its_value() {
+        let mut config = HttpConfig::new("http://127.0.0.1:9/mcp?key=hidden");
+        config.headers = vec![("X-Key".into(), "hidden\n".into())];
+        let error = Endpoint::new(&config, 1).await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "its address `http://127.0.0.1:9/mcp` cannot be used: the value of its header `X-Key` cannot be sent"
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! What is noted about a message that goes out, and how it is written.
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequestParams, ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, RequestId,
+    RequestMetaObject,
+};
+use rmcp::service::TxJsonRpcMessage;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::wire::{ProgressRoute, Wire};
+
+/// Whether a message has to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    Send,
+    /// The server knows it already.
+    Skip,
+}
+
+/// Notes what a message means for the calls in flight.
+pub(super) fn note(wire: &Wire, item: &mut TxJsonRpcMessage<RoleClient>) -> Outgoing {
+    match item {
+        JsonRpcMessage::Request(request) => {
+            let route = request.request.extensions_mut().remove::<ProgressRoute>();
+            let token = route.as_ref().and_then(|_| request.request.get_meta().get_progress_token());
+            wire.sent(request.id.clone(), token, route);
+        }
+        JsonRpcMessage::Notification(notification) => {
+            if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                && let Some(id) = &cancelled.params.request_id
+                && wire.forget(id)
+            {
+                return Outgoing::Skip;
+            }
+        }
+        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+    }
+    Outgoing::Send
+}
+
+/// The line that a message is, with its line break.
+pub(super) fn line(item: &TxJsonRpcMessage<RoleClient>) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = match item {
+        JsonRpcMessage::Request(request) => match &request.request {
+            ClientRequest::CallToolRequest(call) => {
+                serde_json::to_vec(&Call::new(&request.id, &call.params, request.request.get_meta()))?
+            }
+            _ => serde_json::to_vec(item)?,
+        },
+        _ => serde_json::to_vec(item)?,
+    };
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// `tools/call` as it is written; `rmcp`'s own way copies the arguments.
+#[derive(Serialize)]
+struct Call<'a> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    method: &'static str,
+    params: CallParams<'a>,
+}
+
+#[derive(Serialize)]
+struct CallParams<'a> {
+    #[serde(rename = "_meta")]
+    meta: &'a RequestMetaObject,
+    name: &'a str,
+    arguments: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Call<'a> {
+    fn new(id: &'a RequestId, params: &'a CallToolRequestParams, meta: &'a RequestMetaObject) -> Self {
+        let params = CallParams { meta, name: &params.name, arguments: params.arguments.as_ref() };
+        Self { jsonrpc: "2.0", id, method: "tools/call", params }
+    }
+}

@@ -1,0 +1,45 @@
+//! Servers with an address.
+
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use turnwright_mcp::{HttpConfig, ServerConfig};
+
+use super::{Fixture, LONG, installed, quick, started};
+
+/// A port of this machine that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The server at an address, asked with these headers.
+pub(crate) fn at(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
+    let mut http = HttpConfig::new(url);
+    http.headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut config = ServerConfig::new("far", http);
+    quick(&mut config);
+    config
+}
+
+/// The npm reference server on a port of this machine; `None` where it is not installed.
+pub(crate) async fn everything() -> Option<(Child, Fixture)> {
+    let script = installed()?.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let port = free_port();
+    let mut command = Command::new("node");
+    command.arg(script).arg("streamableHttp").env("PORT", port.to_string());
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let listening = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("listening on port") {
+                return;
+            }
+        }
+        panic!("it ended");
+    };
+    tokio::time::timeout(LONG, listening).await.expect("it listens");
+    Some((child, started(at(&format!("http://127.0.0.1:{port}/mcp"), &[])).await))
+}
