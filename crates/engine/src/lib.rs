@@ -7,6 +7,7 @@
 mod arguments;
 mod catalog;
 pub mod clock;
+pub mod documents;
 mod driver;
 mod engine;
 mod error;
@@ -27,6 +28,7 @@ pub mod store;
 mod watch;
 
 pub use clock::{Clock, SystemClock};
+pub use documents::{Document, Documents};
 pub use engine::{
     Choice, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent, SentState,
     TurnState, WaitingCall, WholeJournal,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
-use turnwright_engine::{Engine, EngineParts, Provider, Store, SystemClock, ToolSource};
+use turnwright_engine::{Documents, Engine, EngineParts, Provider, Store, SystemClock, ToolSource};
 use turnwright_mcp::{FileLedger, NoLedger, ProcessLedger, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
@@ -33,6 +33,7 @@ pub enum Needs {
 pub struct Host {
     pub(crate) loaded: Loaded,
     pub(crate) engine: Engine,
+    pub(crate) documents: Arc<dyn Documents>,
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: Vec<Server>,
     default_model: ModelRef,
@@ -73,7 +74,7 @@ impl HostBuilder {
         let Self { loaded, environment, own, needs } = self;
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?;
         let options = options(&loaded)?;
-        let store = SqliteStore::open(&options)?;
+        let store = Arc::new(SqliteStore::open(&options)?);
         // Beside the locks that say who is alive: another database may have the same data directory.
         let processes = options.beside("processes");
         let ledger: Arc<dyn ProcessLedger> = match needs {
@@ -101,12 +102,12 @@ impl HostBuilder {
         let engine = Engine::new(EngineParts {
             providers: providers.clone(),
             sources: all,
-            store: Arc::new(SweptStore::new(store, processes)),
+            store: Arc::new(SweptStore::new(Arc::clone(&store), processes)),
             clock: Arc::new(SystemClock),
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
-        Ok(Host { loaded, engine, providers, servers, default_model, problems, ledger, command_mark })
+        Ok(Host { loaded, engine, documents: store, providers, servers, default_model, problems, ledger, command_mark })
     }
 }
 
@@ -127,6 +128,11 @@ impl Host {
     /// What drives the turns.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// What it remembers beside conversations.
+    pub fn documents(&self) -> &Arc<dyn Documents> {
+        &self.documents
     }
 
     /// What it was started with.

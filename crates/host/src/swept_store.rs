@@ -17,7 +17,7 @@ use turnwright_store::SqliteStore;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SweptStore {
-    store: SqliteStore,
+    store: Arc<SqliteStore>,
     /// The folder of the ledgers.
     processes: PathBuf,
     /// Those that are gone; each is swept once, and everybody who asks about it waits for that.
@@ -25,7 +25,7 @@ pub(crate) struct SweptStore {
 }
 
 impl SweptStore {
-    pub(crate) fn new(store: SqliteStore, processes: PathBuf) -> Self {
+    pub(crate) fn new(store: Arc<SqliteStore>, processes: PathBuf) -> Self {
         Self { store, processes, gone: Mutex::default() }
     }
 
@@ -123,7 +123,7 @@ mod tests {
     async fn who_asks_about_a_driver_that_is_gone_hears_so_when_its_processes_are() {
         let folder = tempfile::tempdir().unwrap();
         let processes = folder.path().join("processes");
-        let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+        let store = Arc::new(SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap());
         let store = SweptStore::new(store, processes.clone());
         let driver = DriverId("0123456789abcdef0123456789abcdef".to_owned());
         let mark = format!("{:x}5e4f", std::process::id());

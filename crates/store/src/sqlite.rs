@@ -1,5 +1,6 @@
 //! The store on one SQLite file.
 
+mod documents;
 mod drivers;
 mod failure;
 mod migrate;

@@ -158,7 +158,7 @@ async fn a_database_of_a_newer_version_is_left_as_it_is() {
 
     assert!(matches!(error, StoreError::Newer { .. }));
     let expected = format!(
-        "the database `{}` (schema 1000, this build reads up to 1) was written by a newer version of turnwright; \
+        "the database `{}` (schema 1000, this build reads up to 2) was written by a newer version of turnwright; \
          use that version or newer",
         file.display()
     );

@@ -2,12 +2,14 @@
 //! clock. For tests and benchmarks alone; nothing here is part of the product.
 
 mod clock;
+mod documents;
 pub mod model_server;
 mod provider;
 mod source;
 mod store;
 
 pub use clock::ManualClock;
+pub use documents::MemoryDocuments;
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
 pub use source::{Effect, ScriptedSource, ScriptedTool};
 pub use store::{Disk, Fuse, MemoryStore};

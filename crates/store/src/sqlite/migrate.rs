@@ -10,7 +10,7 @@ use super::failure;
 use super::options::{Durability, SqliteOptions};
 
 /// The schema's history. A database's `user_version` counts how many of these it has seen; none is ever changed.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_journal.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_journal.sql"), include_str!("../migrations/0002_documents.sql")];
 
 /// Marks a database as ours: `Turn` in ASCII.
 const APPLICATION_ID: i64 = 0x5475_726e;

@@ -42,6 +42,12 @@ statements! {
     IDEMPOTENT = "SELECT fingerprint, answer FROM idempotency WHERE key = ?1";
     OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by
         FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";
+
+    DOCUMENT = "SELECT key, body FROM document WHERE kind = ?1 AND key = ?2";
+    DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";
+    PUT_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3)
+        ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
+    DELETE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2";
 }
 
 #[cfg(test)]

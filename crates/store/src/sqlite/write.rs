@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
 use turnwright_engine::{ConversationRecord, KeptBy, SideRecord, StoreError};
 
+use super::documents::Change;
 use super::statements as sql;
 
 /// One change to the database.
@@ -15,6 +16,7 @@ pub(super) enum Write {
     Update(ConversationRecord),
     Delete(ConversationId),
     Append(EncodedAppend),
+    Document(Change),
 }
 
 /// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
@@ -53,6 +55,7 @@ impl Write {
         match self {
             Self::Create(record) | Self::Update(record) => record_bytes(record),
             Self::Delete(_) => 0,
+            Self::Document(change) => change.bytes(),
             Self::Append(append) => {
                 let side = append.side.iter().map(|record| match record {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
@@ -75,6 +78,7 @@ impl Write {
             Self::Update(record) => update(connection, record),
             Self::Delete(id) => delete(connection, id),
             Self::Append(append) => append.carry_out(connection),
+            Self::Document(change) => change.carry_out(connection).map(Ok),
         }
     }
 }

@@ -1,0 +1,45 @@
+//! The port to what an installation remembers beside its conversations: servers that were added while it ran, what a person
+//! agreed to. Small texts by kind and key; what they mean is their owner's.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+use crate::StoreError;
+
+/// A stored text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Names it among those of its kind.
+    pub key: String,
+    /// The text; usually JSON with a version of its own.
+    pub body: String,
+}
+
+/// Where documents are kept. Every method may be called from any number of tasks and processes at once.
+#[async_trait]
+pub trait Documents: Send + Sync + Debug {
+    /// The document of this kind and key.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError>;
+
+    /// All documents of a kind, by key.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError>;
+
+    /// Stores a document, in place of the one with its key. Durable when it returns.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError>;
+
+    /// Removes a document; nothing happens where there is none.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError>;
+}

@@ -1,0 +1,73 @@
+//! Documents in the same database, by the same writer.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row};
+use turnwright_engine::{Document, Documents, StoreError};
+
+use super::SqliteStore;
+use super::readers::Unread;
+use super::statements as sql;
+use super::write::Write;
+
+/// One change to the documents.
+#[derive(Debug)]
+pub(super) enum Change {
+    Put { kind: String, document: Document },
+    Remove { kind: String, key: String },
+}
+
+impl Change {
+    /// About how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Put { document, .. } => document.body.len(),
+            Self::Remove { .. } => 0,
+        }
+    }
+
+    pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<()> {
+        match self {
+            Self::Put { kind, document } => {
+                connection.prepare_cached(sql::PUT_DOCUMENT)?.execute((kind, &document.key, &document.body))
+            }
+            Self::Remove { kind, key } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
+        }
+        .map(|_| ())
+    }
+}
+
+#[async_trait]
+impl Documents for SqliteStore {
+    async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        self.readers
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(sql::DOCUMENT)?;
+                Ok::<_, Unread>(statement.query_row((kind, key), document).optional()?)
+            })
+            .await
+    }
+
+    async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+        let kind = kind.to_owned();
+        self.readers
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(sql::DOCUMENTS)?;
+                let found = statement.query_map((kind,), document)?.collect::<Result<_, _>>()?;
+                Ok::<_, Unread>(found)
+            })
+            .await
+    }
+
+    async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.writer.write(Write::Document(Change::Put { kind: kind.to_owned(), document })).await
+    }
+
+    async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
+        self.writer.write(Write::Document(Change::Remove { kind: kind.to_owned(), key: key.to_owned() })).await
+    }
+}
+
+fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
+    Ok(Document { key: row.get(0)?, body: row.get(1)? })
+}
