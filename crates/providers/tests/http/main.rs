@@ -7,6 +7,8 @@ mod costs;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod formats;
+#[cfg(test)]
 mod mended;
 #[cfg(test)]
 mod probes;

@@ -21,6 +21,8 @@ pub(crate) enum Act {
     Write(Vec<u8>),
     /// Waits for another request on the same connection.
     NextRequest,
+    /// Says nothing for so long, as a slow server does.
+    Pause(Duration),
     /// Says nothing more, until the client closes the connection; then tells the test.
     Hold(Arc<Notify>),
 }
@@ -105,6 +107,7 @@ async fn play(mut stream: TcpStream, script: Vec<Act>, seen: Arc<Mutex<Vec<Strin
                 let request = read_request(&mut stream).await;
                 seen.lock().unwrap().push(request);
             }
+            Act::Pause(time) => tokio::time::sleep(time).await,
             Act::Hold(closed) => {
                 let mut rest = [0; 1];
                 while matches!(stream.read(&mut rest).await, Ok(1..)) {}
