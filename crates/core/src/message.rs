@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, ContentBlock, Finish, ProviderFailure, Seq, TurnSettings, Usage};
+use crate::{CallId, ContentBlock, Finish, FinishReason, ProviderFailure, Seq, TurnSettings, Usage};
 
 /// What a person said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,6 +132,19 @@ impl AssistantMessage {
             | AssistantBlock::Refusal { .. }
             | AssistantBlock::Opaque { .. } => None,
         })
+    }
+
+    /// Whether the model refused: its provider says so, or the message has nothing for the person but words of refusal. Not
+    /// every format has a finish reason for that.
+    pub fn is_refusal(&self) -> bool {
+        let has_words = |is_wanted: fn(&AssistantBlock) -> bool| self.blocks.iter().any(is_wanted);
+        let refuses = has_words(|block| matches!(block, AssistantBlock::Refusal { text } if !text.trim().is_empty()));
+        let speaks = has_words(|block| match block {
+            AssistantBlock::Text { text, .. } => !text.trim().is_empty(),
+            AssistantBlock::Call(_) => true,
+            AssistantBlock::Reasoning { .. } | AssistantBlock::Refusal { .. } | AssistantBlock::Opaque { .. } => false,
+        });
+        self.finish.reason == FinishReason::Refusal || (self.finish.reason == FinishReason::Stop && refuses && !speaks)
     }
 
     /// The text for the person, without reasoning and refusal.

@@ -142,7 +142,8 @@ impl Turn {
         };
         let at_limit = message.finish.reason == FinishReason::Length && !self.calls.is_empty();
         self.length_strikes = if at_limit { self.length_strikes.saturating_add(1) } else { 0 };
-        self.last = Some(Last { seq, saw: message.saw, finish: message.finish.reason, cut_off, forced });
+        let finish = if message.is_refusal() { FinishReason::Refusal } else { message.finish.reason };
+        self.last = Some(Last { seq, saw: message.saw, finish, cut_off, forced });
         self.just_compacted = false;
         // The model was asked again after the cancel, for the sake of a user message that came later still.
         if self.cancel.is_some_and(|cancel| cancel < message.saw && cancel < self.newest_user) {

@@ -1,6 +1,6 @@
 //! The limit of steps, and user messages in the middle of a turn.
 
-use turnwright_core::{CallNeed, FinishReason, Step, SyntheticResult, TurnStatus, Verdict};
+use turnwright_core::{AssistantBlock, CallNeed, FinishReason, Step, StopReason, SyntheticResult, TurnStatus, Verdict};
 
 use crate::told::{Told, call_id, ended, failed, retried, settings, text, tool_call, with_max_steps};
 
@@ -90,6 +90,20 @@ fn calls_of_an_answer_that_has_not_seen_the_newest_user_message_run() {
 fn a_refusal_that_has_not_seen_the_newest_user_message_does_not_stop_the_turn() {
     let told = Told::new(settings()).user("rather").says_having_seen(2, FinishReason::Refusal, vec![text("no")]);
     assert_eq!(told.step(), ask(true));
+}
+
+#[test]
+fn words_of_refusal_and_nothing_else_are_a_refusal_whatever_the_provider_calls_the_end() {
+    let refusal = || AssistantBlock::Refusal { text: "I will not.".to_owned() };
+    let step = |reason, blocks| Told::new(settings()).says(reason, blocks).step();
+    let refused = Step::End(TurnStatus::Stopped { reason: StopReason::Refused });
+    assert_eq!(step(FinishReason::Stop, vec![refusal()]), refused);
+    assert_eq!(step(FinishReason::Stop, vec![text(" "), refusal()]), refused);
+    assert_eq!(step(FinishReason::Stop, vec![text("Sure: 4."), refusal()]), Step::End(TurnStatus::Completed));
+    let nothing = AssistantBlock::Refusal { text: String::new() };
+    assert_eq!(step(FinishReason::Stop, vec![nothing]), Step::End(TurnStatus::Completed));
+    let call = tool_call("tool", "{}");
+    assert!(matches!(step(FinishReason::Stop, vec![refusal(), call]), Step::Calls(_)));
 }
 
 #[test]
