@@ -51,6 +51,10 @@ fn tuple(schema: &mut Object) {
             schema.insert("items".to_owned(), rest);
         }
     }
+    // An empty list says nothing, and newer drafts have none.
+    if schema.get("prefixItems").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        schema.shift_remove("prefixItems");
+    }
 }
 
 /// `dependencies`, up to draft 7.
