@@ -17,7 +17,7 @@ pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
 /// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
-pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict};
+pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 
 pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// What an MCP server and we agreed on.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 use turnwright_core::{ModelFacts, ModelRef};
-use turnwright_host::{Host, ModelCheck, Needs, Overrides, ProbeFinding, ToolCallForm};
+use turnwright_host::{Host, ModelCheck, Needs, Overrides, ProbeFinding, ToolCallForm, catalogue_date};
 
 use crate::cli::{Everywhere, Listed, Models};
 use crate::exit::{Exit, Failure};
@@ -51,6 +51,8 @@ struct Listing {
     origin: String,
     #[serde(flatten)]
     facts: ModelFacts,
+    /// The day of the catalogue from which what is known comes where the configuration does not say it.
+    catalogue_date: &'static str,
 }
 
 async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
@@ -65,6 +67,7 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
                 model: model.id,
                 description: model.description,
                 facts: model.facts,
+                catalogue_date: catalogue_date(),
                 dialect: provider.dialect.clone(),
                 base_url: provider.base_url.clone(),
                 origin: provider.origin.clone(),
@@ -97,6 +100,7 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
         })
         .collect();
     output.lines(&table(&rows));
+    say(&format!("note: limits and prices are those of {}, where the configuration says none", catalogue_date()));
     Exit::Done
 }
 

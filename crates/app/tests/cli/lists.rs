@@ -95,7 +95,11 @@ fn a_list_of_models_says_what_is_known_of_them() {
     assert_eq!(json!(known), json!(["openai/gpt-4.1", 1_047_576, 500, true, "never"]));
     let prices = json!({"input": 2.0, "cached_input": 0.5, "cache_write": null, "output": 8.0, "long_prompts": null});
     assert_eq!(model["prices"], prices);
-    let lines = place.run(&["models", "list"]).stdout;
+    assert!(model["catalogue_date"].as_str().is_some_and(|date| date.starts_with("20")), "{model}");
+    let ran = place.run(&["models", "list"]);
+    let note = format!("note: limits and prices are those of {}, ", model["catalogue_date"].as_str().unwrap());
+    assert!(ran.stderr.contains(&note), "{}", ran.stderr);
+    let lines = ran.stdout;
     let expected = "openai/gpt-4.1              configuration  1.04M context  500 output  images, PDF  $2 in, $8 out\n";
     assert!(lines.starts_with(expected), "{lines}");
 }
