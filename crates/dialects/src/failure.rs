@@ -154,9 +154,12 @@ impl Said {
         if is_any(&["model_not_found", "DeploymentNotFound"]) {
             return K::NotFound;
         }
-        // The model wrote a call that the server could not parse: it may do better the next time.
+        // The model wrote a call that the server could not read.
         if is_any(&["tool_use_failed"]) {
-            return K::Server;
+            return K::Malformed;
+        }
+        if matches!(status, None | Some(400 | 413 | 429)) && is_over_the_rate(&message) {
+            return K::ContextLength;
         }
         if is_any(&["rate_limit_exceeded", "rate_limit_error", "1002"]) || message.contains("service tier capacity exceeded") {
             return K::RateLimit;
@@ -277,6 +280,12 @@ fn is_overflow(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign)) || is_current_over_limit(message)
 }
 
+/// Whether a message, in lower case, says that the request alone is more than a minute's tokens: no wait makes it fit, only
+/// a shorter conversation. `Request too large for gpt-5 … on tokens per min (TPM): Limit 10000, Requested 15000.`
+fn is_over_the_rate(message: &str) -> bool {
+    message.contains("request too large for") && message.contains("tokens per min")
+}
+
 /// `current length is 9000 while limit is 8192`.
 fn is_current_over_limit(message: &str) -> bool {
     let Some((_, rest)) = message.split_once("current length is ") else { return false };
@@ -389,6 +398,29 @@ mod tests {
                 K::Quota,
             ),
             (402, r#"{"error":{"type":"billing_error","message":"no"}}"#.to_owned(), K::Quota),
+            (
+                429,
+                error(
+                    "Request too large for gpt-5 in organization org-x on tokens per min (TPM): Limit 10000, Requested 15000.",
+                    "rate_limit_exceeded",
+                ),
+                K::ContextLength,
+            ),
+            (
+                413,
+                error(
+                    "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9000, please reduce",
+                    "rate_limit_exceeded",
+                ),
+                K::ContextLength,
+            ),
+            (
+                429,
+                error("Rate limit reached for gpt-5 on tokens per min (TPM): Limit 10000, Used 9000", "rate_limit_exceeded"),
+                K::RateLimit,
+            ),
+            (413, error("request_too_large: Request exceeds the maximum size", ""), K::TooLarge),
+            (400, error("Failed to call a function.", "tool_use_failed"), K::Malformed),
             (422, r#"{"detail":[{"loc":["body","x"],"msg":"missing","type":"t"}]}"#.to_owned(), K::InvalidRequest),
         ];
         for (status, body, expected) in table {

@@ -1,8 +1,12 @@
 //! Failures in words that tell a person what happened where, and what to do.
 
+use serde_json::Value;
 use turnwright_core::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 
 use crate::EndpointConfig;
+
+/// The longest part of a call that could not be read that is shown, in bytes.
+const MAX_WRITTEN_BYTES: usize = 500;
 
 /// `failure` with the whole story for people: the provider, the status, what it said, what would be right. Holds no secret.
 pub(crate) fn explain(config: &EndpointConfig, model: &str, failure: ProviderFailure) -> ProviderFailure {
@@ -62,16 +66,35 @@ fn did(config: &EndpointConfig, model: &str, failure: &ProviderFailure) -> Strin
 fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
     use ProviderFailureKind as K;
     let wait = failure.retry_after_ms.map(|ms| format!("it asks to wait {} s", ms.div_ceil(1000)));
+    if let Some(wrote) = unreadable_call(failure) {
+        return Some(format!("the model wrote: {wrote}"));
+    }
     match failure.kind {
         K::Auth => Some(format!("set api_key of the provider, or {}", config.dialect.key_variable())),
         K::Quota => Some("add credit there, or choose another model".to_owned()),
         K::NotFound => Some(format!("check the model's name and base_url, which is {}", shown_url(&config.base_url))),
         K::Connect => Some("check that it runs and that base_url is right".to_owned()),
         K::ContextLength => Some("shorten the conversation, or choose a model with more room".to_owned()),
-        K::Malformed => Some(format!("check base_url, which is {}", shown_url(&config.base_url))),
+        K::Malformed if failure.status.is_none_or(|status| status < 400) => {
+            Some(format!("check base_url, which is {}", shown_url(&config.base_url)))
+        }
         K::RateLimit | K::Overloaded | K::Server | K::Timeout => wait,
-        K::Permission | K::TooLarge | K::ContentFilter | K::InvalidRequest | K::CutOff | K::Limit | K::Unavailable => None,
+        K::Malformed
+        | K::Permission
+        | K::TooLarge
+        | K::ContentFilter
+        | K::InvalidRequest
+        | K::CutOff
+        | K::Limit
+        | K::Unavailable => None,
     }
+}
+
+/// What the model wrote where its provider could not read it as a call: that shows best what went wrong.
+fn unreadable_call(failure: &ProviderFailure) -> Option<String> {
+    let said: Value = serde_json::from_str(&failure.said.as_ref()?.raw).ok()?;
+    let wrote = said.get("error").unwrap_or(&said).get("failed_generation")?.as_str()?;
+    Some(wrote.get(..wrote.floor_char_boundary(MAX_WRITTEN_BYTES)).unwrap_or(wrote).to_owned())
 }
 
 /// An address without a user's name, a password or a query.

@@ -8,6 +8,9 @@ use turnwright_core::{ModelRef, ProviderFailure};
 const MAX_SERVER_DELAY_MS: u64 = 120_000;
 /// The same where another model may be asked instead.
 const MAX_SERVER_DELAY_BEFORE_FALLBACK_MS: u64 = 10_000;
+/// The code of servers that could not read the call that a model wrote: it may write another, but what it cannot write it
+/// cannot write the third time either.
+const UNREADABLE_CALL: &str = "tool_use_failed";
 const FIRST_BACKOFF_MS: u64 = 500;
 const MAX_BACKOFF_MS: u64 = 8_000;
 
@@ -44,7 +47,10 @@ impl Failed {
     /// How long to wait before attempt `attempt + 1`, counted from 0; `None` where it should not be made. `jitter` is any
     /// number; it moves our own delays by up to a quarter.
     pub(crate) fn delay(&self, attempt: u32, patience: Patience, jitter: u64) -> Option<Duration> {
-        if attempt >= patience.max_retries || !self.should_retry.unwrap_or_else(|| self.failure.is_retryable()) {
+        let is_unreadable = self.failure.code.as_deref() == Some(UNREADABLE_CALL);
+        let max_retries = if is_unreadable { patience.max_retries.min(1) } else { patience.max_retries };
+        let is_worth_it = self.should_retry.unwrap_or_else(|| is_unreadable || self.failure.is_retryable());
+        if attempt >= max_retries || !is_worth_it {
             return None;
         }
         let delay_ms = match self.failure.retry_after_ms {

@@ -81,6 +81,31 @@ async fn the_number_of_retries_is_limited() {
 }
 
 #[tokio::test]
+async fn a_call_that_the_server_could_not_read_is_asked_for_once_more_and_then_shown() {
+    let error = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<f>{"}}"#;
+    let refused = vec![response("400 Bad Request", "connection: close\r\nretry-after-ms: 1\r\n", error)];
+    let in_stream = vec![write(format!("{STREAM_HEAD}event: error\ndata: {error}\n\n"))];
+    for failing in [refused, in_stream] {
+        let server = Server::start(vec![failing.clone(), good()]).await;
+        let came = collect(ask(&provider(EndpointConfig { max_retries: 2, ..server.config() }))).await;
+        assert_eq!((came.text(), came.failure), ("hello".to_owned(), None));
+        let server = Server::start(vec![failing.clone(), failing, good()]).await;
+        let failure = collect(ask(&provider(EndpointConfig { max_retries: 2, ..server.config() }))).await.failed();
+        assert_eq!((failure.kind, server.requests().len()), (Kind::Malformed, 2));
+        assert!(failure.message.contains("Failed to call a function; the model wrote: <f>{"), "{}", failure.message);
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_more_tokens_than_a_minute_allows_is_too_long_however_often_it_is_sent() {
+    let message = "Request too large for m on tokens per min (TPM): Limit 10000, Requested 15000.";
+    let refused = refused("429 Too Many Requests", "retry-after-ms: 1\r\n", message, "rate_limit_exceeded");
+    let server = Server::start(vec![refused, good()]).await;
+    let failure = collect(ask(&provider(EndpointConfig { max_retries: 2, ..server.config() }))).await.failed();
+    assert_eq!((failure.kind, server.requests().len()), (Kind::ContextLength, 1));
+}
+
+#[tokio::test]
 async fn what_cannot_pass_is_not_tried_again() {
     for (status, headers, code) in [
         ("400 Bad Request", "", ""),
