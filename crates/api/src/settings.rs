@@ -35,6 +35,9 @@ pub struct Settings {
     /// Whether and what the model must call before it may answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
+    /// Whether one answer may hold several calls; where not, calls also run one after another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_calls: Option<bool>,
     /// The form that the answer must have; text where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
@@ -51,10 +54,12 @@ pub struct SettingsPatch {
     pub max_output_tokens: Patch<u32>,
     pub reasoning_effort: Patch<ReasoningEffort>,
     pub tool_choice: Patch<ToolChoice>,
+    pub parallel_calls: Patch<bool>,
     pub output: Patch<OutputFormat>,
 }
 
-/// Whether and what a model must call: `"auto"`, `"required"`, `"none"` or `{"tool": NAME}`.
+/// Whether and what a model must call: `"auto"`, `"required"`, `"none"`, `{"tool": NAME}` or
+/// `{"tools": [NAME, …]}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
@@ -66,6 +71,8 @@ pub enum ToolChoice {
     None,
     /// The tool with this name before the answer.
     Tool(String),
+    /// At least one of the tools with these names before the answer.
+    Tools(Vec<String>),
 }
 
 /// The form that an answer must have: structured output.

@@ -167,6 +167,10 @@ impl Draft {
                 Ruling::Allow { rule, definition_hash } => decision(id, Verdict::Allow, rule, Some(definition_hash)),
                 Ruling::Deny { rule } => decision(id, Verdict::Deny, rule, None),
             },
+            // Not every API can be told to call one tool at a time: what came together waits its turn.
+            CallNeed::Start if self.turn.settings().parallel_calls == Some(false) && self.turn.is_running_a_call() => {
+                return Ok(false);
+            }
             CallNeed::Start => match ruler.start(&call) {
                 StartRuling::Later => return Ok(false),
                 StartRuling::Refuse(result) => Entry::Result(result),

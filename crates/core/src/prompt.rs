@@ -35,14 +35,28 @@ impl Prompt<'_> {
     /// turn would end; a tool that is not offered cannot be demanded.
     pub fn tool_choice(&self) -> ToolChoice {
         let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. }) | None);
+        let is_offered = |name: &String| self.tools.iter().any(|tool| tool.name == *name);
         match &self.settings.tool_choice {
             _ if !self.allow_calls => ToolChoice::None,
             Some(ToolChoice::None) => ToolChoice::None,
             Some(ToolChoice::Required) if is_first => ToolChoice::Required,
-            Some(ToolChoice::Tool(name)) if is_first && self.tools.iter().any(|tool| tool.name == *name) => {
-                ToolChoice::Tool(name.clone())
+            Some(ToolChoice::Tool(name)) if is_first && is_offered(name) => ToolChoice::Tool(name.clone()),
+            Some(ToolChoice::Tools(names)) if is_first => {
+                let mut offered: Vec<String> = Vec::new();
+                for name in names.iter().filter(|name| is_offered(name)) {
+                    if !offered.contains(name) {
+                        offered.push(name.clone());
+                    }
+                }
+                match offered.as_slice() {
+                    [] => ToolChoice::Auto,
+                    [one] => ToolChoice::Tool(one.clone()),
+                    _ => ToolChoice::Tools(offered),
+                }
             }
-            Some(ToolChoice::Auto | ToolChoice::Required | ToolChoice::Tool(_)) | None => ToolChoice::Auto,
+            Some(ToolChoice::Auto | ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::Tools(_)) | None => {
+                ToolChoice::Auto
+            }
         }
     }
 }

@@ -104,6 +104,8 @@ pub enum ToolChoice {
     None,
     /// The tool with this qualified name.
     Tool(String),
+    /// At least one of the tools with these qualified names.
+    Tools(Vec<String>),
 }
 
 /// The form that a turn's answer must have: structured output.
@@ -150,6 +152,10 @@ pub struct TurnSettings {
     /// Whether and what the model must call before it may answer; a demand is met by the first calls after a user message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
+    /// Whether one answer may hold several calls. Where not, calls also run one after another, since not every API can be told;
+    /// the provider's own way where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_calls: Option<bool>,
     /// The form that the answer must have; text where `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
@@ -174,6 +180,7 @@ impl TurnSettings {
             reasoning_effort: None,
             tools: None,
             tool_choice: None,
+            parallel_calls: None,
             output: None,
             fallback: Vec::new(),
         }

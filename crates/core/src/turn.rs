@@ -242,6 +242,12 @@ impl Turn {
         })
     }
 
+    /// Whether a call runs under the claim that holds.
+    pub(crate) fn is_running_a_call(&self) -> bool {
+        let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+        self.calls.iter().any(|call| matches!(&call.state, CallState::Started { epoch: started, .. } if *started == epoch))
+    }
+
     /// Whether `claim` is the one that holds.
     pub fn is_held_by(&self, claim: &Claim) -> bool {
         self.claim.as_ref() == Some(claim)

@@ -138,14 +138,18 @@ pub struct HttpRequest {
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// A parameter that a server may refuse and that can be done without: its name, and where it is in the body.
-    pub optional: Option<(&'static str, Range<usize>)>,
+    /// The parameters that a server may refuse and that can be done without: their names, and where they are in the body.
+    pub optional: Vec<(&'static str, Range<usize>)>,
 }
 
 impl HttpRequest {
-    /// Takes the optional parameter out; says whether there was one.
-    pub fn drop_optional(&mut self) -> bool {
-        let Some((_, range)) = self.optional.take() else { return false };
+    /// Takes the optional parameter `name` out; says whether it was there.
+    pub fn drop_optional(&mut self, name: &str) -> bool {
+        let Some(at) = self.optional.iter().position(|(known, _)| *known == name) else { return false };
+        let (_, range) = self.optional.remove(at);
+        for (_, other) in self.optional.iter_mut().filter(|(_, other)| other.start >= range.end) {
+            *other = other.start - range.len()..other.end - range.len();
+        }
         self.body.drain(range);
         true
     }
@@ -197,6 +201,11 @@ pub trait StreamDecoder: Send + Debug {
     /// # Errors
     /// Where the answer's terminal marker did not come.
     fn end(&mut self, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure>;
+
+    /// What is wrong with an answer that was taken as complete all the same, in words for the operator.
+    fn warning(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Gives what is known of an answer that will not be finished.
     fn cut_off(&mut self, out: &mut Vec<StreamDelta>);

@@ -6,6 +6,7 @@
 
 pub mod anthropic;
 mod catalogue;
+mod demand;
 mod dialect;
 pub mod export;
 mod facts;
@@ -38,8 +39,8 @@ pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;
 pub use profile::{
-    EmptyContent, KeyHeader, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningReplay, SchemaFields,
-    StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
+    DocumentParts, EmptyContent, KeyHeader, MaxTokensField, Profile, ProfileChoice, ProfileTable, ReasoningField,
+    ReasoningReplay, SchemaFields, StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
 };
 pub use recover::{TextForm, TextForms, text_forms_in};
 pub use reply::{MAX_WHOLE_BYTES, ReplyDecoder};

@@ -4,6 +4,7 @@ mod calls;
 mod message;
 mod reasoning;
 mod request;
+mod settings;
 mod stream;
 mod wire;
 

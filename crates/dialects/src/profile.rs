@@ -55,6 +55,16 @@ pub struct Profile {
     pub tools: bool,
     /// Which demands for calls the endpoint takes.
     pub tool_choice: ToolChoices,
+    /// Whether `parallel_tool_calls` is sent where a turn chooses it.
+    pub parallel_tool_calls: bool,
+    /// Whether a model that thinks can be made to call; where not, it is told not to think for that answer.
+    pub forced_calls_while_thinking: bool,
+    /// In which field what a turn chooses of reasoning is sent.
+    pub reasoning_field: ReasoningField,
+    /// Whether reasoning is asked for apart from the text, with `reasoning_format`, where a turn chooses how much.
+    pub reasoning_format: bool,
+    /// How documents are written.
+    pub document_parts: DocumentParts,
     /// How an answer in a form of its own is asked for.
     pub structured_output: StructuredOutput,
 }
@@ -73,14 +83,42 @@ pub enum KeyHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoices {
-    /// All: none, any tool, one tool by name.
+    /// All: none, any tool, one tool by name, one of several by their names (`allowed_tools`).
+    Listed,
+    /// All but one of several tools, for which any is demanded.
     All,
-    /// All; that some tool must be called is the word `any`.
+    /// As `all`; that some tool must be called is the word `any`.
     AnyWord,
-    /// All but one tool by name, for which any is demanded.
+    /// None and any, which is also demanded for tools by name.
     Unnamed,
     /// None alone: the model chooses whether it calls.
     NoneOnly,
+}
+
+/// In which field what a turn chooses of reasoning is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningField {
+    /// `reasoning_effort`.
+    Effort,
+    /// `reasoning: {"effort": …}`, as `OpenRouter` has it.
+    Reasoning,
+    /// `thinking: {"type": "enabled" | "disabled"}`, as GLM has it.
+    Thinking,
+    /// `thinking`, and `reasoning_effort` of `low`, `high` or `max`, as `DeepSeek` has it.
+    ThinkingEffort,
+    /// `enable_thinking`, as Qwen has it.
+    EnableThinking,
+}
+
+/// How documents are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentParts {
+    /// `file` parts.
+    File,
+    /// `document_url` parts, as Mistral has it.
+    DocumentUrl,
 }
 
 /// How an answer in a form of its own is asked for.
@@ -237,7 +275,7 @@ mod tests {
     #[test]
     fn an_unknown_preset_is_named_together_with_the_known_ones() {
         let error = choice("\"opnai\"").resolve("").unwrap_err().to_string();
-        assert!(error.starts_with("there is no profile `opnai`; there are compatible, openai, azure, mistral"), "{error}");
+        assert!(error.starts_with("there is no profile `opnai`; there are compatible, openai, anthropic, azure"), "{error}");
     }
 
     #[test]
@@ -251,6 +289,7 @@ mod tests {
             ("https://api.openai.com/v1", "openai"),
             ("https://mine.openai.azure.com/openai/v1/", "azure"),
             ("https://mine.services.ai.azure.com/openai/v1", "azure"),
+            ("https://api.anthropic.com", "anthropic"),
             ("https://api.mistral.ai/v1", "mistral"),
             ("https://api.deepseek.com/beta", "deepseek"),
             ("https://openrouter.ai/api/v1", "openrouter"),
@@ -298,7 +337,9 @@ mod tests {
             "stream_usage":false,"reasoning_effort":false,"reasoning_replay":"always","think_tags":false,
             "recover_text_calls":["mistral"],"tool_call_ids":"any","empty_content":"text","refusal_field":true,"images":false,
             "documents":true,"tool_schemas":"strict","schema_fields":"openapi","done_without_finish":true,"key_header":"api_key","tools":false,
-            "tool_choice":"unnamed","structured_output":"prompt","assistant_after_results":true}"#;
+            "tool_choice":"unnamed","structured_output":"prompt","assistant_after_results":true,
+            "parallel_tool_calls":true,"forced_calls_while_thinking":false,"reasoning_field":"enable_thinking",
+            "reasoning_format":true,"document_parts":"document_url"}"#;
         let expected = Profile {
             system_role: SystemRole::Developer,
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
@@ -318,6 +359,11 @@ mod tests {
             key_header: KeyHeader::ApiKey,
             tools: false,
             tool_choice: ToolChoices::Unnamed,
+            parallel_tool_calls: true,
+            forced_calls_while_thinking: false,
+            reasoning_field: ReasoningField::EnableThinking,
+            reasoning_format: true,
+            document_parts: DocumentParts::DocumentUrl,
             structured_output: StructuredOutput::Prompt,
             assistant_after_results: true,
         };

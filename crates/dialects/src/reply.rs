@@ -65,6 +65,11 @@ impl ReplyDecoder {
         self.decoder.cut_off(out);
     }
 
+    /// What is wrong with an answer that was taken as complete all the same, in words for the operator.
+    pub fn warning(&self) -> Option<&'static str> {
+        self.decoder.warning()
+    }
+
     /// Whether the terminal marker came: nothing more is to be read.
     pub fn is_done(&self) -> bool {
         self.decoder.is_done()

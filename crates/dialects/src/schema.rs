@@ -5,11 +5,12 @@
 //! are validated against the original, so a loss costs the model a second try, never the tool a wrong call.
 //!
 //! In order: the structure is checked, references are put in place and older forms become those of draft 2020-12
-//! (`inline`), the root becomes one object (`root`), and the target's own rules follow (`json`, `strict`, `gemini`).
+//! (`inline`), the root becomes one object (`root`), and the target's own rules follow (`json`, `strict`, `anthropic`, `gemini`).
 //!
 //! *Not here:* validating arguments, and deciding which tools are offered.
 
 mod alternatives;
+mod anthropic;
 mod check;
 mod gemini;
 mod inline;
@@ -26,6 +27,7 @@ mod strict;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use anthropic::StrictRoom;
 pub use check::BrokenSchema;
 pub use loss::{Change, Loss};
 
@@ -47,6 +49,9 @@ pub enum SchemaTarget {
     /// Anthropic's `input_schema`: draft 2020-12 without references or alternatives at the root, and with property names of
     /// `[A-Za-z0-9_.-]{1,64}` there.
     Anthropic,
+    /// Anthropic's strict tools where the schema can be made strict without changing what it accepts; else as
+    /// [`SchemaTarget::Anthropic`].
+    AnthropicStrict,
     /// Gemini's `parametersJsonSchema`: JSON Schema without its meta keywords.
     GeminiJson,
     /// Gemini's `parameters`: the documented fields of its `Schema` alone. `parameters` is left out where the schema has no
@@ -58,8 +63,25 @@ pub enum SchemaTarget {
 
 impl SchemaTarget {
     /// All targets.
-    pub const ALL: [Self; 6] =
-        [Self::OpenAi, Self::OpenAiStrict, Self::Anthropic, Self::GeminiJson, Self::GeminiSubset, Self::Compatible];
+    pub const ALL: [Self; 7] = [
+        Self::OpenAi,
+        Self::OpenAiStrict,
+        Self::Anthropic,
+        Self::AnthropicStrict,
+        Self::GeminiJson,
+        Self::GeminiSubset,
+        Self::Compatible,
+    ];
+
+    /// The target where nothing is to be strict.
+    #[must_use]
+    pub fn loose(self) -> Self {
+        match self {
+            Self::OpenAi | Self::OpenAiStrict => Self::OpenAi,
+            Self::Anthropic | Self::AnthropicStrict => Self::Anthropic,
+            Self::GeminiJson | Self::GeminiSubset | Self::Compatible => self,
+        }
+    }
 }
 
 /// Whether the API is to hold the model to the schema.
@@ -107,7 +129,7 @@ impl Lowered {
 pub fn compile(schema: &Value, target: SchemaTarget) -> Result<Lowered, BrokenSchema> {
     let mut lowered = lower(schema, target)?;
     let target = match &lowered.strict {
-        Strictness::Loose { .. } => SchemaTarget::OpenAi,
+        Strictness::Loose { .. } => target.loose(),
         Strictness::NotAsked | Strictness::Strict => target,
     };
     // What a target leaves out may have kept other things apart that are one schema without it.
@@ -139,6 +161,10 @@ fn lower(schema: &Value, target: SchemaTarget) -> Result<Lowered, BrokenSchema> 
             Ok(schema) => (schema, Strictness::Strict),
             Err(because) => (json::lower(rooted, SchemaTarget::OpenAi, &mut losses), Strictness::Loose { because }),
         },
+        SchemaTarget::AnthropicStrict => match anthropic::lower(&rooted, losses.list()) {
+            Ok(schema) => (schema, Strictness::Strict),
+            Err(because) => (json::lower(rooted, target.loose(), &mut losses), Strictness::Loose { because }),
+        },
         SchemaTarget::GeminiSubset => (gemini::lower(rooted, &mut losses), Strictness::NotAsked),
     };
     Ok(Lowered { schema, strict, losses: losses.into_list() })
@@ -157,7 +183,9 @@ pub fn compile_or_any(schema: &Value, target: SchemaTarget) -> Lowered {
                 _ => json!({"type": "object", "properties": {}}),
             };
             let strict = match target {
-                SchemaTarget::OpenAiStrict => Strictness::Loose { because: "the schema is broken".to_owned() },
+                SchemaTarget::OpenAiStrict | SchemaTarget::AnthropicStrict => {
+                    Strictness::Loose { because: "the schema is broken".to_owned() }
+                }
                 _ => Strictness::NotAsked,
             };
             Lowered { schema, strict, losses: losses.into_list() }

@@ -34,6 +34,9 @@ pub struct SettingsOverlay {
     /// Whether and what the model must call before it may answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
+    /// Whether one answer may hold several calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_calls: Option<bool>,
     /// The form that the answer must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
@@ -58,6 +61,7 @@ impl SettingsOverlay {
             reasoning_effort: self.reasoning_effort.or(base.reasoning_effort),
             tools: self.tools.clone().or_else(|| base.tools.clone()),
             tool_choice: self.tool_choice.clone().or_else(|| base.tool_choice.clone()),
+            parallel_calls: self.parallel_calls.or(base.parallel_calls),
             fallback: base.fallback.clone(),
             output: self.output.clone().or_else(|| base.output.clone()),
         }
@@ -76,6 +80,7 @@ impl SettingsOverlay {
             reasoning_effort: above.reasoning_effort.or(self.reasoning_effort),
             tools: above.tools.clone().or_else(|| self.tools.clone()),
             tool_choice: above.tool_choice.clone().or_else(|| self.tool_choice.clone()),
+            parallel_calls: above.parallel_calls.or(self.parallel_calls),
             output: above.output.clone().or_else(|| self.output.clone()),
         }
     }
@@ -92,6 +97,9 @@ impl SettingsOverlay {
             && !(0.0..=2.0).contains(&temperature)
         {
             return Some(format!("temperature is {temperature}, it must be between 0 and 2"));
+        }
+        if self.tool_choice == Some(ToolChoice::Tools(Vec::new())) {
+            return Some("tool_choice names no tool; name one, or choose `none`".to_owned());
         }
         if let Some(output) = &self.output {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -185,7 +185,12 @@ impl Open {
 
     fn ended(&mut self, batch: &mut Vec<StreamDelta>) -> Read {
         match self.reply.end(batch) {
-            Ok(()) => Read::Complete { has_ended: true },
+            Ok(()) => {
+                if let Some(warning) = self.reply.warning() {
+                    tracing::warn!(request_id = self.request_id, "{warning}");
+                }
+                Read::Complete { has_ended: true }
+            }
             Err(failure) => Read::Failed(failure),
         }
     }

@@ -1,7 +1,6 @@
 //! A provider behind HTTP.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -40,7 +39,7 @@ impl HttpProvider {
                 config,
                 clock,
                 connection: OnceCell::new(),
-                refuses_optional: AtomicBool::new(false),
+                refused: Mutex::default(),
                 kept: KeptRequests::default(),
                 mended: MendedTalks::default(),
             }),
@@ -63,13 +62,13 @@ impl Provider for HttpProvider {
         let mut kept = self.endpoint.kept.take(prompt.conversation, model);
         let mut request = dialect.request(&target, prompt, &mut kept);
         self.endpoint.kept.put(prompt.conversation, model, kept);
-        if self.endpoint.refuses_optional.load(Ordering::Relaxed) {
-            request.drop_optional();
+        for name in self.endpoint.refused_names() {
+            request.drop_optional(name);
         }
         let talk: Option<Talk> = prompt.conversation.map(|conversation| (conversation.clone(), model.to_owned()));
         let refused = talk.as_ref().and_then(|talk| self.endpoint.mended.messages(talk));
         if let Some(body) = refused.and_then(|messages| dialect.still_mended(&request.body, messages)) {
-            request = HttpRequest { body, optional: None, ..request };
+            request = HttpRequest { body, optional: Vec::new(), ..request };
         }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
         let request = Prepared { talk, ..Prepared::new(request) };
@@ -97,8 +96,8 @@ pub(crate) struct Endpoint {
     pub(crate) config: EndpointConfig,
     clock: Arc<dyn Clock>,
     connection: OnceCell<Connection>,
-    /// It refused the optional parameter once.
-    refuses_optional: AtomicBool,
+    /// The optional parameters that it refused once.
+    refused: Mutex<Vec<&'static str>>,
     kept: KeptRequests,
     mended: MendedTalks,
 }
@@ -121,13 +120,13 @@ impl Prepared {
 
     /// Sends this body instead; nothing of it is optional.
     fn replace(&mut self, body: Vec<u8>) {
-        self.rest.optional = None;
+        self.rest.optional.clear();
         self.body = body.into();
     }
 
-    fn drop_optional(&mut self) {
+    fn drop_optional(&mut self, name: &str) {
         self.rest.body = self.body.to_vec();
-        self.rest.drop_optional();
+        self.rest.drop_optional(name);
         self.body = std::mem::take(&mut self.rest.body).into();
     }
 }
@@ -148,6 +147,11 @@ pub(crate) struct Opened {
 }
 
 impl Endpoint {
+    /// The names of the optional parameters that it refused.
+    fn refused_names(&self) -> Vec<&'static str> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     async fn connection(&self) -> Result<&Connection, ProviderFailure> {
         let make = || async {
             let headers = client::headers(&self.config)?;
@@ -156,27 +160,28 @@ impl Endpoint {
         self.connection.get_or_try_init(make).await
     }
 
-    /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that.
+    /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that
+    /// for each such part.
     pub(crate) async fn open(&self, request: &mut Prepared) -> Result<Opened, Failed> {
-        let answer = self.send(Method::POST, request).await;
-        let Err(failed) = &answer else { return answer };
-        let is_refused = matches!(failed.failure.status, Some(400 | 422))
-            && request.rest.optional.as_ref().is_some_and(|(name, _)| failed.failure.message.contains(name));
-        if is_refused {
-            self.refuses_optional.store(true, Ordering::Relaxed);
-            request.drop_optional();
-        } else {
-            let Some(mended) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
-            request.replace(mended.body);
+        loop {
             let answer = self.send(Method::POST, request).await;
-            if answer.is_ok()
-                && let Some(talk) = &request.talk
-            {
-                self.mended.remember(talk, mended.messages);
-            }
-            return answer;
+            let Err(failed) = &answer else { return answer };
+            let mut optional = request.rest.optional.iter().map(|(name, _)| *name);
+            let is_refusal = matches!(failed.failure.status, Some(400 | 422));
+            let Some(name) = optional.find(|name| is_refusal && failed.failure.message.contains(name)) else {
+                let Some(mended) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
+                request.replace(mended.body);
+                let answer = self.send(Method::POST, request).await;
+                if answer.is_ok()
+                    && let Some(talk) = &request.talk
+                {
+                    self.mended.remember(talk, mended.messages);
+                }
+                return answer;
+            };
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+            request.drop_optional(name);
         }
-        self.send(Method::POST, request).await
     }
 
     async fn send(&self, method: Method, request: &Prepared) -> Result<Opened, Failed> {
@@ -248,7 +253,7 @@ impl Endpoint {
     async fn list_models(&self) -> Result<Vec<String>, Failed> {
         let path = self.config.dialect.models_path().to_owned();
         let headers = self.config.dialect.headers().iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let request = HttpRequest { path, headers, body: Vec::new(), optional: None };
+        let request = HttpRequest { path, headers, body: Vec::new(), optional: Vec::new() };
         let mut opened = self.send(Method::GET, &Prepared::new(request)).await?;
         let body = read(&mut opened.response, MAX_MODELS_BYTES, self.config.timeouts.idle).await;
         if body.is_whole {

@@ -32,7 +32,7 @@ pub enum SchemaStrictness {
 pub fn schema_readings(schema: &Value) -> Vec<SchemaReading> {
     let readers = [
         ("openai", SchemaTarget::OpenAiStrict),
-        ("anthropic", SchemaTarget::Anthropic),
+        ("anthropic", SchemaTarget::AnthropicStrict),
         ("gemini", SchemaTarget::GeminiJson),
         ("compatible", SchemaTarget::Compatible),
     ];

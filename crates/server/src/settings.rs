@@ -19,6 +19,7 @@ pub(crate) fn overlay(model: Option<String>, settings: api::Settings) -> Result<
         reasoning_effort: settings.reasoning_effort.map(reasoning_effort),
         tools: settings.tools,
         tool_choice: settings.tool_choice.map(tool_choice),
+        parallel_calls: settings.parallel_calls,
         output: settings.output.map(output),
     })
 }
@@ -46,6 +47,7 @@ pub(crate) fn patched(before: SettingsOverlay, patch: api::ConversationPatch) ->
             after.max_output_tokens = settings.max_output_tokens.apply(after.max_output_tokens);
             after.reasoning_effort = map(settings.reasoning_effort, reasoning_effort).apply(after.reasoning_effort);
             after.tool_choice = map(settings.tool_choice, tool_choice).apply(after.tool_choice);
+            after.parallel_calls = settings.parallel_calls.apply(after.parallel_calls);
             after.output = map(settings.output, output).apply(after.output);
         }
     }
@@ -87,7 +89,9 @@ pub(crate) fn conversation(conversation: Conversation) -> api::Conversation {
                 ToolChoice::Required => api::ToolChoice::Required,
                 ToolChoice::None => api::ToolChoice::None,
                 ToolChoice::Tool(name) => api::ToolChoice::Tool(name),
+                ToolChoice::Tools(names) => api::ToolChoice::Tools(names),
             }),
+            parallel_calls: overlay.parallel_calls,
             output: overlay.output.map(|output| api::OutputFormat {
                 name: output.name,
                 schema: output.schema,
@@ -137,6 +141,7 @@ fn tool_choice(choice: api::ToolChoice) -> ToolChoice {
         api::ToolChoice::Required => ToolChoice::Required,
         api::ToolChoice::None => ToolChoice::None,
         api::ToolChoice::Tool(name) => ToolChoice::Tool(name),
+        api::ToolChoice::Tools(names) => ToolChoice::Tools(names),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use turnwright_core::{
     ApproveMode, CallView, Entry, FinishReason, Journal, JournalError, Next, Plan, QuestionReason, Ruler, Ruling, StartRuling,
-    SyntheticResult, ToolErrorKind, ToolResult, TurnStatus, Verdict, plan,
+    SyntheticResult, ToolErrorKind, ToolResult, TurnSettings, TurnStatus, Verdict, plan,
 };
 
 use crate::told::{
@@ -74,6 +74,16 @@ fn a_call_without_a_slot_starts_later() {
     let told = Told::new(settings());
     let plan = planned(&told.journal, vec![answer(&["allowed", "allowed"])], &mut Rules { slots: 1, ..Rules::new() });
     assert_eq!((kinds(&plan), plan.run), (vec!["assistant", "decision", "decision", "started"], vec![call_id(3, 0)]));
+}
+
+#[test]
+fn calls_run_one_after_another_where_a_turn_says_so() {
+    let told = Told::new(TurnSettings { parallel_calls: Some(false), ..settings() });
+    let plan = planned(&told.journal, vec![answer(&["allowed", "denied", "allowed"])], &mut Rules::new());
+    assert_eq!((&plan.run, &plan.next), (&vec![call_id(3, 0)], &Next::Wait));
+    let told = plan.entries.into_iter().fold(told, Told::tell);
+    let plan = planned(&told.journal, vec![success(call_id(3, 0))], &mut Rules::new());
+    assert_eq!((kinds(&plan), plan.run), (vec!["result", "started"], vec![call_id(3, 2)]));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(super) struct Rules {
     pub(super) temperature: Sampling,
     /// Whether it can be made to call a tool.
     pub(super) forced_calls: Forced,
+    /// Whether it can be held to the schemas of tools.
+    pub(super) strict_tools: Strict,
     /// The most tokens of one answer.
     pub(super) max_output_tokens: u32,
 }
@@ -45,19 +47,28 @@ pub(super) enum Forced {
     Refuses,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strict {
+    Takes,
+    Refuses,
+}
+
 /// The newest family, and the ones that are not known yet.
 const NEWEST: Rules = Rules {
     thinking: Thinking::Adaptive,
     quiet: Quiet::Cannot,
     temperature: Sampling::Refuses,
     forced_calls: Forced::Refuses,
+    strict_tools: Strict::Takes,
     max_output_tokens: 128_000,
 };
 const FORCED: Rules = Rules { forced_calls: Forced::Takes, ..NEWEST };
 const QUIET: Rules = Rules { quiet: Quiet::Can, ..FORCED };
 const ADAPTIVE: Rules = Rules { temperature: Sampling::Takes, ..QUIET };
 const BUDGET: Rules = Rules { thinking: Thinking::Budget, max_output_tokens: 64_000, ..ADAPTIVE };
-const OLD: Rules = Rules { thinking: Thinking::Never, max_output_tokens: 8_192, ..BUDGET };
+/// Before there were strict tools.
+const LOOSE: Rules = Rules { strict_tools: Strict::Refuses, ..BUDGET };
+const OLD: Rules = Rules { thinking: Thinking::Never, max_output_tokens: 8_192, ..LOOSE };
 
 /// Rules by a part of the model's name, the longer part first.
 const FAMILIES: [(&str, Rules); 19] = [
@@ -73,17 +84,17 @@ const FAMILIES: [(&str, Rules); 19] = [
     ("opus-4-6", ADAPTIVE),
     ("sonnet-4-6", ADAPTIVE),
     ("-4-5", BUDGET),
-    ("sonnet-4", BUDGET),
-    ("opus-4", Rules { max_output_tokens: 32_000, ..BUDGET }),
-    ("3-7-sonnet", BUDGET),
+    ("sonnet-4", LOOSE),
+    ("opus-4", Rules { max_output_tokens: 32_000, ..LOOSE }),
+    ("3-7-sonnet", LOOSE),
     ("3-5-", OLD),
     ("claude-3", Rules { max_output_tokens: 4_096, ..OLD }),
     ("claude-2", Rules { max_output_tokens: 4_096, ..OLD }),
-    ("claude", Rules { max_output_tokens: 32_000, ..NEWEST }),
+    ("claude", Rules { max_output_tokens: 32_000, strict_tools: Strict::Refuses, ..NEWEST }),
 ];
 
 /// The models of others who speak the format: they took its first version over.
-const OTHERS: Rules = Rules { max_output_tokens: 8_192, ..BUDGET };
+const OTHERS: Rules = Rules { max_output_tokens: 8_192, ..LOOSE };
 
 /// What the target's model takes.
 pub(super) fn rules(target: &Target<'_>) -> Rules {

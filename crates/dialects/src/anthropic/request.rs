@@ -11,11 +11,13 @@ use turnwright_core::{AssistantBlock, AssistantMessage, FinishReason, ReasoningE
 use super::message::Writer;
 use super::models::{self, Forced, Quiet, Rules, Sampling};
 use super::{HEADERS, native, output};
+use crate::demand;
 use crate::dialect::{HttpRequest, Target};
 use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
-use crate::schema::{SchemaTarget, compile_or_any};
+use crate::profile::ToolSchemas;
+use crate::schema::{SchemaTarget, StrictRoom, compile_or_any};
 
 /// The smallest thinking budget that the format takes, in tokens.
 const MIN_BUDGET_TOKENS: u32 = 1024;
@@ -26,6 +28,8 @@ struct Tool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     input_schema: Value,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -59,9 +63,27 @@ struct Rest<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Choice<'a> {
-    Any,
-    Tool { name: &'a str },
+    Auto {
+        #[serde(flatten)]
+        calls: Calls,
+    },
+    Any {
+        #[serde(flatten)]
+        calls: Calls,
+    },
+    Tool {
+        name: &'a str,
+        #[serde(flatten)]
+        calls: Calls,
+    },
     None,
+}
+
+/// How many calls one answer may hold.
+#[derive(Clone, Copy, Serialize)]
+struct Calls {
+    #[serde(rename = "disable_parallel_tool_use", skip_serializing_if = "Option::is_none")]
+    is_one: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,12 +113,15 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
     body.extend_from_slice(b"{\"model\":");
     json::write(&target.origin.model, &mut body);
+    let rules = models::rules(target);
+    let is_strict = target.profile.tool_schemas == ToolSchemas::Strict && rules.strict_tools == models::Strict::Takes;
+    let mut room = is_strict.then_some(StrictRoom::WHOLE);
     let has_tools = !prompt.tools.is_empty();
     let has_calls = prompt.messages.iter().any(|message| matches!(message, PromptMessage::Results(_)));
     if has_tools {
         kept.write_tools(prompt, &mut body, |out| {
             let last = prompt.tools.len() - 1;
-            let tools = prompt.tools.iter().zip(0..).map(|(tool, position)| self::tool(tool, position == last));
+            let tools = prompt.tools.iter().zip(0..).map(|(tool, position)| self::tool(tool, &mut room, position == last));
             json::write_member("tools", &tools.collect::<Vec<_>>(), out);
         });
     } else if has_calls {
@@ -108,23 +133,26 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     }
     body.extend_from_slice(b",\"messages\":[");
     kept.write_messages(target, prompt, &mut body, Writer::new);
-    let rules = models::rules(target);
     let demanded = prompt.tool_choice();
-    let mut tool_choice = match &demanded {
-        _ if !has_tools => has_calls.then_some(Choice::None),
-        ToolChoice::Auto => None,
-        ToolChoice::Required => Some(Choice::Any),
-        ToolChoice::Tool(name) => Some(Choice::Tool { name }),
-        ToolChoice::None => Some(Choice::None),
-    };
-    if rules.forced_calls == Forced::Refuses
-        && let Some(text) = tool_choice.as_ref().and_then(instruction)
+    let can_force = rules.forced_calls == Forced::Takes;
+    if has_tools
+        && (!can_force || matches!(demanded, ToolChoice::Tools(_)))
+        && let Some(text) = demand::in_words(&demanded)
     {
-        add_to_last_message(&text, &mut body);
-        tool_choice = None;
+        // The format has no word for one of several tools, and to offer those alone would change the prompt's beginning.
+        add_to_last_message(&format!("({text})"), &mut body);
     }
+    let calls = Calls { is_one: (prompt.settings.parallel_calls == Some(false)).then_some(true) };
+    let auto = calls.is_one.map(|_| Choice::Auto { calls });
+    let tool_choice = match &demanded {
+        _ if !has_tools => has_calls.then_some(Choice::None),
+        ToolChoice::None => Some(Choice::None),
+        ToolChoice::Required | ToolChoice::Tools(_) if can_force => Some(Choice::Any { calls }),
+        ToolChoice::Tool(name) if can_force => Some(Choice::Tool { name, calls }),
+        ToolChoice::Auto | ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::Tools(_) => auto,
+    };
     body.extend_from_slice(b"],");
-    let is_forced = matches!(tool_choice, Some(Choice::Any | Choice::Tool { .. }));
+    let is_forced = matches!(tool_choice, Some(Choice::Any { .. } | Choice::Tool { .. }));
     let settings = prompt.settings;
     let max_tokens =
         settings.max_output_tokens.map_or(rules.max_output_tokens, |most| most.min(rules.max_output_tokens)).max(1);
@@ -155,15 +183,23 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         path: "/v1/messages".to_owned(),
         headers: HEADERS.map(|(name, value)| (name, value.to_owned())).to_vec(),
         body,
-        optional: None,
+        optional: Vec::new(),
     }
 }
 
-fn tool(tool: &ToolDefinition, is_last: bool) -> Tool<'_> {
+/// A tool, strict where its schema can be and there is room for one more that is.
+fn tool<'a>(tool: &'a ToolDefinition, room: &mut Option<StrictRoom>, is_last: bool) -> Tool<'a> {
+    let strict = room.as_mut().and_then(|room| {
+        let lowered = compile_or_any(&tool.input_schema, SchemaTarget::AnthropicStrict);
+        (lowered.is_strict() && room.take(&lowered.schema)).then_some(lowered)
+    });
+    let is_strict = strict.is_some();
+    let lowered = strict.unwrap_or_else(|| compile_or_any(&tool.input_schema, SchemaTarget::Anthropic));
     Tool {
         name: &tool.name,
         description: &tool.description,
-        input_schema: compile_or_any(&tool.input_schema, SchemaTarget::Anthropic).schema,
+        input_schema: lowered.schema,
+        strict: is_strict,
         cache_control: is_last.then_some(CacheControl {}),
     }
 }
@@ -171,16 +207,7 @@ fn tool(tool: &ToolDefinition, is_last: bool) -> Tool<'_> {
 /// What stands where no tool is offered any more.
 fn no_tool() -> Tool<'static> {
     let input_schema = json!({"type": "object", "properties": {}});
-    Tool { name: "none", description: "No tool can be called now.", input_schema, cache_control: None }
-}
-
-/// What the model is told where it cannot be made to call.
-fn instruction(choice: &Choice<'_>) -> Option<String> {
-    match choice {
-        Choice::Any => Some("(Call at least one tool before you answer.)".to_owned()),
-        Choice::Tool { name } => Some(format!("(Call the tool `{name}` before you answer.)")),
-        Choice::None => None,
-    }
+    Tool { name: "none", description: "No tool can be called now.", input_schema, strict: false, cache_control: None }
 }
 
 /// Adds a text to the last message, which is a person's where a call is demanded.

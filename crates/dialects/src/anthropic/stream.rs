@@ -19,6 +19,8 @@ pub(super) struct MessagesDecoder {
     usage: UsageReport,
     /// Why the model stopped, in the provider's word.
     stop_reason: Option<String>,
+    /// Whether the stream ended without its terminal marker.
+    is_unmarked: bool,
     /// Why it refused, where it says so.
     refusal: Option<String>,
     is_done: bool,
@@ -196,10 +198,11 @@ impl StreamDecoder for MessagesDecoder {
         if self.is_done {
             return Ok(());
         }
-        // Some gateways leave out the event that ends the stream.
+        // Some gateways leave out the event that ends the stream. What the model said last came before its stop reason.
         if self.stop_reason.is_none() {
             return Err(ProviderFailure::cut_off());
         }
+        self.is_unmarked = true;
         self.finish(out);
         Ok(())
     }
@@ -208,6 +211,11 @@ impl StreamDecoder for MessagesDecoder {
         self.blocks.cut_off(out);
         self.tell_finish(out);
         self.is_done = true;
+    }
+
+    fn warning(&self) -> Option<&'static str> {
+        self.is_unmarked
+            .then_some("the stream ended after its stop reason without `message_stop`; the answer is taken as whole")
     }
 
     fn is_done(&self) -> bool {

@@ -92,7 +92,7 @@ struct ToolConfig<'a> {
 struct CallingConfig<'a> {
     mode: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    allowed_function_names: Option<[&'a str; 1]>,
+    allowed_function_names: Option<&'a [String]>,
 }
 
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
@@ -122,7 +122,8 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             ToolChoice::Auto => ("AUTO", None),
             ToolChoice::Required => ("ANY", None),
             ToolChoice::None => ("NONE", None),
-            ToolChoice::Tool(name) => ("ANY", Some([name.as_str()])),
+            ToolChoice::Tool(name) => ("ANY", Some(std::slice::from_ref(name))),
+            ToolChoice::Tools(names) => ("ANY", Some(names.as_slice())),
         };
         let config = ToolConfig { function_calling_config: CallingConfig { mode, allowed_function_names } };
         json::write_member("toolConfig", &config, &mut body);
@@ -145,7 +146,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         json::write_member("continuationToken", &token, &mut body);
     }
     body.push(b'}');
-    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body, optional: None }
+    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body, optional: Vec::new() }
 }
 
 impl ThinkingConfig {

@@ -9,6 +9,7 @@ use turnwright_core::prompt::Prompt;
 use turnwright_core::{ReasoningEffort, ToolChoice};
 
 use super::message::{Message, Writer, pictures};
+use crate::demand;
 use crate::dialect::{HttpRequest, Target};
 use crate::facts::ReasoningStyle;
 use crate::form::Form;
@@ -58,15 +59,17 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         Message::system(text).write(&mut body);
     }
     kept.write_messages(target, prompt, &mut body, Writer::default);
-    if let Some(demand) = demand(&choice) {
+    // The format has no word for what must be called.
+    if let Some(demand) = demand::in_words(&choice) {
         Message::system(&demand).write(&mut body);
     }
     body.push(b']');
-    let optional = think(target, settings.reasoning_effort).map(|think| {
+    let think = think(target, settings.reasoning_effort).map(|think| {
         let start = body.len();
         json::write_member("think", &think, &mut body);
         ("think", Range { start, end: body.len() })
     });
+    let optional = think.into_iter().collect();
     if let Some(output) = &settings.output {
         json::write_member("format", &Form::lowered(output, SchemaTarget::Compatible).schema, &mut body);
     }
@@ -79,15 +82,6 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     // What does not fit is an error that can be acted upon, not a prompt that lost its beginning.
     body.extend_from_slice(b",\"truncate\":false,\"shift\":false,\"stream\":true}");
     HttpRequest { path: "/api/chat".to_owned(), headers: Vec::new(), body, optional }
-}
-
-/// What the model is told where it must call: the format has no word for it.
-fn demand(choice: &ToolChoice) -> Option<String> {
-    match choice {
-        ToolChoice::Auto | ToolChoice::None => None,
-        ToolChoice::Required => Some("Call at least one of the tools before you answer.".to_owned()),
-        ToolChoice::Tool(name) => Some(format!("Call the tool `{name}` before you answer.")),
-    }
 }
 
 /// Models that think by levels take no switch, the others no level.

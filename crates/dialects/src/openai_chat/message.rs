@@ -14,7 +14,7 @@ use crate::json;
 use crate::kept::MessageWriter;
 use crate::media::{self, DataUrl};
 use crate::name::wire_name;
-use crate::profile::{EmptyContent, Profile, ReasoningReplay, StructuredOutput, SystemRole};
+use crate::profile::{DocumentParts, EmptyContent, Profile, ReasoningReplay, StructuredOutput, SystemRole};
 
 /// One message, ready to be written.
 #[derive(Debug, Default, Serialize)]
@@ -52,6 +52,7 @@ enum Part<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl<'a> },
     File { file: File<'a> },
+    DocumentUrl { document_url: DataUrl<'a>, document_name: &'a str },
 }
 
 #[derive(Debug, Serialize)]
@@ -128,6 +129,11 @@ impl Writer {
             };
             write(role, Content::Text(text), out);
         }
+    }
+
+    /// Writes what the model is told for this request alone.
+    pub(super) fn told(words: &str, out: &mut Vec<u8>) {
+        write("user", Content::Text(Cow::Owned(format!("({words})"))), out);
     }
 
     fn user(&mut self, profile: &Profile, content: Content<'_>, out: &mut Vec<u8>) {
@@ -249,8 +255,11 @@ fn part<'a>(target: &Target<'_>, block: &'a ContentBlock) -> Option<Part<'a>> {
             match mime_type {
                 "application/pdf" if takes_documents && media::is_base64(data) => {
                     let filename = resource.uri.rsplit('/').next().filter(|name| !name.is_empty());
-                    let file_data = DataUrl { mime_type, data };
-                    Some(Part::File { file: File { filename: filename.unwrap_or("document.pdf"), file_data } })
+                    let (filename, file_data) = (filename.unwrap_or("document.pdf"), DataUrl { mime_type, data });
+                    Some(match target.profile.document_parts {
+                        DocumentParts::File => Part::File { file: File { filename, file_data } },
+                        DocumentParts::DocumentUrl => Part::DocumentUrl { document_url: file_data, document_name: filename },
+                    })
                 }
                 _ if mime_type.starts_with("image/") && takes_images => image(data, mime_type),
                 _ => None,

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use turnwright_core::ToolDefinition;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ReasoningEffort, ToolChoice, ToolDefinition};
 
 use super::message::Writer;
+use super::settings::{self, Settings};
 use crate::dialect::{HttpRequest, Target};
-use crate::form::Form;
 use crate::json;
 use crate::kept::Kept;
-use crate::profile::{MaxTokensField, StructuredOutput, ToolChoices};
 use crate::schema::{SchemaTarget, compile_or_any};
 
 const USAGE_OPTION: &[u8] = br#","stream_options":{"include_usage":true}"#;
+const FORMAT_OPTION: &[u8] = br#","reasoning_format":"parsed""#;
 
 /// The tools, in the form that Chat Completions and Ollama share.
 pub(crate) struct Tools<'a> {
@@ -57,50 +57,8 @@ struct Function<'a> {
     strict: bool,
 }
 
-/// The part of the body that may change from request to request.
-#[derive(Serialize)]
-struct Rest<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<ReasoningEffort>,
-    stream: bool,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Choice<'a> {
-    Word(&'static str),
-    Function {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        function: Named<'a>,
-    },
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-struct ResponseFormat<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    json_schema: Option<Form<'a>>,
-}
-
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
-    let (settings, profile) = (prompt.settings, target.profile);
+    let profile = target.profile;
     kept.keep_for(target);
     let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
     body.extend_from_slice(b"{\"model\":");
@@ -114,48 +72,26 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     body.extend_from_slice(b",\"messages\":[");
     Writer::system(profile, prompt, &mut body);
     kept.write_messages(target, prompt, &mut body, || Writer::new(profile));
+    let demanded = prompt.tool_choice();
+    let Settings { words, asks_for_format, rest } = settings::of(target, prompt, has_tools.then_some(&demanded));
+    if let Some(words) = words {
+        Writer::told(&words, &mut body);
+    }
     body.extend_from_slice(b"],");
-    let tool_choice = prompt.tool_choice();
-    let tool_choice = match &tool_choice {
-        _ if !has_tools => None,
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(Choice::Word("none")),
-        ToolChoice::Required | ToolChoice::Tool(_) if profile.tool_choice == ToolChoices::NoneOnly => None,
-        ToolChoice::Tool(name) if profile.tool_choice != ToolChoices::Unnamed => {
-            Some(Choice::Function { kind: "function", function: Named { name } })
-        }
-        ToolChoice::Required | ToolChoice::Tool(_) => {
-            Some(Choice::Word(if profile.tool_choice == ToolChoices::AnyWord { "any" } else { "required" }))
-        }
-    };
-    let response_format = settings.output.as_ref().and_then(|output| match profile.structured_output {
-        StructuredOutput::JsonSchema => {
-            Some(ResponseFormat { kind: "json_schema", json_schema: Some(Form::of(output, profile)) })
-        }
-        StructuredOutput::JsonObject => Some(ResponseFormat { kind: "json_object", json_schema: None }),
-        StructuredOutput::Prompt => None,
-    });
-    let limit = |field| settings.max_output_tokens.filter(|_| profile.max_tokens_field == field);
-    let rest = Rest {
-        tool_choice,
-        response_format,
-        max_tokens: limit(MaxTokensField::MaxTokens),
-        max_completion_tokens: limit(MaxTokensField::MaxCompletionTokens),
-        temperature: settings.temperature.filter(|_| target.model.temperature != Some(false)),
-        reasoning_effort: settings.reasoning_effort.filter(|_| profile.reasoning_effort),
-        stream: true,
-    };
     let start = body.len();
     json::write(&rest, &mut body);
     // The object goes on: its own brace goes.
     body.remove(start);
-    let mut optional = None;
-    if profile.stream_usage {
-        body.pop();
-        let start = body.len();
-        body.extend_from_slice(USAGE_OPTION);
-        optional = Some(("stream_options", start..body.len()));
-        body.push(b'}');
+    let mut optional = Vec::new();
+    let options =
+        [(profile.stream_usage, "stream_options", USAGE_OPTION), (asks_for_format, "reasoning_format", FORMAT_OPTION)];
+    for (is_wanted, name, option) in options {
+        if is_wanted {
+            body.pop();
+            optional.push((name, body.len()..body.len() + option.len()));
+            body.extend_from_slice(option);
+            body.push(b'}');
+        }
     }
     HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body, optional }
 }

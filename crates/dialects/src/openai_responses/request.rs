@@ -24,6 +24,8 @@ struct Rest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning>,
@@ -47,6 +49,16 @@ enum Choice<'a> {
         kind: &'static str,
         name: &'a str,
     },
+    Allowed {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        mode: &'static str,
+        tools: Vec<Choice<'a>>,
+    },
+}
+
+fn function(name: &str) -> Choice<'_> {
+    Choice::Function { kind: "function", name }
 }
 
 #[derive(Serialize)]
@@ -91,7 +103,11 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         ToolChoice::Auto => None,
         ToolChoice::Required => Some(Choice::Word("required")),
         ToolChoice::None => Some(Choice::Word("none")),
-        ToolChoice::Tool(name) => Some(Choice::Function { kind: "function", name }),
+        ToolChoice::Tool(name) => Some(function(name)),
+        ToolChoice::Tools(names) => {
+            let tools = names.iter().map(|name| function(name)).collect();
+            Some(Choice::Allowed { kind: "allowed_tools", mode: "required", tools })
+        }
     };
     let thinks = target.model.reasoning != Some(ReasoningStyle::Never) && profile.reasoning_effort;
     let effort = settings.reasoning_effort.filter(|_| thinks);
@@ -99,6 +115,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let is_thinking = effort.is_some_and(|effort| effort != ReasoningEffort::None);
     let rest = Rest {
         tool_choice,
+        parallel_tool_calls: settings.parallel_calls.filter(|_| !prompt.tools.is_empty() && profile.parallel_tool_calls),
         text: settings
             .output
             .as_ref()
@@ -115,5 +132,5 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write(&rest, &mut body);
     // The object goes on: its own brace goes.
     body.remove(start);
-    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body, optional: None }
+    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body, optional: Vec::new() }
 }

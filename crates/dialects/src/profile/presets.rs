@@ -2,8 +2,8 @@
 //! overridable, since versions differ.
 
 use super::{
-    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, SchemaFields, StructuredOutput, SystemRole, ToolCallIds,
-    ToolChoices, ToolSchemas, UnknownProfile,
+    DocumentParts, EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningField, ReasoningReplay, SchemaFields,
+    StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
 };
 use crate::recover::TextForms;
 
@@ -28,6 +28,11 @@ impl Profile {
         key_header: KeyHeader::Format,
         tools: true,
         tool_choice: ToolChoices::All,
+        parallel_tool_calls: false,
+        forced_calls_while_thinking: true,
+        reasoning_field: ReasoningField::Effort,
+        reasoning_format: false,
+        document_parts: DocumentParts::File,
         structured_output: StructuredOutput::JsonSchema,
         assistant_after_results: false,
     };
@@ -41,8 +46,13 @@ impl Profile {
         refusal_field: true,
         documents: true,
         tool_schemas: ToolSchemas::Strict,
+        tool_choice: ToolChoices::Listed,
+        parallel_tool_calls: true,
         ..Self::COMPATIBLE
     };
+
+    /// Anthropic, who made a format.
+    const ANTHROPIC: Self = Self { tool_schemas: ToolSchemas::Strict, ..Self::COMPATIBLE };
 
     /// A hosted service whose models call properly.
     const HOSTED: Self = Self {
@@ -57,9 +67,10 @@ impl Profile {
 
     /// The presets: a name, what is different, and the hosts at which it is found. A host that begins with a dot stands for
     /// all below it; a port is one of this machine.
-    pub const PRESETS: [(&'static str, Self, &'static [&'static str]); 27] = [
+    pub const PRESETS: [(&'static str, Self, &'static [&'static str]); 28] = [
         ("compatible", Self::COMPATIBLE, &[]),
         ("openai", Self::OPENAI, &["api.openai.com"]),
+        ("anthropic", Self::ANTHROPIC, &["api.anthropic.com"]),
         (
             "azure",
             Self { key_header: KeyHeader::ApiKey, ..Self::OPENAI },
@@ -72,6 +83,9 @@ impl Profile {
                 tool_call_ids: ToolCallIds::Alnum9,
                 tool_schemas: ToolSchemas::Plain,
                 tool_choice: ToolChoices::AnyWord,
+                parallel_tool_calls: true,
+                documents: true,
+                document_parts: DocumentParts::DocumentUrl,
                 assistant_after_results: true,
                 ..Self::HOSTED
             },
@@ -82,15 +96,35 @@ impl Profile {
             Self {
                 reasoning_replay: ReasoningReplay::Required,
                 images: false,
+                forced_calls_while_thinking: false,
+                reasoning_field: ReasoningField::ThinkingEffort,
                 structured_output: StructuredOutput::JsonObject,
                 ..Self::HOSTED
             },
             &["api.deepseek.com"],
         ),
-        ("openrouter", Self { reasoning_replay: ReasoningReplay::Always, documents: true, ..Self::HOSTED }, &["openrouter.ai"]),
+        (
+            "openrouter",
+            Self {
+                reasoning_replay: ReasoningReplay::Always,
+                reasoning_field: ReasoningField::Reasoning,
+                parallel_tool_calls: true,
+                documents: true,
+                ..Self::HOSTED
+            },
+            &["openrouter.ai"],
+        ),
         (
             "groq",
-            Self { reasoning_replay: ReasoningReplay::WithCalls, empty_content: EmptyContent::Omitted, ..Self::HOSTED },
+            Self {
+                reasoning_replay: ReasoningReplay::WithCalls,
+                reasoning_format: true,
+                // What its models do where nobody chooses a format.
+                think_tags: true,
+                parallel_tool_calls: true,
+                empty_content: EmptyContent::Omitted,
+                ..Self::HOSTED
+            },
             &["api.groq.com"],
         ),
         (
@@ -99,10 +133,10 @@ impl Profile {
             &["api.moonshot.ai", "api.moonshot.cn"],
         ),
         ("ollama", Self { tool_choice: ToolChoices::NoneOnly, ..Self::COMPATIBLE }, &[":11434"]),
-        ("vllm", Self::COMPATIBLE, &[]),
+        ("vllm", Self { parallel_tool_calls: true, ..Self::COMPATIBLE }, &[]),
         ("sglang", Self { done_without_finish: true, ..Self::COMPATIBLE }, &[]),
         ("tgi", Self { done_without_finish: true, ..Self::COMPATIBLE }, &[]),
-        ("llamacpp", Self { tool_choice: ToolChoices::Unnamed, ..Self::COMPATIBLE }, &[]),
+        ("llamacpp", Self { tool_choice: ToolChoices::Unnamed, parallel_tool_calls: true, ..Self::COMPATIBLE }, &[]),
         ("lmstudio", Self::COMPATIBLE, &[":1234"]),
         ("together", Self::OPEN, &["api.together.xyz", "api.together.ai"]),
         ("fireworks", Self::OPEN, &["api.fireworks.ai"]),
@@ -115,8 +149,12 @@ impl Profile {
         ("mira", Self { tools: false, ..Self::OPEN }, &["api.mira.network"]),
         ("hyperbolic", Self { tools: false, think_tags: true, ..Self::OPEN }, &["api.hyperbolic.xyz"]),
         ("minimax", Self { think_tags: true, ..Self::OPEN }, &["api.minimax.io", "api.minimax.chat", "api.minimaxi.com"]),
-        ("zai", Self { tool_choice: ToolChoices::NoneOnly, ..Self::OPEN }, &["api.z.ai", "open.bigmodel.cn"]),
-        ("qwen", Self::OPEN, &[".aliyuncs.com"]),
+        (
+            "zai",
+            Self { tool_choice: ToolChoices::NoneOnly, reasoning_field: ReasoningField::Thinking, ..Self::OPEN },
+            &["api.z.ai", "open.bigmodel.cn"],
+        ),
+        ("qwen", Self { reasoning_field: ReasoningField::EnableThinking, ..Self::OPEN }, &[".aliyuncs.com"]),
     ];
 
     /// The preset with this name.

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningReplay, SchemaFields, StructuredOutput, SystemRole, ToolCallIds,
-    ToolChoices, ToolSchemas, UnknownProfile,
+    DocumentParts, EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningField, ReasoningReplay, SchemaFields,
+    StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
 };
 use crate::recover::TextForms;
 
@@ -43,6 +43,11 @@ pub struct ProfileTable {
     pub key_header: Option<KeyHeader>,
     pub tools: Option<bool>,
     pub tool_choice: Option<ToolChoices>,
+    pub parallel_tool_calls: Option<bool>,
+    pub forced_calls_while_thinking: Option<bool>,
+    pub reasoning_field: Option<ReasoningField>,
+    pub reasoning_format: Option<bool>,
+    pub document_parts: Option<DocumentParts>,
     pub structured_output: Option<StructuredOutput>,
     pub assistant_after_results: Option<bool>,
 }
@@ -77,6 +82,11 @@ impl ProfileChoice {
             key_header: table.key_header.unwrap_or(base.key_header),
             tools: table.tools.unwrap_or(base.tools),
             tool_choice: table.tool_choice.unwrap_or(base.tool_choice),
+            parallel_tool_calls: table.parallel_tool_calls.unwrap_or(base.parallel_tool_calls),
+            forced_calls_while_thinking: table.forced_calls_while_thinking.unwrap_or(base.forced_calls_while_thinking),
+            reasoning_field: table.reasoning_field.unwrap_or(base.reasoning_field),
+            reasoning_format: table.reasoning_format.unwrap_or(base.reasoning_format),
+            document_parts: table.document_parts.unwrap_or(base.document_parts),
             structured_output: table.structured_output.unwrap_or(base.structured_output),
             assistant_after_results: table.assistant_after_results.unwrap_or(base.assistant_after_results),
         })

@@ -62,20 +62,25 @@ fn schema(mut members: Object, target: SchemaTarget, place: &Place<'_>, losses: 
     Value::Object(lowered)
 }
 
+/// Whether Anthropic takes a property of this name.
+pub(super) fn is_property_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= MAX_NAME_CHARS
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
+
 /// Property names that Anthropic refuses are told in words, so that the model can still give them.
 fn names(root: &mut Object, losses: &mut Losses) {
-    let is_valid = |name: &String| {
-        !name.is_empty()
-            && name.len() <= MAX_NAME_CHARS
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
-    };
     let Some(Value::Object(properties)) = root.get_mut("properties") else { return };
-    let odd: Vec<(String, Value)> =
-        properties.iter().filter(|(name, _)| !is_valid(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let odd: Vec<(String, Value)> = properties
+        .iter()
+        .filter(|(name, _)| !is_property_name(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     if odd.is_empty() {
         return;
     }
-    properties.retain(|name, _| is_valid(name));
+    properties.retain(|name, _| is_property_name(name));
     let place = Place::ROOT;
     let place = place.child("properties");
     for (name, value) in &odd {

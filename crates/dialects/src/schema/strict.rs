@@ -42,7 +42,8 @@ struct Counts {
     text_bytes: usize,
 }
 
-fn no(place: &Place<'_>, why: impl std::fmt::Display) -> String {
+/// Why there is no strict form, with the place.
+pub(super) fn no(place: &Place<'_>, why: impl std::fmt::Display) -> String {
     let pointer = place.pointer();
     if pointer.is_empty() { format!("the root: {why}") } else { format!("{pointer}: {why}") }
 }

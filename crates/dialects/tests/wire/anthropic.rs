@@ -6,6 +6,7 @@ mod golden;
 mod prefix;
 mod quirks;
 mod request;
+mod tools;
 
 use std::fmt::Write;
 

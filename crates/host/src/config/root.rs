@@ -68,6 +68,7 @@ impl Config {
             temperature: self.settings.temperature,
             max_output_tokens: self.settings.max_output_tokens,
             reasoning_effort: self.settings.reasoning_effort,
+            parallel_calls: self.settings.parallel_calls,
             ..TurnSettings::new(model)
         }
     }
@@ -86,6 +87,8 @@ pub struct Settings {
     /// How much a reasoning model should think.
     #[schemars(schema_with = "schema::reasoning_effort")]
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// Whether one answer may hold several calls; where not, calls also run one after another.
+    pub parallel_calls: Option<bool>,
     /// The same as the top-level `max_steps`, which wins where both are given.
     #[schemars(range(min = 1))]
     pub max_steps: Option<u32>,

@@ -1,6 +1,8 @@
 //! The golden stream of Messages and its variants, cut at every byte.
 
 use turnwright_core::{AssistantBlock, AssistantMessage, Completion, Finish, FinishReason, ProviderFailureKind, Seq, Usage};
+use turnwright_dialects::anthropic::Anthropic;
+use turnwright_dialects::{Dialect, Offered, Profile, ReplyDecoder};
 
 use super::{call, decode, decode_every_way, good, native, opaque, text};
 use crate::support::origin;
@@ -147,6 +149,15 @@ fn the_last_event_may_be_missing_or_replaced_by_that_of_another_format() {
     check(&GOLDEN.replace(end, ""), &expected());
     check(&GOLDEN.replace(end, "data: [DONE]\n\n"), &expected());
     check(&(GOLDEN.to_owned() + "data: [DONE]\n\n"), &expected());
+    let warned = |body: &str| {
+        let decoder = Anthropic.decoder(&Profile::COMPATIBLE, &Offered::default());
+        let (mut reply, mut out) = (ReplyDecoder::new(decoder, Some("text/event-stream")), Vec::new());
+        reply.push(body.as_bytes(), &mut out).unwrap();
+        reply.end(&mut out).unwrap();
+        reply.warning().is_some()
+    };
+    assert!(warned(&GOLDEN.replace(end, "")));
+    assert!(!warned(GOLDEN));
 }
 
 #[test]

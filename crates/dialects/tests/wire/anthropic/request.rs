@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, CutOffCause, EmbeddedResource, Finish, FinishReason,
-    ModelRef, Origin, Outcome, OutputFormat, ProviderFailure, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition,
-    ToolErrorKind, ToolResult, TurnSettings, Usage, UserMessage,
+    ModelRef, Origin, Outcome, OutputFormat, ProviderFailure, ReasoningEffort, Seq, ToolCall, ToolDefinition, ToolErrorKind,
+    ToolResult, TurnSettings, Usage, UserMessage,
 };
 use turnwright_dialects::anthropic::Anthropic;
 use turnwright_dialects::{Dialect, HttpRequest, Kept, ModelFacts, Profile, ReasoningStyle, Target};
@@ -97,18 +97,27 @@ pub(super) struct Ask<'a> {
     pub(super) messages: Vec<PromptMessage<'a>>,
     pub(super) tools: Vec<Arc<ToolDefinition>>,
     pub(super) allow_calls: bool,
+    pub(super) profile: Profile,
 }
 
 impl<'a> Ask<'a> {
     pub(super) fn new(messages: Vec<PromptMessage<'a>>) -> Self {
         let (model, facts) = ("claude-sonnet-4-5".to_owned(), ModelFacts::default());
-        Self { model, facts, settings: settings(), messages, tools: vec![tool("s__f", json!({}))], allow_calls: true }
+        Self {
+            model,
+            facts,
+            settings: settings(),
+            messages,
+            tools: vec![tool("s__f", json!({}))],
+            allow_calls: true,
+            profile: Profile::COMPATIBLE,
+        }
     }
 
     pub(super) fn request_with(&self, kept: &mut Kept) -> HttpRequest {
         let (settings, messages, tools) = (&self.settings, self.messages.clone(), &self.tools);
         let prompt = Prompt { conversation: None, settings, messages, tools, allow_calls: self.allow_calls };
-        let target = Target { origin: &origin(&self.model), profile: &Profile::COMPATIBLE, model: &self.facts };
+        let target = Target { origin: &origin(&self.model), profile: &self.profile, model: &self.facts };
         Anthropic.request(&target, &prompt, kept)
     }
 
@@ -124,7 +133,7 @@ impl<'a> Ask<'a> {
     }
 
     /// The messages as `role: blocks`, without marks.
-    fn messages(&self) -> Value {
+    pub(super) fn messages(&self) -> Value {
         let mut messages = self.body()["messages"].clone();
         for message in messages.as_array_mut().unwrap() {
             for block in message["content"].as_array_mut().unwrap() {
@@ -135,7 +144,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-fn text_block(text: &str) -> Value {
+pub(super) fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
@@ -390,51 +399,6 @@ fn an_image_beside_structured_content_shows_both() {
         (&content[0], &content[1]["type"], &content[2]),
         (&text_block("[Note]"), &json!("image"), &text_block("{\"x\":1}"))
     );
-}
-
-#[test]
-fn every_tool_choice_is_said_in_the_words_of_the_api() {
-    let hello = asks("Hi");
-    let mut ask = Ask::new(vec![message(1, &hello)]);
-    let choice = |ask: &Ask<'_>| ask.body().get("tool_choice").cloned().unwrap_or_default();
-    let table = [
-        (ToolChoice::Auto, Value::Null),
-        (ToolChoice::Required, json!({"type": "any"})),
-        (ToolChoice::Tool("s__f".to_owned()), json!({"type": "tool", "name": "s__f"})),
-        (ToolChoice::None, json!({"type": "none"})),
-    ];
-    for (demanded, expected) in table {
-        ask.settings.tool_choice = Some(demanded);
-        assert_eq!(choice(&ask), expected);
-    }
-    ask.settings.tool_choice = None;
-    ask.allow_calls = false;
-    assert_eq!(choice(&ask), json!({"type": "none"}));
-    ask.allow_calls = true;
-    // A thinking model cannot be made to call, so it does not think; a model that cannot be made to call is told to.
-    ask.settings.tool_choice = Some(ToolChoice::Required);
-    ask.settings.reasoning_effort = Some(ReasoningEffort::High);
-    let body = ask.body();
-    assert_eq!((&body["tool_choice"], body.get("thinking")), (&json!({"type": "any"}), None));
-    for (demanded, text) in [
-        (ToolChoice::Required, "(Call at least one tool before you answer.)"),
-        (ToolChoice::Tool("s__f".to_owned()), "(Call the tool `s__f` before you answer.)"),
-    ] {
-        ask.model = "claude-opus-5-5".to_owned();
-        ask.settings.tool_choice = Some(demanded);
-        assert_eq!(choice(&ask), Value::Null);
-        assert_eq!(ask.messages(), json!([["user", [text_block("Hi"), text_block(text)]]]));
-    }
-}
-
-#[test]
-fn a_history_with_calls_has_tools_even_where_none_is_offered() {
-    let (hello, a) = (asks("Hi"), call(None, ""));
-    let said = says(vec![AssistantBlock::Call(a.clone())]);
-    let mut ask = Ask::new(vec![message(1, &hello), answer(2, &said), PromptMessage::Results(vec![ok(2, 0, &a)])]);
-    ask.tools.clear();
-    let body = ask.body();
-    assert_eq!((body["tools"].as_array().map(Vec::len), &body["tool_choice"]), (Some(1), &json!({"type": "none"})));
 }
 
 #[test]

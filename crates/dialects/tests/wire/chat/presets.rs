@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Finish, FinishReason, ModelRef, Origin, Outcome,
-    OutputFormat, Seq, ToolCall, ToolChoice, ToolDefinition, ToolResult, TurnSettings, Usage, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
+    Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolResult, TurnSettings, Usage,
+    UserMessage,
 };
 use turnwright_dialects::openai_chat::OpenAiChat;
 use turnwright_dialects::{Dialect, Kept, ModelFacts, Offered, Profile, Target};
@@ -21,7 +22,8 @@ fn settings() -> TurnSettings {
 /// What is asked of a preset with a question, a tool and these settings.
 fn body(preset: &str, settings: &TurnSettings) -> Value {
     let user = UserMessage { content: vec![ContentBlock::text("Hi")], settings: settings.clone() };
-    let tools: Vec<Arc<ToolDefinition>> = vec![tool("f", json!({"type": "object", "properties": {}}))];
+    let schema = || json!({"type": "object", "properties": {}});
+    let tools: Vec<Arc<ToolDefinition>> = vec![tool("f", schema()), tool("g", schema())];
     let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
     let prompt = Prompt { conversation: None, settings, messages, tools: &tools, allow_calls: true };
     serde_json::from_slice(&request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body).unwrap()
@@ -47,6 +49,148 @@ fn a_demand_for_calls_is_written_as_the_server_takes_it() {
         assert_eq!(choice(preset, ToolChoice::None), "none", "{preset}");
         assert_eq!(choice(preset, ToolChoice::Auto), Value::Null, "{preset}");
     }
+}
+
+#[test]
+fn one_of_several_tools_is_demanded_by_name_and_else_in_words() {
+    let words = |text: &str| json!({"role": "user", "content": format!("({text})")});
+    let names = || vec!["f".to_owned(), "g".to_owned()];
+    let (f, g) = (named("f"), named("g"));
+    let listed = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [f, g]}});
+    let told = words("Call at least one of the tools `f`, `g` before you answer, and no other.");
+    for (preset, choice, last) in [
+        ("openai", listed.clone(), Value::Null),
+        ("azure", listed, Value::Null),
+        ("vllm", json!("required"), told.clone()),
+        ("mistral", json!("any"), told.clone()),
+        ("llamacpp", json!("required"), told.clone()),
+        ("moonshot", Value::Null, told),
+    ] {
+        let body = body(preset, &TurnSettings { tool_choice: Some(ToolChoice::Tools(names())), ..settings() });
+        assert_eq!((&body["tool_choice"], &body["messages"][1]), (&choice, &last), "{preset}");
+    }
+    // What an endpoint cannot be told otherwise is told in words too.
+    let told = |preset, choice| body(preset, &TurnSettings { tool_choice: Some(choice), ..settings() })["messages"][1].clone();
+    let one = words("Call the tool `f` before you answer.");
+    assert_eq!(told("llamacpp", ToolChoice::Tool("f".to_owned())), one);
+    assert_eq!(told("ollama", ToolChoice::Tool("f".to_owned())), one);
+    assert_eq!(told("ollama", ToolChoice::Required), words("Call at least one of the tools before you answer."));
+    assert_eq!(told("ollama", ToolChoice::None), Value::Null);
+}
+
+fn named(name: &str) -> Value {
+    json!({"type": "function", "function": {"name": name}})
+}
+
+#[test]
+fn several_calls_at_once_are_allowed_and_forbidden_where_the_server_knows_the_word() {
+    let sent = |preset, parallel_calls| {
+        body(preset, &TurnSettings { parallel_calls, ..settings() }).get("parallel_tool_calls").cloned()
+    };
+    for preset in ["openai", "azure", "mistral", "openrouter", "groq", "vllm", "llamacpp"] {
+        assert_eq!(sent(preset, Some(false)), Some(json!(false)), "{preset}");
+        assert_eq!(sent(preset, Some(true)), Some(json!(true)), "{preset}");
+        assert_eq!(sent(preset, None), None, "{preset}");
+    }
+    assert_eq!(sent("compatible", Some(false)), None);
+    // Without tools there is no such word.
+    assert_eq!(sent("perplexity", Some(false)), None);
+}
+
+#[test]
+fn reasoning_is_asked_for_in_the_servers_own_field() {
+    use ReasoningEffort as R;
+    let sent = |preset, effort| {
+        let body = body(preset, &TurnSettings { reasoning_effort: effort, ..settings() });
+        let fields = ["reasoning_effort", "thinking", "enable_thinking", "reasoning", "reasoning_format"];
+        let sent = fields.into_iter().filter_map(|field| Some((field.to_owned(), body.get(field)?.clone())));
+        Value::Object(sent.collect())
+    };
+    for preset in ["openai", "deepseek", "zai", "qwen", "openrouter", "groq", "compatible"] {
+        assert_eq!(sent(preset, None), json!({}), "{preset}");
+    }
+    let rows = [
+        ("compatible", R::Max, json!({"reasoning_effort": "max"})),
+        ("zai", R::Medium, json!({"thinking": {"type": "enabled"}})),
+        ("zai", R::None, json!({"thinking": {"type": "disabled"}})),
+        ("deepseek", R::Medium, json!({"thinking": {"type": "enabled"}, "reasoning_effort": "high"})),
+        ("deepseek", R::Minimal, json!({"thinking": {"type": "enabled"}, "reasoning_effort": "low"})),
+        ("deepseek", R::Xhigh, json!({"thinking": {"type": "enabled"}, "reasoning_effort": "max"})),
+        ("deepseek", R::None, json!({"thinking": {"type": "disabled"}})),
+        ("qwen", R::Low, json!({"enable_thinking": true})),
+        ("qwen", R::None, json!({"enable_thinking": false})),
+        ("openrouter", R::Low, json!({"reasoning": {"effort": "low"}})),
+        ("openrouter", R::Max, json!({"reasoning": {"effort": "xhigh"}})),
+        ("openrouter", R::None, json!({"reasoning": {"effort": "none"}})),
+        ("groq", R::Low, json!({"reasoning_effort": "low", "reasoning_format": "parsed"})),
+        ("groq", R::None, json!({"reasoning_effort": "none"})),
+    ];
+    for (preset, effort, expected) in rows {
+        assert_eq!(sent(preset, Some(effort)), expected, "{preset} {effort:?}");
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_made_to_call_while_it_thinks_does_not_think() {
+    let sent = |preset, choice, effort| {
+        let asked = TurnSettings { tool_choice: choice, reasoning_effort: effort, ..settings() };
+        let body = body(preset, &asked);
+        (body["tool_choice"].clone(), body["thinking"].clone(), body["reasoning_effort"].clone())
+    };
+    let off = json!({"type": "disabled"});
+    let thinks = Some(ReasoningEffort::High);
+    for effort in [None, thinks] {
+        assert_eq!(sent("deepseek", Some(ToolChoice::Required), effort), (json!("required"), off.clone(), Value::Null));
+    }
+    let on = (Value::Null, json!({"type": "enabled"}), json!("high"));
+    assert_eq!(sent("deepseek", None, thinks), on);
+    let none = (json!("none"), json!({"type": "enabled"}), json!("high"));
+    assert_eq!(sent("deepseek", Some(ToolChoice::None), thinks), none);
+    assert_eq!(sent("vllm", Some(ToolChoice::Required), thinks), (json!("required"), Value::Null, json!("high")));
+}
+
+#[test]
+fn what_a_server_may_refuse_can_be_taken_out_piece_by_piece() {
+    let asked = TurnSettings { reasoning_effort: Some(ReasoningEffort::Low), ..settings() };
+    let user = UserMessage { content: vec![ContentBlock::text("Hi")], settings: asked.clone() };
+    let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
+    let prompt = Prompt { conversation: None, settings: &asked, messages, tools: &[], allow_calls: true };
+    let whole = request(&OpenAiChat, &prompt, &Profile::preset("groq").unwrap());
+    let without = |names: &[&str]| {
+        let mut request = whole.clone();
+        for name in names {
+            assert!(request.drop_optional(name), "{name}");
+            assert!(!request.drop_optional(name), "{name}");
+        }
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        ["stream_options", "reasoning_format", "stream"].map(|field| body.get(field).is_some())
+    };
+    assert_eq!(without(&[]), [true, true, true]);
+    assert_eq!(without(&["stream_options"]), [false, true, true]);
+    assert_eq!(without(&["reasoning_format"]), [true, false, true]);
+    assert_eq!(without(&["stream_options", "reasoning_format"]), [false, false, true]);
+    assert_eq!(without(&["reasoning_format", "stream_options"]), [false, false, true]);
+}
+
+#[test]
+fn a_pdf_is_written_as_the_server_takes_it() {
+    let resource = EmbeddedResource {
+        uri: "file:///a/plan.pdf".to_owned(),
+        mime_type: Some("application/pdf".to_owned()),
+        text: None,
+        blob: Some("JVBERi0=".to_owned()),
+    };
+    let settings = settings();
+    let user = UserMessage { content: vec![ContentBlock::Resource { resource }], settings: settings.clone() };
+    let part = |preset: &str| {
+        let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &user }];
+        let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };
+        let body = request(&OpenAiChat, &prompt, &Profile::preset(preset).unwrap()).body;
+        serde_json::from_slice::<Value>(&body).unwrap()["messages"][0]["content"][0].clone()
+    };
+    let data = "data:application/pdf;base64,JVBERi0=";
+    assert_eq!(part("openai"), json!({"type": "file", "file": {"filename": "plan.pdf", "file_data": data}}));
+    assert_eq!(part("mistral"), json!({"type": "document_url", "document_url": data, "document_name": "plan.pdf"}));
 }
 
 #[test]

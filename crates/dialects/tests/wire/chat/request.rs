@@ -127,11 +127,12 @@ fn a_plain_question_is_these_bytes() {
 fn the_optional_parameter_can_be_taken_out() {
     let hello = user(vec![ContentBlock::text("Hi")]);
     let mut request = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]).request(COMPATIBLE);
-    assert_eq!(request.optional.clone().map(|(name, _)| name), Some("stream_options"));
-    assert!(request.drop_optional());
+    let names: Vec<&str> = request.optional.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["stream_options"]);
+    assert!(request.drop_optional("stream_options"));
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
     assert_eq!(String::from_utf8(request.body.clone()).unwrap(), expected);
-    assert!(!request.drop_optional());
+    assert!(!request.drop_optional("stream_options"));
 }
 
 #[test]
@@ -491,6 +492,12 @@ fn a_demand_for_a_call_is_met_by_the_first_calls_after_a_question() {
     let this = ToolChoice::Tool("s__f".to_owned());
     assert_eq!(ask(this, asked()), json!({"type": "function", "function": {"name": "s__f"}}));
     assert_eq!(ask(ToolChoice::Tool("s__g".to_owned()), asked()), Value::Null);
+    // Of several tools count those that are offered.
+    let several = |names: &[&str]| ToolChoice::Tools(names.iter().map(|name| (*name).to_owned()).collect());
+    let one = json!({"type": "function", "function": {"name": "s__f"}});
+    assert_eq!(ask(several(&["s__g", "s__f", "s__f"]), asked()), one);
+    assert_eq!(ask(several(&["s__g"]), asked()), Value::Null);
+    assert_eq!(ask(several(&["s__f"]), answered()), Value::Null);
     assert_eq!(ask(ToolChoice::None, answered()), "none");
     assert_eq!(ask(ToolChoice::Auto, asked()), Value::Null);
 }

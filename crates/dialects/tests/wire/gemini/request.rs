@@ -163,8 +163,10 @@ fn the_key_goes_in_a_header_and_the_models_are_those_that_answer() {
 fn every_tool_choice_has_its_mode() {
     let hello = says("Hi");
     let mut ask = Ask::new(OLD, vec![asks(1, &hello)]);
-    ask.tools = vec![tool("s__f", json!({}))];
+    ask.tools = vec![tool("s__f", json!({})), tool("s__g", json!({}))];
+    let both = vec!["s__f".to_owned(), "s__g".to_owned()];
     let table = [
+        (ToolChoice::Tools(both), json!({"mode": "ANY", "allowedFunctionNames": ["s__f", "s__g"]})),
         (ToolChoice::Auto, json!({"mode": "AUTO"})),
         (ToolChoice::Required, json!({"mode": "ANY"})),
         (ToolChoice::None, json!({"mode": "NONE"})),

@@ -179,7 +179,7 @@ fn images_are_beside_the_text_where_the_model_takes_them() {
 fn a_choice_of_tools_is_told_in_words_and_no_call_means_no_tools() {
     let hello = says("Hi");
     let mut ask = Ask::new(vec![asks(1, &hello)]);
-    ask.tools = vec![tool("s__f", json!({}))];
+    ask.tools = vec![tool("s__f", json!({})), tool("s__g", json!({}))];
     let mut told = |choice| {
         ask.settings.tool_choice = Some(choice);
         let body = ask.body();
@@ -191,6 +191,8 @@ fn a_choice_of_tools_is_told_in_words_and_no_call_means_no_tools() {
     assert_eq!(told(ToolChoice::Required), (true, Some(any)));
     let one = "Call the tool `s__f` before you answer.".to_owned();
     assert_eq!(told(ToolChoice::Tool("s__f".to_owned())), (true, Some(one)));
+    let several = "Call at least one of the tools `s__f`, `s__g` before you answer, and no other.".to_owned();
+    assert_eq!(told(ToolChoice::Tools(vec!["s__f".to_owned(), "s__g".to_owned()])), (true, Some(several)));
 }
 
 #[test]
@@ -212,8 +214,7 @@ fn thinking_is_a_switch_or_a_level_and_can_be_taken_out() {
     let mut ask = Ask::new(vec![asks(1, &hello)]);
     ask.settings.reasoning_effort = Some(ReasoningEffort::High);
     let mut request = ask.request();
-    assert_eq!(request.optional.as_ref().map(|(name, _)| *name), Some("think"));
-    assert!(request.drop_optional());
+    assert!(request.drop_optional("think"));
     ask.settings.reasoning_effort = None;
     assert_eq!(request, ask.request());
 }

@@ -129,7 +129,7 @@ fn every_choice_of_tools_has_its_form() {
     let hello = question("hi");
     let choice = |chosen: Option<ToolChoice>, allow_calls: bool| {
         let mut ask = Ask::new(vec![asks(1, &hello)]);
-        ask.tools = vec![tool("s__f", json!({}))];
+        ask.tools = vec![tool("s__f", json!({})), tool("s__g", json!({}))];
         (ask.settings.tool_choice, ask.allow_calls) = (chosen, allow_calls);
         valid(&ask);
         ask.body().get("tool_choice").cloned()
@@ -140,7 +140,24 @@ fn every_choice_of_tools_has_its_form() {
     assert_eq!(choice(Some(ToolChoice::None), true), Some(json!("none")));
     assert_eq!(choice(Some(ToolChoice::Required), false), Some(json!("none")));
     let named = Some(ToolChoice::Tool("s__f".to_owned()));
-    assert_eq!(choice(named, true), Some(json!({"type": "function", "name": "s__f"})));
+    let f = json!({"type": "function", "name": "s__f"});
+    assert_eq!(choice(named, true), Some(f.clone()));
+    let several = Some(ToolChoice::Tools(vec!["s__f".to_owned(), "s__g".to_owned()]));
+    let g = json!({"type": "function", "name": "s__g"});
+    assert_eq!(choice(several, true), Some(json!({"type": "allowed_tools", "mode": "required", "tools": [f, g]})));
+}
+
+#[test]
+fn several_calls_at_once_are_allowed_and_forbidden_where_there_are_tools() {
+    let hello = question("hi");
+    let mut ask = Ask::new(vec![asks(1, &hello)]);
+    ask.settings.parallel_calls = Some(false);
+    assert_eq!(ask.body().get("parallel_tool_calls"), None);
+    ask.tools = vec![tool("s__f", json!({}))];
+    valid(&ask);
+    assert_eq!(ask.body()["parallel_tool_calls"], json!(false));
+    ask.settings.parallel_calls = None;
+    assert_eq!(ask.body().get("parallel_tool_calls"), None);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What becomes of the forms in which servers write things, target by target.
 
 use serde_json::{Value, json};
-use turnwright_dialects::schema::SchemaTarget::{Anthropic, Compatible, GeminiJson, GeminiSubset, OpenAi, OpenAiStrict};
+use turnwright_dialects::schema::SchemaTarget::{
+    Anthropic, AnthropicStrict, Compatible, GeminiJson, GeminiSubset, OpenAi, OpenAiStrict,
+};
 use turnwright_dialects::schema::{Lowered, SchemaTarget, Strictness, compile};
 
 use super::corpus::named;
@@ -72,6 +74,38 @@ fn what_cannot_be_made_strict_says_why() {
         };
         assert_eq!(because, why, "{name}");
     }
+}
+
+#[test]
+fn a_strict_tool_of_anthropic_keeps_what_is_optional_and_says_why_where_it_cannot_be() {
+    let strict = lowered("handwritten/closed_optional", AnthropicStrict);
+    assert_eq!(strict.strict, Strictness::Strict);
+    assert_eq!(strict.schema, lowered("handwritten/closed_optional", Anthropic).schema);
+    for (name, why) in [
+        ("handwritten/type_alone", "the root: the object is open: `additionalProperties` is not false"),
+        ("zod3/read_file", "/properties/head/minimum: a strict tool has no such keyword"),
+        ("zod3/create_issue", "/properties/title/minLength: a strict tool has no such keyword"),
+        (
+            "handwritten/root_any_of_tagged",
+            "/anyOf: the alternatives became one object: their properties are all there, and required where all require them",
+        ),
+    ] {
+        let Lowered { schema, strict, .. } = lowered(name, AnthropicStrict);
+        let because = match strict {
+            Strictness::Loose { because } => because,
+            Strictness::Strict => String::new(),
+            Strictness::NotAsked => panic!("{name}"),
+        };
+        assert_eq!(because, why, "{name}");
+        assert_eq!(schema, lowered(name, Anthropic).schema, "{name}");
+    }
+    let mode = json!({"type": "string", "enum": ["overwrite", "append"], "description": "(Default: \"overwrite\")"});
+    let with_default = lowered("zod3/write_file", AnthropicStrict);
+    assert_eq!((with_default.strict, &with_default.schema["properties"]["mode"]), (Strictness::Strict, &mode));
+    let many: serde_json::Map<String, Value> = (0..25).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
+    let many = json!({"type": "object", "properties": many, "additionalProperties": false});
+    let because = "the root: more than 24 optional properties or 16 properties of several types".to_owned();
+    assert_eq!(compile(&many, AnthropicStrict).unwrap().strict, Strictness::Loose { because });
 }
 
 #[test]

@@ -30,7 +30,14 @@ pub(super) fn violations(lowered: &Lowered, target: SchemaTarget) -> Vec<String>
         SchemaTarget::OpenAi | SchemaTarget::OpenAiStrict | SchemaTarget::GeminiJson => {
             walk(root, "", &mut |schema, at| plain(schema, at, &mut wrong));
         }
-        SchemaTarget::Anthropic => {
+        SchemaTarget::Anthropic | SchemaTarget::AnthropicStrict => {
+            if lowered.is_strict() {
+                let mut counts = (0, 0);
+                walk(root, "", &mut |schema, at| held(schema, at, &mut counts, &mut wrong));
+                if counts.0 > 24 || counts.1 > 16 {
+                    wrong.push(format!("{counts:?} optional properties and unions"));
+                }
+            }
             walk(root, "", &mut |schema, at| plain(schema, at, &mut wrong));
             if let Err(error) = jsonschema::draft202012::meta::validate(root) {
                 wrong.push(format!("not valid in draft 2020-12: {error}"));
@@ -128,6 +135,41 @@ fn strict(schema: &Value, at: &str, counts: &mut (usize, usize), wrong: &mut Vec
     if names != required {
         wrong.push(format!("{at} has the properties {names:?} and requires {required:?}"));
     }
+}
+
+/// The keywords of Anthropic's strict tools.
+const HELD: [&str; 13] = [
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "minItems",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
+
+fn held(schema: &Value, at: &str, counts: &mut (usize, usize), wrong: &mut Vec<String>) {
+    let Some(members) = schema.as_object() else { return wrong.push(format!("{at} is a boolean")) };
+    wrong.extend(members.keys().filter(|key| !HELD.contains(&key.as_str())).map(|key| format!("{at}/{key} is unknown")));
+    if members.get("minItems").is_some_and(|count| !matches!(count.as_u64(), Some(0 | 1))) {
+        wrong.push(format!("{at} has more than one item"));
+    }
+    let is_plain = |value: &Value| !value.is_object() && !value.is_array();
+    if !members.get("enum").and_then(Value::as_array).into_iter().flatten().chain(members.get("const")).all(is_plain) {
+        wrong.push(format!("{at} has a value that is none of a text, a number, true, false and null"));
+    }
+    if types(schema).contains(&"object") && members.get("additionalProperties") != Some(&Value::Bool(false)) {
+        wrong.push(format!("{at} is open"));
+    }
+    let properties = members.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    counts.0 += properties - members.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+    counts.1 += usize::from(members.contains_key("anyOf") || types(schema).len() > 1);
 }
 
 /// The fields of `Schema`.

@@ -43,8 +43,10 @@ pub(crate) fn settings(
         2 => tools.first().map(|tool| ToolChoice::Tool(tool.name.clone())),
         3 => Some(ToolChoice::Tool("gone__tool".to_owned())),
         4 => Some(ToolChoice::Auto),
+        5 => Some(ToolChoice::Tools(tools.iter().map(|tool| tool.name.clone()).take(3).collect())),
         _ => None,
     };
+    settings.parallel_calls = *random.pick(&[None, None, None, Some(true), Some(false)]);
     if settings.tool_choice.is_some() {
         features.saw("a tool choice");
     }

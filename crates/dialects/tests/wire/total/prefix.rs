@@ -42,8 +42,9 @@ impl Asker {
             String::from_utf8_lossy(&request.body),
         );
         let length = request.body.len();
-        // The same question again has its end in common too.
-        if may_shrink || prompt.messages.len() > self.messages {
+        // The same question again has its end in common too, also where all that is new is not worth writing.
+        let has_grown = self.before.as_ref().is_none_or(|before| length > before.len());
+        if may_shrink || (prompt.messages.len() > self.messages && has_grown) {
             self.common = if may_shrink { 0 } else { common };
         }
         self.messages = prompt.messages.len();

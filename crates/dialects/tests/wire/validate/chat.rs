@@ -180,7 +180,16 @@ fn tools(found: &mut Findings, at: &At<'_, '_>) {
                     let name = at.value["function"]["name"].as_str().unwrap_or_default();
                     found.demand(&at, names.contains(name), format_args!("there is no tool `{name}`"));
                 }
-                "allowed_tools" => found.keys(&at, &["type", "allowed_tools"], &[]),
+                "allowed_tools" => {
+                    found.keys(&at, &["type", "allowed_tools"], &[]);
+                    let Some(at) = at.key("allowed_tools") else { return };
+                    found.keys(&at, &["mode", "tools"], &[]);
+                    found.word_of(&at, "mode", &["auto", "required"]);
+                    for tool in at.key("tools").iter().flat_map(At::items) {
+                        let name = tool.value["function"]["name"].as_str().unwrap_or_default();
+                        found.demand(&tool, names.contains(name), format_args!("there is no tool `{name}`"));
+                    }
+                }
                 "custom" => found.keys(&at, &["type", "custom"], &[]),
                 other => found.refuse(&at, format_args!("unknown choice `{other}`")),
             },
@@ -212,7 +221,8 @@ fn messages(found: &mut Findings, at: &At<'_, '_>, server: Server) {
             }
             "user" => {
                 found.keys(&message, &["role", "content"], &["name"]);
-                content(found, &message, &["text", "image_url", "input_audio", "file"]);
+                let documents = if server == Server::Mistral { "document_url" } else { "file" };
+                content(found, &message, &["text", "image_url", "input_audio", documents]);
             }
             "assistant" => assistant(found, &message, server, &mut due),
             other => found.refuse(&message, format_args!("unknown role `{other}`")),
@@ -318,6 +328,10 @@ fn content(found: &mut Findings, message: &At<'_, '_>, kinds: &[&str]) {
                 }
                 found.keys(&at, &["file_data", "filename"], &[]);
                 at.key("file_data").iter().for_each(|at| found.data_url(at, &["application/pdf"], Web::Refused));
+            }
+            "document_url" => {
+                found.keys(&part, &["type", "document_url"], &["document_name"]);
+                part.key("document_url").iter().for_each(|at| found.data_url(at, &["application/pdf"], Web::Allowed));
             }
             "input_audio" => {
                 found.keys(&part, &["type", "input_audio"], &[]);

@@ -172,7 +172,14 @@ fn tools(found: &mut Findings, at: &At<'_, '_>) {
                     let name = at.str_of("name");
                     found.demand(&at, names.contains(name), format_args!("there is no tool `{name}`"));
                 }
-                "allowed_tools" => found.keys(&at, &["type", "mode", "tools"], &[]),
+                "allowed_tools" => {
+                    found.keys(&at, &["type", "mode", "tools"], &[]);
+                    found.word_of(&at, "mode", &["auto", "required"]);
+                    for tool in at.key("tools").iter().flat_map(At::items) {
+                        let name = tool.str_of("name");
+                        found.demand(&tool, names.contains(name), format_args!("there is no tool `{name}`"));
+                    }
+                }
                 "custom" | "mcp" => {}
                 other => found.refuse(&at, format_args!("unknown choice `{other}`")),
             },

@@ -116,6 +116,14 @@ const ROWS: &[Row] = &[
         "no `default`",
     ),
     ("a choice of no tool", |b| b["tool_choice"]["function"]["name"] = json!("z"), "there is no tool `z`"),
+    (
+        "a choice among tools of which one is not there",
+        |b| {
+            let tools = json!([{"type": "function", "function": {"name": "z"}}]);
+            b["tool_choice"] = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools}});
+        },
+        "there is no tool `z`",
+    ),
     ("an unknown choice", |b| b["tool_choice"] = json!("must"), "is none of none, auto, required"),
     (
         "an image of no known type",
@@ -159,6 +167,7 @@ fn each_broken_rule_of_chat_completions_is_seen() {
 fn each_broken_rule_of_mistral_is_seen() {
     let mut body = valid();
     list(&mut body["messages"]).truncate(6);
+    list(&mut body["messages"][1]["content"]).truncate(2);
     for (call, id) in [(0, "aaaaaaaaa"), (1, "bbbbbbbbb")] {
         body["messages"][2]["tool_calls"][call]["id"] = json!(id);
         body["messages"][4 - call]["tool_call_id"] = json!(id);
