@@ -240,9 +240,18 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn journal(&self, id: &ConversationId) -> Result<Journal, EngineError> {
+        self.look(id, Journal::clone).await
+    }
+
+    /// What `look` finds in a conversation's journal as it is now. Nobody else can look or append meanwhile, so it is for
+    /// what takes little; for the rest there is [`Engine::journal`].
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn look<T>(&self, id: &ConversationId, look: impl FnOnce(&Journal) -> T) -> Result<T, EngineError> {
         let live = self.load_newest(id).await?;
-        let journal = live.lock().journal.clone();
-        Ok(journal)
+        let found = look(&live.lock().journal);
+        Ok(found)
     }
 
     /// Watches a conversation.

@@ -45,7 +45,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
         finish_reason: finish_reason.map(str::to_owned),
         finish_reason_raw,
         text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
-        messages: messages_of(journal, journal.turn_entries(turn)),
+        messages: messages_of(journal, journal.turn_entries(turn)).collect(),
         usage: usage(facts.usage),
         steps: facts.steps,
         waiting,
@@ -55,12 +55,31 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
 
 /// All messages of a conversation that are not hidden, oldest first; results come in call order after their call.
 pub fn messages(journal: &Journal) -> Vec<api::Message> {
-    messages_of(journal, journal.entries().iter())
+    messages_of(journal, journal.entries().iter()).collect()
+}
+
+/// At most `limit` of the messages that come after the one named `cursor`, or from the first on; `None` where there is no
+/// such message, or it is hidden. What comes before and after is not looked at.
+pub fn messages_after(journal: &Journal, cursor: Option<&str>, limit: usize) -> Option<Vec<api::Message>> {
+    let Some(cursor) = cursor else {
+        return Some(messages_of(journal, journal.entries().iter()).take(limit).collect());
+    };
+    let named = journal.entry(cursor.parse::<MessageId>().ok()?.0)?;
+    // A result stands with the message that asked for it.
+    let begin = match &*named.entry {
+        Entry::User(_) | Entry::Assistant(_) => named.seq,
+        Entry::Result(result) => result.call.message,
+        Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => return None,
+    };
+    let together: Vec<_> = messages_of(journal, journal.entry(begin).into_iter()).collect();
+    let skipped = together.iter().position(|message| message.id == cursor)?.saturating_add(1);
+    let rest = journal.entries().get(usize::try_from(begin.get()).ok()?..).unwrap_or_default();
+    Some(together.into_iter().skip(skipped).chain(messages_of(journal, rest.iter())).take(limit).collect())
 }
 
 /// One message of a person or a model; `None` where there is none of this name, or it is hidden.
 pub fn message(journal: &Journal, id: MessageId) -> Option<api::Message> {
-    messages_of(journal, journal.entry(id.0).into_iter()).into_iter().next()
+    messages_of(journal, journal.entry(id.0).into_iter()).next()
 }
 
 /// Tokens as the API tells them.
@@ -167,32 +186,27 @@ fn error(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<api::
     })
 }
 
-fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a StoredEntry>) -> Vec<api::Message> {
-    let mut messages = Vec::new();
-    for stored in entries {
-        if journal.is_hidden(MessageId(stored.seq)) {
-            continue;
-        }
-        match &*stored.entry {
-            Entry::User(message) => messages.push(api::Message {
-                id: MessageId(stored.seq).to_string(),
-                role: api::Role::User,
-                content: Some(text_of(&message.content)),
-                timestamp: timestamp(stored.at_ms),
-                tool_calls: None,
-                tool_call_id: None,
-                name: None,
-                is_error: None,
-            }),
-            Entry::Assistant(message) => assistant(journal, stored, message, &mut messages),
-            // Results stand after the call that they answer.
-            Entry::Result(_) | Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => {}
-        }
-    }
-    messages
+fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a StoredEntry>) -> impl Iterator<Item = api::Message> {
+    entries.filter(|stored| !journal.is_hidden(MessageId(stored.seq))).flat_map(|stored| match &*stored.entry {
+        Entry::User(message) => vec![api::Message {
+            id: MessageId(stored.seq).to_string(),
+            role: api::Role::User,
+            content: Some(text_of(&message.content)),
+            timestamp: timestamp(stored.at_ms),
+            tool_calls: None,
+            tool_call_id: None,
+            name: None,
+            is_error: None,
+        }],
+        Entry::Assistant(message) => assistant(journal, stored, message),
+        // Results stand after the call that they answer.
+        Entry::Result(_) | Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => Vec::new(),
+    })
 }
 
-fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage, messages: &mut Vec<api::Message>) {
+/// A message of a model and the results of its calls.
+fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage) -> Vec<api::Message> {
+    let mut messages = Vec::new();
     let calls: Vec<_> =
         message.calls().zip(0_u32..).map(|(call, index)| (CallId { message: stored.seq, index }, call)).collect();
     let tool_calls = calls.iter().map(|(id, call)| api::ToolCall {
@@ -224,6 +238,7 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
             is_error: Some(result.outcome.is_error()),
         });
     }
+    messages
 }
 
 fn result_of(journal: &Journal, call: CallId) -> Option<(&StoredEntry, &turnwright_core::ToolResult)> {

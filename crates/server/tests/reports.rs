@@ -9,21 +9,25 @@ use turnwright_api::{Message, Role, TurnReport};
 use turnwright_core::policy::Policy;
 use turnwright_core::{ApproveMode, ConversationId, Finish, FinishReason, ModelRef, StreamDelta, TurnSettings};
 use turnwright_engine::{Engine, EngineParts, NewMessage, ToolOutput, ToolSource};
-use turnwright_server::turn_report;
+use turnwright_server::{report, turn_report};
 use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
-async fn report_of(tools: Vec<ScriptedTool>, answers: Vec<Answer>, max_steps: u32) -> TurnReport {
+fn engine(tools: Vec<ScriptedTool>, answers: Vec<Answer>, max_steps: u32) -> Engine {
     let settings = TurnSettings { approve: ApproveMode::All, max_steps, ..TurnSettings::new(ModelRef::new("test", "m")) };
-    let engine = Engine::new(EngineParts {
+    Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
         sources: vec![Arc::new(ScriptedSource::new("lab", tools)) as Arc<dyn ToolSource>],
         store: Arc::new(MemoryStore::default()),
         clock: Arc::new(ManualClock::at(0)),
         policy: Policy::default(),
         defaults: settings,
-    });
+    })
+}
+
+async fn report_of(tools: Vec<ScriptedTool>, answers: Vec<Answer>, max_steps: u32) -> TurnReport {
+    let engine = engine(tools, answers, max_steps);
     let id: ConversationId = "c1".parse().unwrap();
     let sent = engine.send(&id, NewMessage { create: true, ..NewMessage::text("Go") }).await.unwrap();
     engine.wait(&id, sent.turn_id).await.unwrap();
@@ -105,4 +109,39 @@ async fn thinking_and_refusals_are_not_content() {
     let words = (report.stop.as_deref(), report.finish_reason.as_deref(), report.finish_reason_raw.as_deref());
     assert_eq!(words, (Some("refused"), Some("content_filter"), Some("refusal")));
     assert_eq!(report.usage, turnwright_api::Usage::default());
+}
+
+#[tokio::test]
+async fn pages_of_any_size_after_any_message_are_parts_of_the_whole_history() {
+    let look = || call(0, "lab__look", "{}");
+    let answers = [
+        Answer::whole([look(), call(1, "lab__look", "{}")]),
+        Answer::whole([text("Once more"), look()]),
+        Answer::whole([text("Done")]),
+        Answer::whole([text("Again")]),
+        Answer::whole([text("And again")]),
+    ];
+    let (engine, id) = (engine(vec![ScriptedTool::echo("look")], answers.into(), 9), "c1".parse().unwrap());
+    for said in ["One", "Two", "Three"] {
+        let sent = engine.send(&id, NewMessage { create: true, ..NewMessage::text(said) }).await.unwrap();
+        engine.wait(&id, sent.turn_id).await.unwrap();
+    }
+    let shown = report::messages(&engine.journal(&id).await.unwrap());
+    let second = shown.iter().find(|message| message.content.as_deref() == Some("Two")).unwrap();
+    engine.hide(&id, second.id.parse().unwrap()).await.unwrap();
+    let journal = engine.journal(&id).await.unwrap();
+    let all = report::messages(&journal);
+    assert_eq!(all.len(), 10);
+    for limit in 0..=all.len() {
+        let first = report::messages_after(&journal, None, limit).unwrap();
+        assert_eq!(first, all.get(..limit).unwrap());
+        for (at, message) in all.iter().enumerate() {
+            let page = report::messages_after(&journal, Some(&message.id), limit).unwrap();
+            let rest = all.get(at + 1..).unwrap();
+            assert_eq!(page, rest.get(..limit.min(rest.len())).unwrap(), "{limit} after {}", message.id);
+        }
+    }
+    for unknown in [second.id.as_str(), "msg_99999", "msg_2", "x", ""] {
+        assert_eq!(report::messages_after(&journal, Some(unknown), 1), None, "{unknown}");
+    }
 }

@@ -12,7 +12,7 @@ use turnwright_host::export::{self, ExportForm, UnknownForm};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, id};
-use crate::report::messages;
+use crate::report::messages_after;
 use crate::state::ServerState;
 
 /// Which form the messages are wanted in; ours where none is named.
@@ -35,17 +35,15 @@ pub(super) async fn list(
         let journal = state.engine().journal(&conversation).await?;
         return exported(&journal, form, &page, limit).map(|page| json(StatusCode::OK, page));
     }
-    let all = messages(&state.engine().journal(&conversation).await?);
-    let skipped = match &page.cursor {
-        None => 0,
-        Some(cursor) => {
-            let found = all.iter().position(|message| message.id == *cursor);
-            let unknown = || ApiError::bad_request("invalid_cursor", format!("`{cursor}` is no cursor of this list"));
-            found.ok_or_else(unknown)?.saturating_add(1)
-        }
-    };
-    let part = all.into_iter().skip(skipped).take(limit.saturating_add(1)).collect();
+    let cursor = page.cursor.as_deref();
+    // One more tells whether there are more.
+    let part = |journal: &Journal| messages_after(journal, cursor, limit.saturating_add(1));
+    let part = state.engine().look(&conversation, part).await?.ok_or_else(|| unknown_cursor(cursor))?;
     Ok(json(StatusCode::OK, api::List::page(part, limit, |message| message.id.clone())))
+}
+
+fn unknown_cursor(cursor: Option<&str>) -> ApiError {
+    ApiError::bad_request("invalid_cursor", format!("`{}` is no cursor of this list", cursor.unwrap_or_default()))
 }
 
 /// A page of a conversation in the form of another.
@@ -66,8 +64,7 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
         None => 0,
         Some(cursor) => {
             let found = pieces.iter().position(|piece| piece.last.to_string() == *cursor);
-            let unknown = || ApiError::bad_request("invalid_cursor", format!("`{cursor}` is no cursor of this list"));
-            found.ok_or_else(unknown)?.saturating_add(1)
+            found.ok_or_else(|| unknown_cursor(Some(cursor)))?.saturating_add(1)
         }
     };
     let rest = pieces.get(skipped..).unwrap_or_default();
