@@ -53,6 +53,7 @@ struct State {
     stops: HashSet<&'static str>,
     reached: HashSet<&'static str>,
     requests: Vec<Value>,
+    bodies: Vec<String>,
     is_over: bool,
 }
 
@@ -126,6 +127,11 @@ impl ModelServer {
     pub fn requests(&self) -> Vec<Value> {
         self.shared.lock().requests.clone()
     }
+
+    /// The same, byte for byte.
+    pub fn bodies(&self) -> Vec<String> {
+        self.shared.lock().bodies.clone()
+    }
 }
 
 impl Drop for ModelServer {
@@ -146,8 +152,12 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream.try_clone()?;
     loop {
-        let Some(body) = request(&mut reader)? else { return Ok(()) };
-        shared.lock().requests.push(body.clone());
+        let Some((text, body)) = request(&mut reader)? else { return Ok(()) };
+        {
+            let mut state = shared.lock();
+            state.requests.push(body.clone());
+            state.bodies.push(text);
+        }
         let mut has_begun = false;
         let mut begin = |writer: &mut TcpStream| -> std::io::Result<()> {
             if !std::mem::replace(&mut has_begun, true) {
@@ -184,8 +194,8 @@ fn chunk(writer: &mut TcpStream, text: &str) -> std::io::Result<()> {
     writer.flush()
 }
 
-/// The next request's JSON body; `None` at the end of the connection.
-fn request(reader: &mut impl BufRead) -> std::io::Result<Option<Value>> {
+/// The next request's body, as it came and read as JSON; `None` at the end of the connection.
+fn request(reader: &mut impl BufRead) -> std::io::Result<Option<(String, Value)>> {
     let mut length = 0;
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -202,7 +212,8 @@ fn request(reader: &mut impl BufRead) -> std::io::Result<Option<Value>> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(serde_json::from_slice(&body).ok())
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Ok(serde_json::from_str(&text).ok().map(|value| (text, value)))
 }
 
 /// A chunk with text.

@@ -15,6 +15,7 @@ mod forms;
 mod interactive;
 mod lists;
 mod moving;
+mod prefix;
 mod serve;
 mod signals;
 mod support;

@@ -10,14 +10,14 @@ use nix::unistd::Pid;
 
 use crate::support::{Place, Ran, follow, wait, wait_for};
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
     address: String,
     stderr: Arc<Mutex<String>>,
 }
 
 impl Server {
-    fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &Place) -> Self {
         let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = follow(child.stderr.take().unwrap());
@@ -29,7 +29,7 @@ impl Server {
         Self { child, address, stderr }
     }
 
-    fn request(&self, head: &str, body: &str) -> String {
+    pub(crate) fn request(&self, head: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let address = &self.address;
@@ -41,7 +41,7 @@ impl Server {
         answer
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
         assert_eq!(wait(&mut self.child), Some(0), "{}", self.stderr.lock().unwrap());
     }
