@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::sse::{MAX_EVENT_BYTES, SseError, SseEvent};
+use crate::sse::{MAX_EVENT_BYTES, SseError, SseEvent, text};
 
 /// Cuts bytes into lines, each an event without a name. Give it every chunk with [`LineFramer::push`], then call
 /// [`LineFramer::end`] once. A line that lies in one chunk is handed on without being copied; memory is bounded by
@@ -69,5 +69,5 @@ fn dispatch<E: From<SseError>>(line: &[u8], on_event: &mut impl FnMut(SseEvent<'
         return Err(SseError::EventTooLarge { limit: MAX_EVENT_BYTES }.into());
     }
     let line = line.trim_ascii();
-    if line.is_empty() { Ok(()) } else { on_event(SseEvent { name: "", data: &String::from_utf8_lossy(line) }) }
+    if line.is_empty() { Ok(()) } else { on_event(SseEvent { name: "", data: &text(line) }) }
 }

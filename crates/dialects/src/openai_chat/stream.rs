@@ -133,7 +133,7 @@ impl ChatDecoder {
         }
     }
 
-    fn delta(&mut self, mut delta: Delta<'_>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
+    fn delta(&mut self, mut delta: Box<Delta<'_>>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         let reasoning = self.reasoning.take(&mut delta);
         if let Some(text) = reasoning {
             self.flush_text(out);
@@ -154,7 +154,7 @@ impl ChatDecoder {
         }
         if let Some(call) = delta.function_call {
             self.begin_other(out);
-            self.counted(out, |this, out| this.calls.push_legacy(call, out))?;
+            self.counted(out, |this, out| this.calls.push_legacy(*call, out))?;
         }
         Ok(())
     }

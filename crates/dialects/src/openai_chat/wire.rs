@@ -31,10 +31,10 @@ pub(crate) struct Choice<'a> {
     #[serde(default)]
     pub(crate) index: Count,
     #[serde(borrow, default)]
-    pub(crate) delta: Option<Delta<'a>>,
+    pub(crate) delta: Option<Box<Delta<'a>>>,
     /// In a whole reply; some streams repeat the text so far in it.
     #[serde(borrow, default)]
-    pub(crate) message: Option<Delta<'a>>,
+    pub(crate) message: Option<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     pub(crate) finish_reason: Text<'a>,
     #[serde(borrow, default)]
@@ -58,7 +58,7 @@ pub(crate) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(crate) tool_calls: OneOrMany<CallDelta<'a>>,
     #[serde(borrow, default)]
-    pub(crate) function_call: Option<FunctionDelta<'a>>,
+    pub(crate) function_call: Option<Box<FunctionDelta<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
