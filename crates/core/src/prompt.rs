@@ -91,11 +91,27 @@ pub struct PromptResult<'a> {
     pub call: &'a ToolCall,
     /// Its result.
     pub result: Cow<'a, ToolResult>,
-    /// What the model must know besides: that a person changed the arguments, or that they were not JSON.
-    pub note: Option<String>,
+    /// The arguments that a person put in the place of the call's.
+    pub edit: Option<&'a str>,
 }
 
 impl PromptResult<'_> {
+    /// What the model must know besides: that a person changed the arguments, or that they were not a JSON object.
+    pub fn note(&self) -> Option<String> {
+        let mut notes = Vec::new();
+        let arguments = &self.call.arguments;
+        if !arguments.trim().is_empty() && !is_object(arguments) {
+            let mut shown = arguments.chars();
+            let raw: String = shown.by_ref().take(MAX_RAW_ARGUMENTS_SHOWN).collect();
+            let rest = if shown.as_str().is_empty() { "" } else { " (and more)" };
+            notes.push(format!("[The arguments of this call were not a JSON object: {}{rest}]", Value::from(raw)));
+        }
+        if let Some(edit) = self.edit {
+            notes.push(format!("[The user changed the arguments of this call to: {edit}]"));
+        }
+        if notes.is_empty() { None } else { Some(notes.join("\n")) }
+    }
+
     /// The result as one text, the note first; `(no output)` where there is nothing.
     pub fn text(&self) -> String {
         self.text_beside(|_| false)
@@ -105,7 +121,7 @@ impl PromptResult<'_> {
     /// nothing but them is there.
     pub fn text_beside(&self, is_shown: impl Fn(&ContentBlock) -> bool) -> String {
         let is_all_shown = self.result.content.iter().all(&is_shown);
-        let mut text = self.note.clone().unwrap_or_default();
+        let mut text = self.note().unwrap_or_default();
         let mut add = |more: &str| {
             if !more.is_empty() {
                 if !text.is_empty() {
@@ -275,27 +291,16 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
 
 fn is_empty(message: &AssistantMessage) -> bool {
     message.blocks.iter().all(|block| match block {
-        AssistantBlock::Text { text, native: None } | AssistantBlock::Refusal { text } => text.trim().is_empty(),
+        AssistantBlock::Text { text, native: None } | AssistantBlock::Refusal { text } => text.chars().all(char::is_whitespace),
         AssistantBlock::Reasoning { .. } => true,
         AssistantBlock::Text { .. } | AssistantBlock::Call(_) | AssistantBlock::Opaque { .. } => false,
     })
 }
 
-fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>, edit: Option<&str>) -> PromptResult<'a> {
+fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>, edit: Option<&'a str>) -> PromptResult<'a> {
     let result = result.map_or_else(
         || Cow::Owned(ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.")),
         Cow::Borrowed,
     );
-    let mut notes = Vec::new();
-    if !call.arguments.trim().is_empty() && !is_object(&call.arguments) {
-        let mut shown = call.arguments.chars();
-        let raw: String = shown.by_ref().take(MAX_RAW_ARGUMENTS_SHOWN).collect();
-        let rest = if shown.as_str().is_empty() { "" } else { " (and more)" };
-        notes.push(format!("[The arguments of this call were not a JSON object: {}{rest}]", Value::from(raw)));
-    }
-    if let Some(edit) = edit {
-        notes.push(format!("[The user changed the arguments of this call to: {edit}]"));
-    }
-    let note = if notes.is_empty() { None } else { Some(notes.join("\n")) };
-    PromptResult { id, call, result, note }
+    PromptResult { id, call, result, edit }
 }

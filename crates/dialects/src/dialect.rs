@@ -1,7 +1,7 @@
 //! The seam at which wire formats join.
 
 use std::fmt::Debug;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use turnwright_core::prompt::Prompt;
@@ -137,7 +137,7 @@ pub struct HttpRequest {
     /// Headers besides the key's and the content type's.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: Body,
     /// The parameters that a server may refuse and that can be done without: their names, and where they are in the body.
     pub optional: Vec<(&'static str, Range<usize>)>,
 }
@@ -150,8 +150,41 @@ impl HttpRequest {
         for (_, other) in self.optional.iter_mut().filter(|(_, other)| other.start >= range.end) {
             *other = other.start - range.len()..other.end - range.len();
         }
-        self.body.drain(range);
+        let mut body = std::mem::take(&mut self.body).into_vec();
+        body.drain(range);
+        self.body = body.into();
         true
+    }
+}
+
+/// The bytes of a body, which many can have and none can change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Body(Arc<Vec<u8>>);
+
+impl Body {
+    /// The bytes; a copy of them where another has them too.
+    pub fn into_vec(self) -> Vec<u8> {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes))
+    }
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

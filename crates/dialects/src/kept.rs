@@ -1,19 +1,23 @@
 //! What was written of a conversation's last request, to go on from.
 //!
 //! A conversation grows at its end: the next request repeats the last one's bytes (law 7). What was written of tools and
-//! messages is kept with the writer's state, and only messages that are new are written. What is kept never changes what is
-//! written.
+//! messages is kept with the writer's state, and only messages that are new are written: at the end of the last request's own
+//! body, once nobody else has it. What is kept never changes what is written.
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use turnwright_core::prompt::{Prompt, PromptMessage};
 use turnwright_core::{Origin, Seq, ToolDefinition};
 
-use crate::dialect::Target;
+use crate::dialect::{Body, Target};
 use crate::facts::ModelFacts;
 use crate::profile::Profile;
+
+/// What a message takes at least, in bytes, about.
+const MESSAGE_BYTES: usize = 512;
 
 /// What was written of the last request of one conversation to one target. Starts empty; may be dropped at any time.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub struct Kept {
     target: Option<(Origin, Profile, ModelFacts)>,
     tools: Option<Tools>,
     messages: Option<Box<dyn Any + Send + Sync>>,
+    /// The last request, shared with who sends it: the next one goes on in its bytes once it is sent.
+    body: Body,
     bytes: usize,
 }
 
@@ -30,12 +36,16 @@ struct Tools {
     bytes: Vec<u8>,
 }
 
-/// Messages that were written, and the state in which their writer was then.
+/// Messages that were written, where they are in the last body, and the state in which their writer was then.
 #[derive(Debug)]
 struct Written<W> {
     keys: Vec<Key>,
-    bytes: Vec<u8>,
     writer: W,
+    range: Range<usize>,
+    /// Where the newest that wrote anything begins.
+    newest: usize,
+    /// The end of them, as it was before the body was finished.
+    unfinished: Vec<u8>,
 }
 
 /// Which message of a conversation it is. Entries never change, so what it says cannot either.
@@ -52,8 +62,14 @@ pub(crate) trait MessageWriter: Clone + Debug + Send + Sync + 'static {
     /// Writes the next message.
     fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>);
 
-    /// Closes what is open, and adds what only the end of a request has. The first message begins at `start`.
-    fn finish(&self, target: &Target<'_>, out: &mut Vec<u8>, start: usize);
+    /// Closes what is open, and adds what only the end of a request has.
+    fn finish(&self, target: &Target<'_>, out: &mut Vec<u8>);
+
+    /// The first byte that [`MessageWriter::finish`] may change, where the newest message begins at `newest`: the end, where it
+    /// only adds.
+    fn settled(&self, _newest: usize, end: usize) -> usize {
+        end
+    }
 
     /// Closes what is open and adds nothing: the messages are no request.
     fn close(&self, _out: &mut Vec<u8>) {}
@@ -100,37 +116,91 @@ impl Kept {
         out: &mut Vec<u8>,
         begin: impl FnOnce() -> W,
     ) {
+        if out.last() != Some(&b'[') {
+            out.push(b',');
+        }
         let kept = self.messages.take().and_then(|kept| kept.downcast::<Written<W>>().ok());
-        let mut written = kept
-            .filter(|written| written.is_prefix(&prompt.messages))
-            .unwrap_or_else(|| Box::new(Written { keys: Vec::new(), bytes: Vec::new(), writer: begin() }));
+        let mut written = if let Some(mut written) = kept.filter(|written| written.is_prefix(&prompt.messages)) {
+            written.go_on(std::mem::take(&mut self.body), out);
+            written
+        } else {
+            out.reserve(MESSAGE_BYTES * prompt.messages.len());
+            Box::new(Written::new(begin(), out.len()))
+        };
         let mut rest = prompt.messages.iter().skip(written.keys.len()).peekable();
         while let Some((message, key)) = rest.peek().and_then(|message| Some((*message, Key::of(message)?))) {
-            written.writer.push(target, message, &mut written.bytes);
+            push(&mut written.writer, &mut written.newest, target, message, out);
             written.keys.push(key);
             rest.next();
         }
-        if !written.bytes.is_empty() && out.last() != Some(&b'[') {
-            out.push(b',');
-        }
-        let start = out.len();
-        out.extend_from_slice(&written.bytes);
-        if rest.peek().is_some() {
-            let mut writer = written.writer.clone();
-            rest.for_each(|message| writer.push(target, message, out));
-            writer.finish(target, out, start);
+        written.range.end = out.len();
+        written.unfinished = if rest.peek().is_some() {
+            let (mut writer, mut newest) = (written.writer.clone(), written.newest);
+            rest.for_each(|message| push(&mut writer, &mut newest, target, message, out));
+            finish(&writer, newest, written.range.end, target, out)
         } else {
-            written.writer.finish(target, out, start);
+            finish(&written.writer, written.newest, written.range.end, target, out)
+        };
+        if out.len() == written.range.start && out.last() == Some(&b',') {
+            out.pop();
         }
-        self.bytes = written.bytes.len() + self.tools.as_ref().map_or(0, |tools| tools.bytes.len());
         self.messages = Some(written);
+    }
+
+    /// Keeps the body of this request.
+    pub(crate) fn keep(&mut self, body: Vec<u8>) -> Body {
+        self.bytes = body.capacity() + self.tools.as_ref().map_or(0, |tools| tools.bytes.len());
+        self.body = Body::from(body);
+        self.body.clone()
     }
 }
 
+fn push<W: MessageWriter>(
+    writer: &mut W,
+    newest: &mut usize,
+    target: &Target<'_>,
+    message: &PromptMessage<'_>,
+    out: &mut Vec<u8>,
+) {
+    let before = out.len();
+    writer.push(target, message, out);
+    if out.len() > before {
+        *newest = before;
+    }
+}
+
+/// Finishes the messages; gives what that may have changed before `end`, as it was.
+fn finish<W: MessageWriter>(writer: &W, newest: usize, end: usize, target: &Target<'_>, out: &mut Vec<u8>) -> Vec<u8> {
+    let settled = writer.settled(newest, out.len()).min(end);
+    let unfinished = out.get(settled..end).unwrap_or_default().to_vec();
+    writer.finish(target, out);
+    unfinished
+}
+
 impl<W> Written<W> {
+    fn new(writer: W, start: usize) -> Self {
+        Self { keys: Vec::new(), writer, range: start..start, newest: start, unfinished: Vec::new() }
+    }
+
     fn is_prefix(&self, messages: &[PromptMessage<'_>]) -> bool {
         self.keys.len() <= messages.len()
             && self.keys.iter().zip(messages).all(|(key, message)| Key::of(message).as_ref() == Some(key))
+    }
+
+    /// Writes what is kept in `body` behind `out`: where `body` begins with the same, in its own bytes, which are only copied
+    /// where another has them too.
+    fn go_on(&mut self, body: Body, out: &mut Vec<u8>) {
+        let settled = self.range.end - self.unfinished.len();
+        if body.get(..self.range.start) == Some(out.as_slice()) {
+            *out = body.into_vec();
+            out.truncate(settled);
+        } else {
+            let start = out.len();
+            out.extend_from_slice(body.get(self.range.start..settled).unwrap_or_default());
+            self.newest = self.newest - self.range.start + start;
+            self.range.start = start;
+        }
+        out.append(&mut self.unfinished);
     }
 }
 

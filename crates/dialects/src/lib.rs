@@ -34,7 +34,7 @@ mod think;
 mod words;
 
 pub use catalogue::{catalogue_date, catalogue_facts};
-pub use dialect::{Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target, by_name};
+pub use dialect::{Body, Dialect, ErrorResponse, HttpRequest, Mended, Offered, StreamDecoder, Target, by_name};
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use kept::Kept;
 pub use limits::MAX_ANSWER_BYTES;

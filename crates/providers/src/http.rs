@@ -68,10 +68,10 @@ impl Provider for HttpProvider {
         let talk: Option<Talk> = prompt.conversation.map(|conversation| (conversation.clone(), model.to_owned()));
         let refused = talk.as_ref().and_then(|talk| self.endpoint.mended.messages(talk));
         if let Some(body) = refused.and_then(|messages| dialect.still_mended(&request.body, messages)) {
-            request = HttpRequest { body, optional: Vec::new(), ..request };
+            request = HttpRequest { body: body.into(), optional: Vec::new(), ..request };
         }
         let offered = if config.profile.recover_text_calls.is_empty() { Offered::default() } else { Offered::of(prompt) };
-        let request = Prepared { talk, ..Prepared::new(request) };
+        let request = Prepared { request, talk };
         let patience = Patience::new(config.max_retries, &prompt.settings.fallback);
         let endpoint = Arc::clone(&self.endpoint);
         let call = Call { endpoint, model: origin.model, prices: facts.prices, request, offered, patience };
@@ -102,33 +102,12 @@ pub(crate) struct Endpoint {
     mended: MendedTalks,
 }
 
-/// A request whose body can be sent again without being copied.
+/// A request, which can be sent again.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// All but the body.
-    rest: HttpRequest,
-    body: Bytes,
+    request: HttpRequest,
     /// What it is part of; `None` where it stands alone.
     talk: Option<Talk>,
-}
-
-impl Prepared {
-    fn new(mut rest: HttpRequest) -> Self {
-        let body = std::mem::take(&mut rest.body).into();
-        Self { rest, body, talk: None }
-    }
-
-    /// Sends this body instead; nothing of it is optional.
-    fn replace(&mut self, body: Vec<u8>) {
-        self.rest.optional.clear();
-        self.body = body.into();
-    }
-
-    fn drop_optional(&mut self, name: &str) {
-        self.rest.body = self.body.to_vec();
-        self.rest.drop_optional(name);
-        self.body = std::mem::take(&mut self.rest.body).into();
-    }
 }
 
 /// What every request needs.
@@ -162,18 +141,19 @@ impl Endpoint {
 
     /// Sends a request once; where the endpoint refuses a part of it that can be done without, once more without that
     /// for each such part.
-    pub(crate) async fn open(&self, request: &mut Prepared) -> Result<Opened, Failed> {
+    pub(crate) async fn open(&self, Prepared { request, talk }: &mut Prepared) -> Result<Opened, Failed> {
         loop {
             let answer = self.send(Method::POST, request).await;
             let Err(failed) = &answer else { return answer };
-            let mut optional = request.rest.optional.iter().map(|(name, _)| *name);
+            let mut optional = request.optional.iter().map(|(name, _)| *name);
             let is_refusal = matches!(failed.failure.status, Some(400 | 422));
             let Some(name) = optional.find(|name| is_refusal && failed.failure.message.contains(name)) else {
                 let Some(mended) = self.config.dialect.mended(&request.body, &failed.failure) else { return answer };
-                request.replace(mended.body);
+                // Nothing of it is optional.
+                (request.body, request.optional) = (mended.body.into(), Vec::new());
                 let answer = self.send(Method::POST, request).await;
                 if answer.is_ok()
-                    && let Some(talk) = &request.talk
+                    && let Some(talk) = talk
                 {
                     self.mended.remember(talk, mended.messages);
                 }
@@ -184,17 +164,17 @@ impl Endpoint {
         }
     }
 
-    async fn send(&self, method: Method, request: &Prepared) -> Result<Opened, Failed> {
+    async fn send(&self, method: Method, request: &HttpRequest) -> Result<Opened, Failed> {
         let connection = self.connection().await?;
-        let mut sent = Request::new(method, client::url(&self.config, &request.rest.path)?);
+        let mut sent = Request::new(method, client::url(&self.config, &request.path)?);
         *sent.headers_mut() = connection.headers.clone();
-        for (name, value) in &request.rest.headers {
+        for (name, value) in &request.headers {
             if let Ok(value) = value.parse() {
                 sent.headers_mut().insert(*name, value);
             }
         }
         if !request.body.is_empty() {
-            *sent.body_mut() = Some(request.body.clone().into());
+            *sent.body_mut() = Some(Bytes::from_owner(request.body.clone()).into());
         }
         let waited = self.config.timeouts.headers;
         let response = match timeout(waited, connection.client.execute(sent)).await {
@@ -253,8 +233,8 @@ impl Endpoint {
     async fn list_models(&self) -> Result<Vec<String>, Failed> {
         let path = self.config.dialect.models_path().to_owned();
         let headers = self.config.dialect.headers().iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let request = HttpRequest { path, headers, body: Vec::new(), optional: Vec::new() };
-        let mut opened = self.send(Method::GET, &Prepared::new(request)).await?;
+        let request = HttpRequest { path, headers, body: Vec::new().into(), optional: Vec::new() };
+        let mut opened = self.send(Method::GET, &request).await?;
         let body = read(&mut opened.response, MAX_MODELS_BYTES, self.config.timeouts.idle).await;
         if body.is_whole {
             return self.config.dialect.models(&body.bytes).map_err(Failed::from);

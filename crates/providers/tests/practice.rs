@@ -200,7 +200,7 @@ fn results<'a>(message: &'a AssistantMessage, outcomes: &[(Outcome, &str)]) -> P
         id: CallId { message: seq(2), index: 0 },
         call,
         result: Cow::Owned(ToolResult::of(CallId { message: seq(2), index: 0 }, *outcome, *text)),
-        note: None,
+        edit: None,
     };
     PromptMessage::Results(message.calls().zip(outcomes).map(result).collect())
 }

@@ -161,7 +161,7 @@ fn arguments_that_came_with_a_denial_change_nothing() {
     denied.arguments = Some("{}".to_owned());
     let told = asked(Told::new(settings()), &[r#"{"a":1}"#]).tell(Entry::Decision(denied));
     assert_eq!(told.turn().call(call_id(3, 0)).map(|call| call.is_edited), Some(false));
-    assert_eq!(results(&told)[0].note, None);
+    assert_eq!(results(&told)[0].note(), None);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn arguments_that_are_no_object_are_shown_as_one_with_the_raw_text_in_the_result
     for (shown, raw) in results(&told).iter().zip(bad) {
         assert_eq!(shown.call.arguments_object(), "{}", "{raw}");
         assert!(serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(raw).is_err(), "{raw}");
-        let note = shown.note.as_deref().expect("a note");
+        let note = shown.note().expect("a note");
         assert_eq!(note, format!("[The arguments of this call were not a JSON object: {}]", serde_json::json!(raw)));
     }
 }
@@ -182,14 +182,14 @@ fn arguments_that_are_an_object_are_shown_as_they_are() {
     let good = ["{}", " { \"b\" : 1, \"a\": [true, null, -1.5e3, \"\\u00e4\"] }\n", "{\"a\":1,\"a\":2}"];
     let told = asked(Told::new(settings()), &good);
     for (shown, raw) in results(&told).iter().zip(good) {
-        assert_eq!((shown.call.arguments_object(), shown.note.as_deref()), (raw, None));
+        assert_eq!((shown.call.arguments_object(), shown.note().as_deref()), (raw, None));
     }
 }
 
 #[test]
 fn empty_arguments_mean_an_empty_object() {
     let told = asked(Told::new(settings()), &["", "  "]);
-    assert!(results(&told).iter().all(|shown| shown.call.arguments_object() == "{}" && shown.note.is_none()));
+    assert!(results(&told).iter().all(|shown| shown.call.arguments_object() == "{}" && shown.note().is_none()));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn long_raw_arguments_are_shown_in_part() {
     let raw = "ä".repeat(3_000);
     let told = asked(Told::new(settings()), &[&raw]);
     let expected = format!("[The arguments of this call were not a JSON object: \"{}\" (and more)]", "ä".repeat(2_000));
-    assert_eq!(results(&told)[0].note.as_deref(), Some(expected.as_str()));
+    assert_eq!(results(&told)[0].note().as_deref(), Some(expected.as_str()));
 }
 
 #[test]

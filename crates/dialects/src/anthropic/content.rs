@@ -69,7 +69,7 @@ pub(super) fn result<'a>(target: &Target<'_>, result: &'a PromptResult<'_>) -> C
         let text = if text.trim().is_empty() { Cow::Borrowed("(no output)") } else { Cow::Owned(text) };
         return Content::Text(text);
     }
-    let note = result.note.as_deref().map(|note| Block::Text { text: Cow::Borrowed(note) });
+    let note = result.note().map(|note| Block::Text { text: Cow::Owned(note) });
     let mut blocks: Vec<_> = note.into_iter().chain(said.iter().filter_map(|said| block(target, said))).collect();
     let has_text = said.iter().any(|block| matches!(block, ContentBlock::Text { .. }));
     if let (false, Some(structured)) = (has_text, &result.result.structured_content) {

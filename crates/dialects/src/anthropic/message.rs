@@ -78,6 +78,13 @@ struct Between {
     end: Option<usize>,
 }
 
+impl Between {
+    /// Where the block's closing brace is in messages that end at `end`.
+    fn place(&self, end: usize) -> Option<usize> {
+        end.checked_sub(self.bytes_since? + 1)
+    }
+}
+
 /// A block of an answer, ready to be written.
 enum Piece {
     /// One that we put together.
@@ -119,8 +126,8 @@ impl MessageWriter for Writer {
         };
     }
 
-    fn finish(&self, _: &Target<'_>, out: &mut Vec<u8>, _: usize) {
-        let between = self.between.bytes_since.and_then(|bytes| out.len().checked_sub(bytes + 1));
+    fn finish(&self, _: &Target<'_>, out: &mut Vec<u8>) {
+        let between = self.between.place(out.len());
         let mut end = self.end();
         if self.is_paused {
             end.release_to_the_last_use(out);
@@ -143,6 +150,10 @@ impl MessageWriter for Writer {
         {
             mark_block(place, out);
         }
+    }
+
+    fn settled(&self, newest: usize, end: usize) -> usize {
+        self.between.place(end).map_or(newest, |place| place.min(newest))
     }
 
     fn close(&self, out: &mut Vec<u8>) {

@@ -110,7 +110,7 @@ struct Format {
 
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
     kept.keep_for(target);
-    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    let mut body = Vec::new();
     body.extend_from_slice(b"{\"model\":");
     json::write(&target.origin.model, &mut body);
     let rules = models::rules(target);
@@ -182,7 +182,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     HttpRequest {
         path: "/v1/messages".to_owned(),
         headers: HEADERS.map(|(name, value)| (name, value.to_owned())).to_vec(),
-        body,
+        body: kept.keep(body),
         optional: Vec::new(),
     }
 }

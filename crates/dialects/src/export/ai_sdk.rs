@@ -129,10 +129,10 @@ fn gave<'a>(result: &'a PromptResult<'_>) -> Gave<'a> {
     let output = match &given.structured_content {
         _ if given.outcome.is_error() => Output::ErrorText(result.text()),
         _ if content.iter().any(|block| Bytes::of(block).is_some()) => {
-            let note = result.note.as_deref().map(|note| Piece::Text { text: note.into() });
+            let note = result.note().map(|note| Piece::Text { text: note.into() });
             Output::Content(note.into_iter().chain(content.iter().map(piece)).collect())
         }
-        Some(value) if !has_text && result.note.is_none() => Output::Json(value),
+        Some(value) if !has_text && result.note().is_none() => Output::Json(value),
         Some(_) | None => Output::Text(result.text()),
     };
     Gave::ToolResult { tool_call_id: result.id, tool_name: &result.call.name, output }

@@ -116,7 +116,7 @@ impl MessageWriter for Writer {
         }
     }
 
-    fn finish(&self, _: &Target<'_>, out: &mut Vec<u8>, _: usize) {
+    fn finish(&self, _: &Target<'_>, out: &mut Vec<u8>) {
         let mut end = Self { open: self.open, ..Self::default() };
         match self.open {
             None => end.part(Role::User, &Part::Text(OPENING.into()), out),

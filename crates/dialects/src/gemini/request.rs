@@ -99,7 +99,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     let (settings, fields) = (prompt.settings, target.profile.schema_fields);
     let model = Model::new(&target.origin.model, target.model);
     kept.keep_for(target);
-    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    let mut body = Vec::new();
     body.push(b'{');
     if !prompt.tools.is_empty() {
         kept.write_tools(prompt, &mut body, |out| {
@@ -146,7 +146,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         json::write_member("continuationToken", &token, &mut body);
     }
     body.push(b'}');
-    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body, optional: Vec::new() }
+    HttpRequest { path: path(&target.origin.model), headers: Vec::new(), body: kept.keep(body), optional: Vec::new() }
 }
 
 impl ThinkingConfig {

@@ -44,7 +44,7 @@ enum Think {
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
     let settings = prompt.settings;
     kept.keep_for(target);
-    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    let mut body = Vec::new();
     body.extend_from_slice(b"{\"model\":");
     json::write(&target.origin.model, &mut body);
     let choice = prompt.tool_choice();
@@ -81,7 +81,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write_member("options", &options, &mut body);
     // What does not fit is an error that can be acted upon, not a prompt that lost its beginning.
     body.extend_from_slice(b",\"truncate\":false,\"shift\":false,\"stream\":true}");
-    HttpRequest { path: "/api/chat".to_owned(), headers: Vec::new(), body, optional }
+    HttpRequest { path: "/api/chat".to_owned(), headers: Vec::new(), body: kept.keep(body), optional }
 }
 
 /// Models that think by levels take no switch, the others no level.

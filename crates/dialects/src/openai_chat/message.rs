@@ -104,7 +104,7 @@ impl MessageWriter for Writer {
         }
     }
 
-    fn finish(&self, _: &Target<'_>, _: &mut Vec<u8>, _: usize) {}
+    fn finish(&self, _: &Target<'_>, _: &mut Vec<u8>) {}
 }
 
 impl Writer {

@@ -60,7 +60,7 @@ struct Function<'a> {
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
     let profile = target.profile;
     kept.keep_for(target);
-    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    let mut body = Vec::new();
     body.extend_from_slice(b"{\"model\":");
     json::write(&target.origin.model, &mut body);
     let has_tools = profile.tools && !prompt.tools.is_empty();
@@ -93,5 +93,5 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             body.push(b'}');
         }
     }
-    HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body, optional }
+    HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body: kept.keep(body), optional }
 }

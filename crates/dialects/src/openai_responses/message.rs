@@ -79,7 +79,7 @@ impl MessageWriter for Writer {
         }
     }
 
-    fn finish(&self, _: &Target<'_>, _: &mut Vec<u8>, _: usize) {}
+    fn finish(&self, _: &Target<'_>, _: &mut Vec<u8>) {}
 }
 
 impl Writer {
@@ -218,8 +218,8 @@ fn output<'a>(target: &Target<'_>, result: &'a PromptResult<'_>) -> Content<'a> 
         let text = result.text();
         return Content::Text(Cow::Owned(if is_error { format!("ERROR: {text}") } else { text }));
     }
-    let note = result.note.as_deref().unwrap_or_default();
-    let first = if is_error { format!("ERROR: {note}").trim_end().to_owned() } else { note.to_owned() };
+    let note = result.note().unwrap_or_default();
+    let first = if is_error { format!("ERROR: {note}").trim_end().to_owned() } else { note };
     content(target, &result.result.content, Some(first).filter(|first| !first.is_empty()))
 }
 

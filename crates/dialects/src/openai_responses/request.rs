@@ -83,7 +83,7 @@ struct Reasoning {
 pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept) -> HttpRequest {
     let (settings, profile) = (prompt.settings, target.profile);
     kept.keep_for(target);
-    let mut body = Vec::with_capacity(1024 + kept.bytes() + 512 * prompt.messages.len());
+    let mut body = Vec::new();
     body.extend_from_slice(b"{\"model\":");
     json::write(&target.origin.model, &mut body);
     if !prompt.tools.is_empty() {
@@ -132,5 +132,5 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
     json::write(&rest, &mut body);
     // The object goes on: its own brace goes.
     body.remove(start);
-    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body, optional: Vec::new() }
+    HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body: kept.keep(body), optional: Vec::new() }
 }

@@ -57,8 +57,8 @@ fn each_request_begins_with_the_one_before_up_to_its_last_block_whatever_was_kep
         let mut ask = Ask::new(all[..count].to_vec());
         ask.settings.system_prompt = Some("Be kind.".to_owned());
         ask.body();
-        let request = String::from_utf8(ask.request_with(&mut kept).body).unwrap();
-        assert_eq!(request.as_bytes(), ask.request().body, "{count} messages");
+        let request = String::from_utf8(ask.request_with(&mut kept).body.into_vec()).unwrap();
+        assert_eq!(request.as_bytes(), &*ask.request().body, "{count} messages");
         let common = before.map_or(0, |(before, shared)| {
             let common = before.bytes().zip(request.bytes()).take_while(|(a, b)| a == b).count();
             assert!(common >= shared, "{count} messages: {common} bytes are the same, {shared} were");

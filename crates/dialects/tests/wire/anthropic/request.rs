@@ -83,7 +83,7 @@ pub(super) fn answer(number: u64, message: &AssistantMessage) -> PromptMessage<'
 fn result(number: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
     let id = CallId { message: seq(number), index };
     let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-    PromptResult { id, call, result: Cow::Owned(result), note: None }
+    PromptResult { id, call, result: Cow::Owned(result), edit: None }
 }
 
 pub(super) fn ok(number: u64, index: u32, call: &ToolCall) -> PromptResult<'_> {
@@ -155,7 +155,7 @@ fn a_plain_question_is_these_bytes() {
     ask.tools.clear();
     let request = ask.request();
     let plain = r#"{"model":"claude-sonnet-4-5","messages":[{"role":"user","content":[{"type":"text","text":"Hello \"you\"","cache_control":{"type":"ephemeral"}}]}],"max_tokens":64000,"stream":true}"#;
-    assert_eq!(String::from_utf8(request.body).unwrap(), plain);
+    assert_eq!(String::from_utf8(request.body.into_vec()).unwrap(), plain);
     assert_eq!(request.path, "/v1/messages");
     assert_eq!(request.headers, [("anthropic-version", "2023-06-01".to_owned())]);
     ask.settings.system_prompt = Some("Be kind.".to_owned());
@@ -163,7 +163,7 @@ fn a_plain_question_is_these_bytes() {
     ask.settings.max_output_tokens = Some(9);
     ask.tools = vec![tool("s__f", json!({"type": "object", "properties": {}}))];
     let full = r#"{"model":"claude-sonnet-4-5","tools":[{"name":"s__f","description":"Does s__f","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"Be kind.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Hello \"you\"","cache_control":{"type":"ephemeral"}}]}],"max_tokens":9,"temperature":1.0,"stream":true}"#;
-    assert_eq!(String::from_utf8(ask.request().body).unwrap(), full);
+    assert_eq!(String::from_utf8(ask.request().body.into_vec()).unwrap(), full);
     ask.body();
 }
 
@@ -181,8 +181,7 @@ fn text_and_calls_keep_their_order_and_all_results_follow_in_one_message() {
         AssistantBlock::Call(b.clone()),
     ]);
     let failed = Outcome::Error(ToolErrorKind::NotFound);
-    let mut with_note = result(2, 1, &b, failed, vec![]);
-    with_note.note = Some("[Not JSON]".to_owned());
+    let with_note = result(2, 1, &b, failed, vec![]);
     let results = vec![result(2, 0, &a, Outcome::Success, vec![]), with_note];
     let ask = Ask::new(vec![message(1, &hello), answer(2, &said), PromptMessage::Results(results), message(9, &more)]);
     let expected = json!([
@@ -197,12 +196,12 @@ fn text_and_calls_keep_their_order_and_all_results_follow_in_one_message() {
         ]],
         ["user", [
             {"type": "tool_result", "tool_use_id": "toolu_1", "content": "(no output)"},
-            {"type": "tool_result", "tool_use_id": "call_2_1", "content": "[Not JSON]", "is_error": true},
+            {"type": "tool_result", "tool_use_id": "call_2_1", "content": "[The arguments of this call were not a JSON object: \"not json\"]", "is_error": true},
             text_block("And?"),
         ]],
     ]);
     assert_eq!(ask.messages(), expected);
-    let body = String::from_utf8(ask.request().body).unwrap();
+    let body = String::from_utf8(ask.request().body.into_vec()).unwrap();
     assert!(body.contains(THOUGHT) && body.contains(REDACTED) && body.contains(r#""input":{"a": 1.0}"#), "{body}");
 }
 
@@ -221,7 +220,7 @@ fn thoughts_and_what_only_the_provider_knows_go_to_no_other_model() {
     let said = says(blocks);
     let messages = vec![message(1, &hello), answer(2, &said), PromptMessage::Results(vec![ok(2, 0, &a)])];
     let mut ask = Ask::new(messages);
-    let body = String::from_utf8(ask.request().body).unwrap();
+    let body = String::from_utf8(ask.request().body.into_vec()).unwrap();
     let own = r#"{"type":"tool_use","id":"toolu_1","name":"s__f","input":{},"caller":{"type":"direct"}}"#;
     let expected = format!("[{THOUGHT},{USE},{FOUND},{cited},{own}]");
     assert!(body.contains(&expected), "{body}");
@@ -287,18 +286,18 @@ fn an_answer_that_the_provider_paused_in_goes_back_as_it_is() {
     let paused = ended(says(vec![thought("Hm."), text("Let me see. \n"), opaque(USE)]), FinishReason::Pause);
     let rest = says(vec![opaque(FOUND), text("So.")]);
     let mut ask = Ask::new(vec![message(1, &hello), answer(2, &paused)]);
-    let body = String::from_utf8(ask.request().body).unwrap();
+    let body = String::from_utf8(ask.request().body.into_vec()).unwrap();
     assert!(body.contains(&format!("[{THOUGHT},{{\"type\":\"text\",\"text\":\"Let me see. \\n\"}},{USE}]}}],")), "{body}");
     ask.body();
     // What follows is the same answer.
     ask.messages = vec![message(1, &hello), answer(2, &paused), answer(3, &rest), message(4, &more)];
-    let body = String::from_utf8(ask.request().body).unwrap();
+    let body = String::from_utf8(ask.request().body.into_vec()).unwrap();
     assert!(body.contains(&format!("\"}},{USE},{FOUND},{{\"type\":\"text\",\"text\":\"So.\"}}]}}")), "{body}");
     ask.body();
     // A person who speaks, and another model, find no use without a result, and no result without its use.
     for rest in [vec![message(4, &more)], vec![message(4, &more), answer(5, &rest), message(6, &more)]] {
         ask.messages = [vec![message(1, &hello), answer(2, &paused)], rest].concat();
-        let body = String::from_utf8(ask.request().body).unwrap();
+        let body = String::from_utf8(ask.request().body.into_vec()).unwrap();
         assert!(!body.contains("srvtoolu_1"), "{body}");
         ask.body();
     }
@@ -392,12 +391,12 @@ fn an_image_beside_structured_content_shows_both() {
     let image = ContentBlock::Image { data: PNG.to_owned(), mime_type: "image/png".to_owned() };
     let mut result = result(2, 0, &a, Outcome::Success, vec![image]);
     result.result.to_mut().structured_content = Some(json!({"x": 1}));
-    result.note = Some("[Note]".to_owned());
+    result.edit = Some("{}");
     let ask = Ask::new(vec![message(1, &hello), answer(2, &said), PromptMessage::Results(vec![result])]);
     let content = ask.messages()[2][1][0]["content"].clone();
     assert_eq!(
         (&content[0], &content[1]["type"], &content[2]),
-        (&text_block("[Note]"), &json!("image"), &text_block("{\"x\":1}"))
+        (&text_block("[The user changed the arguments of this call to: {}]"), &json!("image"), &text_block("{\"x\":1}"))
     );
 }
 

@@ -243,7 +243,7 @@ fn images_are_sent_where_neither_the_server_nor_the_model_is_known_to_take_none(
         let (profile, model) = (Profile::preset(preset).unwrap(), ModelFacts { images, ..ModelFacts::default() });
         let target = Target { origin: &origin, profile: &profile, model: &model };
         let body = OpenAiChat.request(&target, &prompt, &mut Kept::default()).body;
-        String::from_utf8(body).unwrap().contains("image_url")
+        String::from_utf8(body.into_vec()).unwrap().contains("image_url")
     };
     assert!(has_image("compatible", None) && has_image("compatible", Some(true)));
     assert!(!has_image("compatible", Some(false)) && !has_image("deepseek", None));
@@ -267,7 +267,7 @@ fn an_assistant_message_follows_results_where_a_user_message_may_not() {
     let roles = |preset: &str| {
         let messages = vec![
             PromptMessage::Assistant { seq: Seq::FIRST, message: &message },
-            PromptMessage::Results(vec![PromptResult { id, call: &call, result: result.clone(), note: None }]),
+            PromptMessage::Results(vec![PromptResult { id, call: &call, result: result.clone(), edit: None }]),
             PromptMessage::User { seq: Seq::FIRST, message: &user },
         ];
         let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };

@@ -61,7 +61,7 @@ fn seq(number: u64) -> Seq {
 fn result(message: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
     let id = CallId { message: seq(message), index };
     let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-    PromptResult { id, call, result: Cow::Owned(result), note: None }
+    PromptResult { id, call, result: Cow::Owned(result), edit: None }
 }
 
 struct Ask<'a> {
@@ -109,7 +109,7 @@ const COMPATIBLE: &Profile = &Profile::COMPATIBLE;
 fn a_plain_question_is_these_bytes() {
     let hello = user(vec![ContentBlock::text("Hello \"you\"")]);
     let mut ask = Ask::new(vec![PromptMessage::User { seq: Seq::FIRST, message: &hello }]);
-    let body = |ask: &Ask<'_>, profile| String::from_utf8(ask.request(profile).body).unwrap();
+    let body = |ask: &Ask<'_>, profile| String::from_utf8(ask.request(profile).body.into_vec()).unwrap();
     let plain = r#"{"model":"m","messages":[{"role":"user","content":"Hello \"you\""}],"stream":true,"stream_options":{"include_usage":true}}"#;
     assert_eq!(body(&ask, COMPATIBLE), plain);
     assert_eq!(ask.request(COMPATIBLE).path, "/chat/completions");
@@ -131,7 +131,7 @@ fn the_optional_parameter_can_be_taken_out() {
     assert_eq!(names, ["stream_options"]);
     assert!(request.drop_optional("stream_options"));
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
-    assert_eq!(String::from_utf8(request.body.clone()).unwrap(), expected);
+    assert_eq!(String::from_utf8(request.body.clone().into_vec()).unwrap(), expected);
     assert!(!request.drop_optional("stream_options"));
 }
 
@@ -192,7 +192,7 @@ fn calls_and_their_results_follow_one_another_and_failures_say_so() {
             {"id": "call_5_2", "type": "function", "function": function("{}")},
         ]},
         {"role": "tool", "tool_call_id": "x", "content": "ok"},
-        {"role": "tool", "tool_call_id": "call_5_1", "content": "ERROR: no"},
+        {"role": "tool", "tool_call_id": "call_5_1", "content": "ERROR: [The arguments of this call were not a JSON object: \"not json\"]\nno"},
         {"role": "tool", "tool_call_id": "call_5_2", "content": "(no output)"},
     ]);
     assert_eq!(ask.messages(COMPATIBLE), expected);
@@ -412,7 +412,7 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
     let id = CallId { message: Seq::new(4).unwrap(), index: 0 };
     let result = ToolResult::of(id, Outcome::Success, "hi");
     let call = calls.calls().next().unwrap();
-    let results = || PromptMessage::Results(vec![PromptResult { id, call, result: Cow::Borrowed(&result), note: None }]);
+    let results = || PromptMessage::Results(vec![PromptResult { id, call, result: Cow::Borrowed(&result), edit: None }]);
     let whole = || {
         vec![
             PromptMessage::User { seq: Seq::FIRST, message: &first },
@@ -427,7 +427,7 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
         let messages = whole().into_iter().take(count).collect();
         let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &tools, allow_calls: true };
         let body = request(&OpenAiChat, &prompt, &Profile::preset("openai").unwrap()).body;
-        let body = String::from_utf8(body).unwrap();
+        let body = String::from_utf8(body.into_vec()).unwrap();
         let value: Value = serde_json::from_str(&body).unwrap();
         let last = value["messages"].as_array().unwrap().last().unwrap().to_string();
         // What a provider can keep: everything up to the end of the last message.
@@ -446,7 +446,7 @@ fn what_was_kept_changes_nothing_of_what_is_written() {
     let call = call(Some("x"), "{}");
     let message = says(vec![AssistantBlock::Call(call.clone())]);
     let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "done");
-    let result = PromptResult { id: stored.call, call: &call, result: Cow::Borrowed(&stored), note: None };
+    let result = PromptResult { id: stored.call, call: &call, result: Cow::Borrowed(&stored), edit: None };
     let all = [
         PromptMessage::User { seq: seq(1), message: &first },
         PromptMessage::Assistant { seq: seq(2), message: &message },
@@ -464,7 +464,7 @@ fn what_was_kept_changes_nothing_of_what_is_written() {
         ask.tools = vec![tool("s__f", json!({})); tools];
         let body = |kept: &mut Kept| {
             let target = Target { origin: &origin(), profile: COMPATIBLE, model: &ModelFacts::default() };
-            String::from_utf8(OpenAiChat.request(&target, &ask.prompt(), kept).body).unwrap()
+            String::from_utf8(OpenAiChat.request(&target, &ask.prompt(), kept).body.into_vec()).unwrap()
         };
         assert_eq!(body(&mut kept), body(&mut Kept::default()));
         assert!(kept.bytes() > 0);

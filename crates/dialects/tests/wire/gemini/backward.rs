@@ -166,7 +166,7 @@ fn prompt_messages(turns: &[Turn]) -> Vec<PromptMessage<'_>> {
                     id: result.call,
                     call,
                     result: Cow::Borrowed(result),
-                    note: None,
+                    edit: None,
                 });
                 PromptMessage::Results(all.collect())
             }

@@ -70,7 +70,7 @@ fn results(number: u64, message: &AssistantMessage, all: Vec<(Outcome, Vec<Conte
     let results = message.calls().zip(all).zip(0..).map(|((call, (outcome, content)), index)| {
         let id = CallId { message: seq(number), index };
         let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-        PromptResult { id, call, result: Cow::Owned(result), note: None }
+        PromptResult { id, call, result: Cow::Owned(result), edit: None }
     });
     PromptMessage::Results(results.collect())
 }
@@ -124,7 +124,7 @@ impl<'a> Ask<'a> {
 fn a_plain_question_is_these_bytes() {
     let hello = says("Hello \"you\"");
     let mut ask = Ask::new(OLD, vec![asks(1, &hello)]);
-    let bytes = |ask: &Ask<'_>| String::from_utf8(ask.request(&mut Kept::default()).body).unwrap();
+    let bytes = |ask: &Ask<'_>| String::from_utf8(ask.request(&mut Kept::default()).body.into_vec()).unwrap();
     assert_eq!(bytes(&ask), r#"{"contents":[{"role":"user","parts":[{"text":"Hello \"you\""}]}],"generationConfig":{}}"#);
     ask.settings.system_prompt = Some("Be kind.".to_owned());
     ask.settings.temperature = Some(0.5);
@@ -275,7 +275,7 @@ fn an_answer_and_its_results_go_back_as_the_parts_that_came() {
         {"role": "user", "parts": responses},
     ]);
     assert_eq!(ask.contents(), expected);
-    let body = String::from_utf8(ask.request(&mut Kept::default()).body).unwrap();
+    let body = String::from_utf8(ask.request(&mut Kept::default()).body.into_vec()).unwrap();
     for verbatim in [signed, alone, code] {
         assert!(body.contains(verbatim), "{verbatim}");
     }
@@ -310,7 +310,7 @@ fn another_models_blocks_are_left_out_and_its_calls_are_marked_as_unsigned() {
     assert_eq!(new[1]["parts"], parts);
     let responses = json!([
         {"functionResponse": {"name": "f", "response": {"output": "1"}}},
-        {"functionResponse": {"name": "g", "response": {"output": "2"}}},
+        {"functionResponse": {"name": "g", "response": {"output": "[The arguments of this call were not a JSON object: \"not json\"]\n2"}}},
     ]);
     assert_eq!(new[2]["parts"], responses);
     let old = contents(OLD);
@@ -324,7 +324,7 @@ fn going_away_and_coming_back_restores_what_came() {
     let hello = says("Hi");
     let body = |model: &str| {
         let all = vec![asks(1, &hello), answers(2, &message), results(2, &message, vec![done("1")])];
-        String::from_utf8(Ask::new(model, all).request(&mut Kept::default()).body).unwrap()
+        String::from_utf8(Ask::new(model, all).request(&mut Kept::default()).body.into_vec()).unwrap()
     };
     assert!(body(NEW).contains(signed));
     assert!(!body("gemini-3-pro-preview").contains("c2ln"));
@@ -450,7 +450,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
     let (first, second, third) = (says("a"), says("b"), says("c"));
     let stored = ToolResult::of(CallId { message: seq(3), index: 0 }, Outcome::Success, "one");
     let calls: Vec<_> = message.calls().collect();
-    let result = PromptResult { id: stored.call, call: calls[0], result: Cow::Borrowed(&stored), note: None };
+    let result = PromptResult { id: stored.call, call: calls[0], result: Cow::Borrowed(&stored), edit: None };
     let all = [
         asks(1, &first),
         asks(2, &second),
@@ -464,7 +464,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
     for count in 1..=all.len() {
         let mut ask = Ask::new(NEW, all[..count].to_vec());
         ask.tools = vec![tool("f", json!({}))];
-        let bytes = |kept: &mut Kept| String::from_utf8(ask.request(kept).body).unwrap();
+        let bytes = |kept: &mut Kept| String::from_utf8(ask.request(kept).body.into_vec()).unwrap();
         let body = bytes(&mut kept);
         assert_eq!(body, bytes(&mut Kept::default()));
         let contents = body.split_once("],\"toolConfig\"").unwrap().0;

@@ -94,7 +94,7 @@ fn prompt_messages(turns: &[Turn]) -> Vec<PromptMessage<'_>> {
                 assert_eq!(results.len(), calls.len());
                 let all = results.iter().zip(&calls);
                 let all =
-                    all.map(|(result, call)| PromptResult { id: result.call, call, result: Cow::Borrowed(result), note: None });
+                    all.map(|(result, call)| PromptResult { id: result.call, call, result: Cow::Borrowed(result), edit: None });
                 PromptMessage::Results(all.collect())
             }
         });

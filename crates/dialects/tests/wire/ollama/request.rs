@@ -65,7 +65,7 @@ fn results(number: u64, message: &AssistantMessage, all: Vec<(Outcome, Vec<Conte
     let results = message.calls().zip(all).zip(0..).map(|((call, (outcome, content)), index)| {
         let id = CallId { message: seq(number), index };
         let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-        PromptResult { id, call, result: Cow::Owned(result), note: None }
+        PromptResult { id, call, result: Cow::Owned(result), edit: None }
     });
     PromptMessage::Results(results.collect())
 }
@@ -118,7 +118,7 @@ fn a_plain_question_is_these_bytes() {
     ask.tools = vec![tool("s__f", json!({"type": "object", "properties": {"a": {"type": "string"}}}))];
     let expected = r#"{"model":"m","tools":[{"type":"function","function":{"name":"s__f","description":"Does s__f","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}}],"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"Hello \"you\""}],"options":{"num_ctx":8192,"num_predict":9,"temperature":0.5},"truncate":false,"shift":false,"stream":true}"#;
     let request = ask.request();
-    assert_eq!((request.path.as_str(), String::from_utf8(request.body).unwrap().as_str()), ("/api/chat", expected));
+    assert_eq!((request.path.as_str(), String::from_utf8(request.body.into_vec()).unwrap().as_str()), ("/api/chat", expected));
     ask.body();
 }
 
@@ -266,7 +266,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
     let (first, second) = (says("a"), says("b"));
     let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "one");
     let asked: Vec<_> = message.calls().collect();
-    let result = PromptResult { id: stored.call, call: asked[0], result: Cow::Borrowed(&stored), note: None };
+    let result = PromptResult { id: stored.call, call: asked[0], result: Cow::Borrowed(&stored), edit: None };
     let all =
         [asks(1, &first), answers(2, &message), PromptMessage::Results(vec![result]), answers(4, &last), asks(5, &second)];
     let mut kept = Kept::default();
@@ -275,7 +275,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
         let mut ask = Ask::new(all[..count].to_vec());
         ask.settings.system_prompt = Some("Be kind.".to_owned());
         ask.tools = vec![tool("f", json!({}))];
-        let bytes = |kept: &mut Kept| String::from_utf8(ask.request_with(kept).body).unwrap();
+        let bytes = |kept: &mut Kept| String::from_utf8(ask.request_with(kept).body.into_vec()).unwrap();
         let body = bytes(&mut kept);
         assert_eq!(body, bytes(&mut Kept::default()));
         let messages = body.split_once("],\"options\"").unwrap().0;

@@ -92,7 +92,7 @@ pub(super) fn results(
 ) -> PromptMessage<'_> {
     let results = message.calls().zip(0..).zip(contents).map(|((call, index), (outcome, content))| {
         let id = CallId { message: seq(number), index };
-        PromptResult { id, call, result: Cow::Owned(ToolResult { content, ..ToolResult::of(id, outcome, "") }), note: None }
+        PromptResult { id, call, result: Cow::Owned(ToolResult { content, ..ToolResult::of(id, outcome, "") }), edit: None }
     });
     PromptMessage::Results(results.collect())
 }
@@ -130,7 +130,7 @@ impl<'a> Ask<'a> {
             allow_calls: self.allow_calls,
         };
         let target = Target { origin: &target(), profile: &self.profile, model: &self.model };
-        OpenAiResponses.request(&target, &prompt, &mut Kept::default()).body
+        OpenAiResponses.request(&target, &prompt, &mut Kept::default()).body.into_vec()
     }
 
     pub(super) fn body(&self) -> Value {

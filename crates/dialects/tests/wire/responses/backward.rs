@@ -133,7 +133,7 @@ fn build(said: &[Said], recorded: &Value) -> Value {
                     let id = CallId { message: seq(number), index };
                     let content = results[call.provider_id.as_deref().unwrap()].clone();
                     let result = Cow::Owned(ToolResult { content, ..ToolResult::of(id, Outcome::Success, "") });
-                    PromptResult { id, call, result, note: None }
+                    PromptResult { id, call, result, edit: None }
                 });
                 messages.push(PromptMessage::Results(results.collect()));
             }

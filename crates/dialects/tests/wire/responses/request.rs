@@ -340,7 +340,7 @@ fn arguments_that_are_not_json_go_back_as_none_and_those_that_a_person_changed_a
     let changed = call("call_b", "{\"x\":1.0}", Some(&CALL.replace("call_a", "call_b").replace("fc_1", "fc_2")));
     let message = says(vec![AssistantBlock::Call(broken), AssistantBlock::Call(changed)]);
     let PromptMessage::Results(mut answers) = results(4, &message, vec![ok("1"), ok("2")]) else { panic!() };
-    answers[1].note = Some("[The user changed the arguments of this call to: {\"x\":2}]".to_owned());
+    answers[1].edit = Some("{\"x\":2}");
     let messages = vec![asks(1, &hello), assistant(4, &message), PromptMessage::Results(answers)];
     let input = valid(&Ask::new(messages));
     assert_eq!(input[1], json!({"type": "function_call", "call_id": "call_a", "name": "s__f", "arguments": "{}"}));
@@ -366,12 +366,13 @@ fn a_call_with_free_text_is_answered_in_kind_at_home_and_as_a_function_elsewhere
     let input = |message: &turnwright_core::AssistantMessage| {
         Ask::new(vec![asks(1, &hello), assistant(4, message), results(4, message, vec![ok("hi")])]).input()
     };
-    let answered = json!({"type": "custom_tool_call_output", "call_id": "call_a", "output": "hi"});
+    let output = "[The arguments of this call were not a JSON object: \"print('hi')\"]\nhi";
+    let answered = json!({"type": "custom_tool_call_output", "call_id": "call_a", "output": output});
     let home = input(&message);
     assert_eq!((&home[1], &home[2]), (&serde_json::from_str(own).unwrap(), &answered));
     let away = input(&of_another(&message));
     assert_eq!((&away[1]["type"], &away[1]["arguments"]), (&json!("function_call"), &json!("{}")));
-    assert_eq!(away[2], json!({"type": "function_call_output", "call_id": "call_4_0", "output": "hi"}));
+    assert_eq!(away[2], json!({"type": "function_call_output", "call_id": "call_4_0", "output": output}));
 }
 
 #[test]

@@ -107,7 +107,8 @@ fn native_blocks_go_back_byte_for_byte_to_their_origin_and_to_nobody_else() {
     for seed in (0..JOURNALS).map(|number| 1_000_000 + number) {
         let (story, asked) = Story::told(seed);
         let prompt = story.prompt(&asked);
-        let body = |endpoint: &Endpoint| String::from_utf8(endpoint.request(&prompt, &mut Kept::default()).body).unwrap();
+        let body =
+            |endpoint: &Endpoint| String::from_utf8(endpoint.request(&prompt, &mut Kept::default()).body.into_vec()).unwrap();
         let is_origin = |endpoint: &&Endpoint| answers(&prompt).any(|message| message.origin == endpoint.origin);
         for endpoint in endpoint::all().iter().filter(is_origin) {
             let sent = body(endpoint);

@@ -1,7 +1,7 @@
 //! The beginning of a request stays as it was (law 7), and what is kept of one changes nothing of the next.
 
 use turnwright_core::{Control, Entry, Seq, ToolChoice};
-use turnwright_dialects::Kept;
+use turnwright_dialects::{Body, Kept};
 
 use super::endpoint::{self, Endpoint};
 use super::story::{Asked, Story};
@@ -11,6 +11,8 @@ struct Asker {
     endpoint: &'static Endpoint,
     kept: Kept,
     before: Option<Vec<u8>>,
+    /// The last request, where it is still being sent when the next one is made.
+    sent: Option<Body>,
     common: usize,
     messages: usize,
     hid_tools: bool,
@@ -18,7 +20,15 @@ struct Asker {
 
 impl Asker {
     fn all(turn: u64) -> Vec<Self> {
-        let asker = |endpoint| Self { endpoint, kept: Kept::default(), before: None, common: 0, messages: 0, hid_tools: false };
+        let asker = |endpoint| Self {
+            endpoint,
+            kept: Kept::default(),
+            before: None,
+            sent: None,
+            common: 0,
+            messages: 0,
+            hid_tools: false,
+        };
         endpoint::one_of_each_dialect(turn * 8).map(asker).collect()
     }
 
@@ -33,7 +43,7 @@ impl Asker {
         let may_shrink = may_shrink || hides_tools != std::mem::replace(&mut self.hid_tools, hides_tools);
         assert!(request == afresh, "{what}, {name}: what was kept changes the request");
         let common =
-            self.before.as_ref().map_or(0, |before| before.iter().zip(&request.body).take_while(|(a, b)| a == b).count());
+            self.before.as_ref().map_or(0, |before| before.iter().zip(&*request.body).take_while(|(a, b)| a == b).count());
         assert!(
             may_shrink || common >= self.common,
             "{what}, {name}: {common} bytes are as they were, {} before\n{}\n{}",
@@ -48,7 +58,8 @@ impl Asker {
             self.common = if may_shrink { 0 } else { common };
         }
         self.messages = prompt.messages.len();
-        self.before = Some(request.body);
+        self.before = Some(request.body.to_vec());
+        self.sent = (self.messages % 3 == 0).then_some(request.body);
         (common, length)
     }
 }
