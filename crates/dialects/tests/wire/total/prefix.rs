@@ -59,7 +59,7 @@ impl Asker {
         }
         self.messages = prompt.messages.len();
         self.before = Some(request.body.to_vec());
-        self.sent = (self.messages % 3 == 0).then_some(request.body);
+        self.sent = self.messages.is_multiple_of(3).then_some(request.body);
         (common, length)
     }
 }
