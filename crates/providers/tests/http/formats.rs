@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 use turnwright_core::ProviderFailureKind as Kind;
 use turnwright_dialects::by_name;
@@ -117,7 +119,7 @@ async fn silence_ends_an_answer_with_what_there_is_of_it() {
 #[tokio::test]
 async fn what_means_nothing_keeps_an_answer_alive() {
     let idle = Duration::from_secs(1);
-    for format in &FORMATS {
+    let asked = FORMATS.iter().map(|format| async move {
         let mut script = vec![format.begins()];
         for _ in 0..6 {
             script.extend([Act::Pause(idle / 4), write(format.nothing)]);
@@ -127,12 +129,12 @@ async fn what_means_nothing_keeps_an_answer_alive() {
         let timeouts = Timeouts { idle, ..Timeouts::default() };
         let came = collect(ask(&provider(EndpointConfig { timeouts, ..format.config(&server) }))).await;
         assert_eq!((came.text().as_str(), &came.failure), ("hello", &None), "{}", format.dialect);
-    }
+    });
+    join_all(asked).await;
 }
 
 #[tokio::test]
 async fn an_answer_that_nobody_wants_any_more_is_hung_up_on() {
-    use futures_util::StreamExt;
     for format in &FORMATS {
         let closed = Arc::new(Notify::new());
         let server = Server::start(vec![vec![format.begins(), Act::Hold(Arc::clone(&closed))]]).await;
