@@ -189,12 +189,18 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
 
 /// A tool, strict where its schema can be and there is room for one more that is.
 fn tool<'a>(tool: &'a ToolDefinition, room: &mut Option<StrictRoom>, is_last: bool) -> Tool<'a> {
-    let strict = room.as_mut().and_then(|room| {
-        let lowered = compile_or_any(&tool.input_schema, SchemaTarget::AnthropicStrict);
-        (lowered.is_strict() && room.take(&lowered.schema)).then_some(lowered)
-    });
-    let is_strict = strict.is_some();
-    let lowered = strict.unwrap_or_else(|| compile_or_any(&tool.input_schema, SchemaTarget::Anthropic));
+    let loosely = || compile_or_any(&tool.input_schema, SchemaTarget::Anthropic);
+    let (lowered, is_strict) = match room {
+        None => (loosely(), false),
+        Some(room) => {
+            let lowered = compile_or_any(&tool.input_schema, SchemaTarget::AnthropicStrict);
+            match lowered.is_strict() {
+                true if room.take(&lowered.schema) => (lowered, true),
+                true => (loosely(), false),
+                false => (lowered, false),
+            }
+        }
+    };
     Tool {
         name: &tool.name,
         description: &tool.description,
