@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{Origin, ProviderFailure, ProviderFailureKind};
-use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Target};
+use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Profile, Target};
 use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 
 use crate::answer::{self, Call};
@@ -44,6 +44,12 @@ impl HttpProvider {
                 mended: MendedTalks::default(),
             }),
         }
+    }
+
+    /// The models that the endpoint itself lists.
+    pub(crate) async fn listed(&self) -> Result<Listed, ProviderFailure> {
+        let listed = self.endpoint.list_models().await;
+        listed.map_err(|failed| explain(&self.endpoint.config, "", failed.failure))
     }
 }
 
@@ -84,10 +90,17 @@ impl Provider for HttpProvider {
         if !config.models.is_empty() {
             return Ok(config.models.iter().cloned().map(named).collect());
         }
-        let listed = self.endpoint.list_models().await;
-        let models = listed.map_err(|failed| explain(config, "", failed.failure))?;
-        Ok(models.into_iter().map(named).collect())
+        let listed = self.listed().await?;
+        Ok(listed.ids.into_iter().map(named).collect())
     }
+}
+
+/// The models that an endpoint lists.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) ids: Vec<String>,
+    /// The preset of the server, where the list shows which it is.
+    pub(crate) server: Option<&'static str>,
 }
 
 /// An endpoint and what is known of it.
@@ -230,14 +243,15 @@ impl Endpoint {
         Failed { failure, should_retry }
     }
 
-    async fn list_models(&self) -> Result<Vec<String>, Failed> {
+    async fn list_models(&self) -> Result<Listed, Failed> {
         let path = self.config.dialect.models_path().to_owned();
         let headers = self.config.dialect.headers().iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let request = HttpRequest { path, headers, body: Vec::new().into(), optional: Vec::new() };
         let mut opened = self.send(Method::GET, &request).await?;
         let body = read(&mut opened.response, MAX_MODELS_BYTES, self.config.timeouts.idle).await;
         if body.is_whole {
-            return self.config.dialect.models(&body.bytes).map_err(Failed::from);
+            let ids = self.config.dialect.models(&body.bytes)?;
+            return Ok(Listed { ids, server: Profile::name_for_models(&body.bytes) });
         }
         let text = "its list of models broke off or is too long";
         Err(ProviderFailure::new(ProviderFailureKind::CutOff, text).into())

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{ContentBlock, OutputFormat, ProviderFailure, ProviderFailureKind, ToolChoice};
-use turnwright_dialects::{MaxTokensField, Offered, SystemRole, TextForm, TextForms, ToolChoices, text_forms_in};
-use turnwright_engine::{Clock, Provider};
+use turnwright_dialects::{MaxTokensField, Offered, Profile, SystemRole, TextForm, TextForms, ToolChoices, text_forms_in};
+use turnwright_engine::Clock;
 
 use self::ask::{Ask, Said, TOOL, tools};
 use crate::{EndpointConfig, HttpProvider};
@@ -100,15 +100,21 @@ impl Asking<'_> {
     }
 
     async fn models(&mut self) {
-        let config = EndpointConfig { models: Vec::new(), ..self.config.clone() };
-        match self.provider(config).models().await {
-            Ok(models) if models.iter().any(|model| model.id == self.model) => {
-                self.tell("model list", Verdict::Found, format!("{} models, and this one is among them", models.len()));
+        let listed = match self.provider(self.config.clone()).listed().await {
+            Ok(listed) => listed,
+            Err(failure) => return self.tell("model list", Verdict::Not, failure.message),
+        };
+        let is_there = listed.ids.iter().any(|id| id == self.model);
+        let among = if is_there { ", and this one is among them" } else { "; this one is not among them" };
+        self.tell("model list", Verdict::Found, format!("{} models{among}", listed.ids.len()));
+        if let Some((name, profile)) = listed.server.and_then(|name| Some((name, Profile::preset(name).ok()?)))
+            && self.config.profile == Profile::COMPATIBLE
+        {
+            self.tell("server", Verdict::Found, format!("it looks like {name}"));
+            if profile != Profile::COMPATIBLE {
+                self.suggest("preset", quoted(name));
+                self.config.profile = profile;
             }
-            Ok(models) => {
-                self.tell("model list", Verdict::Found, format!("{} models; this one is not among them", models.len()));
-            }
-            Err(failure) => self.tell("model list", Verdict::Not, failure.message),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The table of known servers and services. What one of them is known to do differently is a row; everything is
 //! overridable, since versions differ.
 
+use serde::Deserialize;
+
 use super::{
     DocumentParts, EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningField, ReasoningReplay, SchemaFields,
     StructuredOutput, SystemRole, ToolCallIds, ToolChoices, ToolSchemas, UnknownProfile,
@@ -178,6 +180,27 @@ impl Profile {
         };
         let found = Self::PRESETS.into_iter().find(|(.., hosts)| hosts.iter().any(is_at));
         found.map_or("compatible", |(name, ..)| name)
+    }
+
+    /// The preset of the server that wrote this list of models, where it names itself in it.
+    pub fn name_for_models(list: &[u8]) -> Option<&'static str> {
+        #[derive(Deserialize)]
+        struct List {
+            data: Vec<Model>,
+        }
+        #[derive(Deserialize)]
+        struct Model {
+            owned_by: Option<String>,
+        }
+        let list: List = serde_json::from_slice(list).ok()?;
+        match list.data.first()?.owned_by.as_deref()? {
+            "llamacpp" => Some("llamacpp"),
+            "vllm" => Some("vllm"),
+            "sglang" => Some("sglang"),
+            "library" => Some("ollama"),
+            "organization_owner" => Some("lmstudio"),
+            _ => None,
+        }
     }
 
     /// The preset for a base address, where the configuration names none.

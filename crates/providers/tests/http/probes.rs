@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_dialects::by_name;
+use turnwright_dialects::{Profile, by_name};
 use turnwright_engine::SystemClock;
 use turnwright_providers::{EndpointConfig, Probe, Verdict, probe};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, text_chunk};
+
+use crate::support::{Server, response};
 
 /// What is found out about an endpoint that answers by this script.
 async fn found(script: impl Fn(&Value) -> Vec<Piece> + Send + Sync + 'static) -> Probe {
@@ -67,6 +69,28 @@ async fn an_endpoint_that_can_do_everything_needs_no_profile() {
     // The scripted endpoint has no list of models.
     assert_eq!(told[0], ("model list", Verdict::Not));
     assert_eq!(found.profile, []);
+}
+
+#[tokio::test]
+async fn a_server_that_names_itself_in_its_list_of_models_is_given_its_preset() {
+    for (owner, preset) in [
+        ("vllm", Some("\"vllm\"")),
+        ("llamacpp", Some("\"llamacpp\"")),
+        ("library", Some("\"ollama\"")),
+        ("organization_owner", None),
+        ("somebody", None),
+    ] {
+        let list = format!(r#"{{"object":"list","data":[{{"id":"m","owned_by":"{owner}"}}]}}"#);
+        let server = Server::start(vec![vec![response("200 OK", "connection: close\r\n", &list)]]).await;
+        let found = probe(&server.config(), "m", Arc::new(SystemClock)).await;
+        let told = found.findings.iter().any(|finding| finding.subject == "server");
+        assert_eq!(told, owner != "somebody", "{owner}: {found:?}");
+        assert_eq!(found.profile.first().map(|(key, value)| (*key, value.as_str())), preset.map(|name| ("preset", name)));
+        // A profile that somebody chose stays.
+        let server = Server::start(vec![vec![response("200 OK", "connection: close\r\n", &list)]]).await;
+        let config = EndpointConfig { profile: Profile::preset("groq").unwrap(), ..server.config() };
+        assert_eq!(probe(&config, "m", Arc::new(SystemClock)).await.profile, []);
+    }
 }
 
 #[tokio::test]
