@@ -22,8 +22,8 @@ const MESSAGE_BYTES: usize = 512;
 /// What was written of the last request of one conversation to one target. Starts empty; may be dropped at any time.
 #[derive(Debug, Default)]
 pub struct Kept {
-    target: Option<(Origin, Profile, ModelFacts)>,
-    tools: Option<Tools>,
+    target: Option<Arc<(Origin, Profile, ModelFacts)>>,
+    tools: Option<Arc<Tools>>,
     messages: Option<Box<dyn Any + Send + Sync>>,
     /// The last request, shared with who sends it: the next one goes on in its bytes once it is sent.
     body: Body,
@@ -81,13 +81,20 @@ impl Kept {
         self.bytes
     }
 
+    /// What another conversation with the same target can go on from: the tools.
+    #[must_use]
+    pub fn for_another(&self) -> Self {
+        Self { target: self.target.clone(), tools: self.tools.clone(), ..Self::default() }
+    }
+
     /// Forgets what was kept for another target.
     pub(crate) fn keep_for(&mut self, target: &Target<'_>) {
-        let is_same = self.target.as_ref().is_some_and(|(origin, profile, model)| {
+        let is_same = self.target.as_deref().is_some_and(|(origin, profile, model)| {
             origin == target.origin && profile == target.profile && model == target.model
         });
         if !is_same {
-            *self = Self { target: Some((target.origin.clone(), *target.profile, *target.model)), ..Self::default() };
+            let target = Arc::new((target.origin.clone(), *target.profile, *target.model));
+            *self = Self { target: Some(target), ..Self::default() };
         }
     }
 
@@ -95,16 +102,16 @@ impl Kept {
     pub(crate) fn write_tools(&mut self, prompt: &Prompt<'_>, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         let is_same = |tools: &Tools| {
             tools.definitions.len() == prompt.tools.len()
-                && tools.definitions.iter().zip(prompt.tools).all(|(before, now)| Arc::ptr_eq(before, now))
+                && tools.definitions.iter().zip(prompt.tools).all(|(before, now)| Arc::ptr_eq(before, now) || before == now)
         };
-        if let Some(tools) = self.tools.as_ref().filter(|tools| is_same(tools)) {
+        if let Some(tools) = self.tools.as_deref().filter(|tools| is_same(tools)) {
             out.extend_from_slice(&tools.bytes);
             return;
         }
         let start = out.len();
         write(out);
         let bytes = out.get(start..).unwrap_or_default().to_vec();
-        self.tools = Some(Tools { definitions: prompt.tools.to_vec(), bytes });
+        self.tools = Some(Arc::new(Tools { definitions: prompt.tools.to_vec(), bytes }));
     }
 
     /// Writes the messages of `prompt` behind the `[` or the elements that `out` ends with: with what `begin` gives, or going

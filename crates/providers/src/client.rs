@@ -13,16 +13,22 @@ use crate::explain::shown_url;
 
 const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
 
-/// The address of `path` below the endpoint's base address. The base's query is kept, that of the path follows it.
-pub(crate) fn url(config: &EndpointConfig, path: &str) -> Result<Url, ProviderFailure> {
+/// The address that all paths are below.
+pub(crate) fn base(config: &EndpointConfig) -> Result<Url, ProviderFailure> {
     let wrong = |why: &str| {
         let text = format!("base_url `{}` {why}", shown_url(&config.base_url));
         ProviderFailure::new(ProviderFailureKind::Unavailable, text)
     };
-    let mut url = Url::parse(&config.base_url).map_err(|error| wrong(&format!("is no address: {error}")))?;
+    let url = Url::parse(&config.base_url).map_err(|error| wrong(&format!("is no address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(wrong("is no http or https address"));
     }
+    Ok(url)
+}
+
+/// The address of `path` below the base address. The base's query is kept, that of the path follows it.
+pub(crate) fn url(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let whole = format!("{}{path}", url.path().trim_end_matches('/'));
     url.set_path(&whole);
@@ -30,7 +36,7 @@ pub(crate) fn url(config: &EndpointConfig, path: &str) -> Result<Url, ProviderFa
         let whole = url.query().filter(|own| !own.is_empty()).map(|own| format!("{own}&{query}"));
         url.set_query(Some(whole.as_deref().unwrap_or(query)));
     }
-    Ok(url)
+    url
 }
 
 /// The headers of every request.
@@ -61,7 +67,7 @@ pub(crate) fn headers(config: &EndpointConfig) -> Result<HeaderMap, ProviderFail
 
 /// A client for the endpoint. Root certificates are loaded only where the address is `https`.
 pub(crate) async fn client(config: &EndpointConfig) -> Result<Client, ProviderFailure> {
-    let url = url(config, "")?;
+    let url = base(config)?;
     let is_plain = url.scheme() == "http";
     let mut builder = Client::builder()
         .user_agent(USER_AGENT)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, LOCATION};
-use reqwest::{Client, Method, Request, Response};
+use reqwest::{Client, Method, Request, Response, Url};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
@@ -127,6 +127,7 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 struct Connection {
     client: Client,
+    base: Url,
     headers: HeaderMap,
 }
 
@@ -146,8 +147,8 @@ impl Endpoint {
 
     async fn connection(&self) -> Result<&Connection, ProviderFailure> {
         let make = || async {
-            let headers = client::headers(&self.config)?;
-            Ok(Connection { client: client::client(&self.config).await?, headers })
+            let (base, headers) = (client::base(&self.config)?, client::headers(&self.config)?);
+            Ok(Connection { client: client::client(&self.config).await?, base, headers })
         };
         self.connection.get_or_try_init(make).await
     }
@@ -179,7 +180,7 @@ impl Endpoint {
 
     async fn send(&self, method: Method, request: &HttpRequest) -> Result<Opened, Failed> {
         let connection = self.connection().await?;
-        let mut sent = Request::new(method, client::url(&self.config, &request.path)?);
+        let mut sent = Request::new(method, client::url(&connection.base, &request.path));
         *sent.headers_mut() = connection.headers.clone();
         for (name, value) in &request.headers {
             if let Ok(value) = value.parse() {

@@ -1,5 +1,6 @@
 //! What was written of each conversation's last request, so that the next one costs only what is new.
 
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
@@ -8,8 +9,10 @@ use turnwright_dialects::Kept;
 
 /// The most bytes that are kept for all conversations of an endpoint.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Requests shorter than this, in bytes, are written anew as quickly.
+/// The messages of requests shorter than this, in bytes, are written anew as quickly.
 const MIN_BYTES: usize = 16 * 1024;
+/// The most models whose tools are kept for the conversations to come.
+const MAX_MODELS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// What was written of the last requests, by conversation and model, the longest unused dropped first.
 #[derive(Debug)]
@@ -18,32 +21,37 @@ pub(crate) struct KeptRequests(Mutex<Cache>);
 #[derive(Debug)]
 struct Cache {
     requests: LruCache<(ConversationId, String), Kept>,
+    /// What was kept last for each model, without messages: most conversations have the same tools, and to bring their
+    /// schemas into a dialect's form costs more than all the rest of a short request.
+    by_model: LruCache<String, Kept>,
     bytes: usize,
 }
 
 impl Default for KeptRequests {
     fn default() -> Self {
-        Self(Mutex::new(Cache { requests: LruCache::unbounded(), bytes: 0 }))
+        Self(Mutex::new(Cache { requests: LruCache::unbounded(), by_model: LruCache::new(MAX_MODELS), bytes: 0 }))
     }
 }
 
 impl KeptRequests {
-    /// Takes what is kept for a conversation's next request to `model`; empty where nothing is.
+    /// Takes what is kept for a conversation's next request to `model`, or else what any conversation can go on from.
     pub(crate) fn take(&self, conversation: Option<&ConversationId>, model: &str) -> Kept {
-        let Some(conversation) = conversation else { return Kept::default() };
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.requests.is_empty() {
-            return Kept::default();
-        }
-        let kept = cache.requests.pop(&(conversation.clone(), model.to_owned())).unwrap_or_default();
+        let conversation = conversation.filter(|_| !cache.requests.is_empty());
+        let kept = conversation.and_then(|conversation| cache.requests.pop(&(conversation.clone(), model.to_owned())));
+        let Some(kept) = kept else { return cache.by_model.get(model).map(Kept::for_another).unwrap_or_default() };
         cache.bytes -= kept.bytes();
         kept
     }
 
     /// Keeps what was written for the next time, where it is worth it.
     pub(crate) fn put(&self, conversation: Option<&ConversationId>, model: &str, kept: Kept) {
-        let Some(conversation) = conversation.filter(|_| (MIN_BYTES..MAX_BYTES).contains(&kept.bytes())) else { return };
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match cache.by_model.get_mut(model) {
+            Some(last) => *last = kept.for_another(),
+            None => drop(cache.by_model.put(model.to_owned(), kept.for_another())),
+        }
+        let Some(conversation) = conversation.filter(|_| (MIN_BYTES..MAX_BYTES).contains(&kept.bytes())) else { return };
         cache.bytes += kept.bytes();
         if let Some(before) = cache.requests.put((conversation.clone(), model.to_owned()), kept) {
             cache.bytes -= before.bytes();

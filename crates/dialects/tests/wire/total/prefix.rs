@@ -35,6 +35,7 @@ impl Asker {
     /// Asks; `may_shrink` where the law allows it. Gives how much of the request was in the one before.
     fn ask(&mut self, story: &Story, asked: &Asked, may_shrink: bool, what: &str) -> (usize, usize) {
         let prompt = story.prompt(asked);
+        let by_another = self.endpoint.request(&prompt, &mut self.kept.for_another());
         let request = self.endpoint.request(&prompt, &mut self.kept);
         let afresh = self.endpoint.request(&prompt, &mut Kept::default());
         let name = self.endpoint.dialect.name();
@@ -42,6 +43,7 @@ impl Asker {
         let hides_tools = name == "ollama" && prompt.tool_choice() == ToolChoice::None;
         let may_shrink = may_shrink || hides_tools != std::mem::replace(&mut self.hid_tools, hides_tools);
         assert!(request == afresh, "{what}, {name}: what was kept changes the request");
+        assert!(by_another == afresh, "{what}, {name}: what was kept for another conversation changes the request");
         let common =
             self.before.as_ref().map_or(0, |before| before.iter().zip(&*request.body).take_while(|(a, b)| a == b).count());
         assert!(
