@@ -52,9 +52,10 @@ const CRATES: &[Crate] = &[
         may: &["core", "engine", "host", "api"],
         because: "it talks to the engine that the host made; which database or provider is behind it must not matter here",
     },
+    Crate { name: "memory", may: &[], because: "it is the allocator under everything" },
     Crate {
         name: "app",
-        may: &["core", "engine", "host", "api", "server", "terminal"],
+        may: &["core", "engine", "host", "api", "memory", "server", "terminal"],
         because: "the command line calls the host, the server and the terminal; composing is the host's work",
     },
     Crate {
@@ -98,6 +99,11 @@ const KEPT: &[Kept] = &[
         dependencies: &["jsonschema"],
         within: &["engine", "mcp"],
         because: "schemas are checked where they come in, arguments where a call is about to run",
+    },
+    Kept {
+        dependencies: &["mimalloc", "libmimalloc-sys"],
+        within: &["memory"],
+        because: "a program has one allocator, and its unsafe call is in a crate of its own",
     },
     Kept { dependencies: &["cap-std"], within: &["tools"], because: "only the filesystem tools open files for a model" },
     Kept { dependencies: &["toml"], within: &["host", "app"], because: "the configuration is read in one place" },

@@ -17,7 +17,12 @@ use std::process::ExitCode;
 use crate::exit::Exit;
 use crate::output::Output;
 
+/// Turns are made of small pieces that live shortly.
+#[global_allocator]
+static ALLOCATOR: turnwright_memory::Allocator = turnwright_memory::Allocator;
+
 fn main() -> ExitCode {
+    turnwright_memory::give_back_at_once();
     let mut output = Output::standard();
     let exit = match cli::parse(std::env::args_os()) {
         Ok(cli) => commands::run(cli, &mut output),

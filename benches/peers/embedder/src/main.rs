@@ -15,6 +15,10 @@ use turnwright_host::config::{self, ConfigFile};
 use turnwright_host::{Environment, Host, Overrides};
 use turnwright_tools::{ToolSpec, TypedSource};
 
+/// The binary's allocator too.
+#[global_allocator]
+static ALLOCATOR: turnwright_memory::Allocator = turnwright_memory::Allocator;
+
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
     /// Text to give back
@@ -85,5 +89,6 @@ async fn run() -> Result<()> {
 }
 
 fn main() -> Result<()> {
+    turnwright_memory::give_back_at_once();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
 }

@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(40);
 
 /// How long the log grows before it is put back into the database, in pages of 4 KiB, about. Fewer, larger checkpoints:
 /// each waits for the disk three times, and pages that changed often are copied once.
-const CHECKPOINT_PAGES: u64 = 4000;
+const CHECKPOINT_PAGES: u64 = 8000;
 /// The pages that a small transaction writes, about.
 const PAGES_PER_WRITE: u64 = 5;
 const PAGE_BYTES: u64 = 4096;
