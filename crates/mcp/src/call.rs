@@ -7,7 +7,7 @@ use std::time::Duration;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ErrorCode, ErrorData,
-    GetExtensions, ServerResult,
+    GetExtensions, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::json;
@@ -62,6 +62,7 @@ pub(crate) async fn call(
             return Err(timed_out(caller, &tool));
         }
     };
+    let id = handle.id.clone();
     let mut pending = Pending { handle: Some(handle), tracker: &connection.tracker };
     let waited = tokio::select! {
         biased;
@@ -72,12 +73,12 @@ pub(crate) async fn call(
     match waited {
         Waited::Answer(answer) => {
             pending.handle = None;
-            result(caller, connection, &tool, answer).await
+            result(caller, connection, &tool, &id, answer).await
         }
         Waited::Cancelled => match cancelled(caller, connection, &mut pending).await {
             Some(answer) => {
                 pending.handle = None;
-                result(caller, connection, &tool, answer).await
+                result(caller, connection, &tool, &id, answer).await
             }
             None => Err(ToolError::new(
                 ToolErrorKind::Interrupted,
@@ -118,12 +119,18 @@ async fn result(
     caller: Caller<'_>,
     connection: &Connection,
     tool: &str,
+    id: &RequestId,
     answer: Result<ServerResult, ServiceError>,
 ) -> Result<ToolOutput, ToolError> {
     let answer = match answer {
         Ok(ServerResult::CustomResult(answer)) => answer.0,
         Ok(_) => return Err(unanswered(caller, connection, tool, ServiceError::UnexpectedResponse).await),
-        Err(error) => return Err(unanswered(caller, connection, tool, error).await),
+        Err(error) => {
+            return Err(match connection.wire.why_not_taken(id) {
+                Some(why) => not_called(caller.server, tool, why, &error),
+                None => unanswered(caller, connection, tool, error).await,
+            });
+        }
     };
     output::read(answer).map_err(|reason| {
         let why = match reason {
@@ -150,7 +157,15 @@ async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, err
             model_text: format!(
                 "The call of `{tool}` on the MCP server `{server}` failed on its way. Whether it took effect is unknown."
             ),
-            diagnostic: Some(error.to_string()),
+            diagnostic: Some(error.error.to_string()),
+        },
+        ServiceError::TransportClosed if connection.is_open() => ToolError {
+            kind: ToolErrorKind::ExecutionFailed,
+            model_text: format!(
+                "The answer to the call of `{tool}` on the MCP server `{server}` broke off. Whether it took effect is unknown: \
+                 check before you call it again."
+            ),
+            diagnostic: Some("the stream of the answer ended before the answer".to_owned()),
         },
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
             let end = connection.end(END_KNOWN).await;
@@ -167,6 +182,16 @@ async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, err
             diagnostic: Some(other.to_string()),
         },
     }
+}
+
+/// A call that the server refused before it looked at it.
+fn not_called(server: &str, tool: &str, why: &str, error: &ServiceError) -> ToolError {
+    let diagnostic = match error {
+        ServiceError::TransportSend(error) => error.error.to_string(),
+        _ => why.to_owned(),
+    };
+    let model_text = format!("The MCP server `{server}` {why}: `{tool}` was not called.");
+    ToolError { kind: ToolErrorKind::Unavailable, model_text, diagnostic: Some(diagnostic) }
 }
 
 /// A JSON-RPC error is the server's own word on the call.

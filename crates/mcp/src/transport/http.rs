@@ -1,8 +1,10 @@
 //! Servers with an address: streamable HTTP of both eras, by `rmcp`'s client.
 //!
-//! What comes in is made plain again before the [`Inbox`] sees it, so that an answer means the same here as over pipes. The
-//! configured headers belong to the HTTP client itself: they go with every request, and since redirects are not followed to
+//! What comes in is made plain again before the [`Inbox`] sees it, so that an answer means the same here as over pipes;
+//! [`courier`] sees to it that something comes. The configured headers belong to the HTTP client itself: they go with every request, and since redirects are not followed to
 //! no other address.
+
+mod courier;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use super::wire::Wire;
 use crate::era::{self, Era, Finding, Ground};
 use crate::log::ServerLog;
 use crate::{HttpConfig, McpError};
+use courier::Courier;
 
 const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
 /// How long a connection may take to be there.
@@ -189,7 +192,7 @@ pub(crate) fn refused(error: &(dyn Error + Send + Sync + 'static)) -> Option<Mcp
 
 /// See the module.
 pub(crate) struct HttpTransport {
-    inner: StreamableHttpClientTransport<Client>,
+    inner: StreamableHttpClientTransport<Courier>,
     inbox: Inbox,
 }
 
@@ -199,9 +202,12 @@ impl HttpTransport {
         (retry.max_times, retry.max_delay) = (Some(MAX_RESUMES), Some(MAX_RESUME_PAUSE));
         let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
             .max_concurrent_requests(MAX_OPEN_POSTS)
+            // It would send the calls again.
+            .reinit_on_expired_session(false)
             .max_sse_event_size(endpoint.max_message_bytes);
         config.retry_config = Arc::new(retry);
-        let inner = StreamableHttpClientTransport::with_client(endpoint.client.clone(), config);
+        let courier = Courier { client: endpoint.client.clone() };
+        let inner = StreamableHttpClientTransport::with_client(courier, config);
         Self { inner, inbox: Inbox::new(wire, log) }
     }
 }
@@ -211,6 +217,10 @@ impl Transport<RoleClient> for HttpTransport {
 
     fn send(&mut self, mut item: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = Result<(), HttpError>> + Send + 'static {
         let wire = Arc::clone(&self.inbox.wire);
+        let id = match &item {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Notification(_) | JsonRpcMessage::Error(_) => None,
+        };
         let sending = match outbox::note(&wire, &mut item) {
             outbox::Outgoing::Send => Some(self.inner.send(as_known(item))),
             outbox::Outgoing::Skip => None,
@@ -219,6 +229,10 @@ impl Transport<RoleClient> for HttpTransport {
             let Some(sending) = sending else { return Ok(()) };
             let sent = sending.await;
             if let Err(error) = &sent {
+                // First: the end of the connection may reach its calls before the error does.
+                if let (Some(id), Some(why)) = (id, not_taken(error)) {
+                    wire.not_taken(id, why);
+                }
                 failed(&wire, error);
             }
             sent
@@ -253,11 +267,24 @@ impl Drop for HttpTransport {
 fn failed(wire: &Wire, error: &HttpError) {
     match error {
         StreamableHttpError::AuthRequired(asked) => wire.challenge(&asked.www_authenticate_header),
+        StreamableHttpError::InsufficientScope(asked) => wire.challenge(&asked.www_authenticate_header),
+        StreamableHttpError::SessionExpired => wire.condemn("it does not know our session any more"),
         StreamableHttpError::Client(error) if error.is_connect() => {
             wire.condemn(&format!("it cannot be reached any more: {}", causes(error)));
         }
         StreamableHttpError::TransportChannelClosed => wire.closed.cancel(),
         _ => {}
+    }
+}
+
+/// Why a call that could not be sent was certainly not run, as the end of "The MCP server NAME …".
+fn not_taken(error: &HttpError) -> Option<&'static str> {
+    match error {
+        StreamableHttpError::SessionExpired => Some("has lost its session, which is opened again"),
+        StreamableHttpError::AuthRequired(_) => Some("needs somebody to sign in"),
+        StreamableHttpError::InsufficientScope(_) => Some("needs somebody to sign in and allow more"),
+        StreamableHttpError::Client(error) if error.is_connect() => Some("cannot be reached"),
+        _ => None,
     }
 }
 

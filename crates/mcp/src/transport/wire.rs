@@ -38,6 +38,7 @@ pub(crate) struct Wire {
     late_era: OnceLock<Era>,
     condemned: OnceLock<String>,
     challenge: OnceLock<String>,
+    not_taken: Mutex<Vec<(RequestId, &'static str)>>,
     /// The connection does not work any more, see [`Wire::condemn`].
     pub(crate) is_condemned: CancellationToken,
 }
@@ -137,6 +138,17 @@ impl Wire {
     /// Why it was condemned.
     pub(crate) fn condemned_because(&self) -> Option<&str> {
         self.condemned.get().map(String::as_str)
+    }
+
+    /// A request was refused before the server looked at what it asks for, as the end of "The MCP server NAME …".
+    pub(crate) fn not_taken(&self, id: RequestId, why: &'static str) {
+        self.not_taken.lock().unwrap_or_else(PoisonError::into_inner).push((id, why));
+    }
+
+    /// Why a request was certainly not run, where that is known.
+    pub(crate) fn why_not_taken(&self, id: &RequestId) -> Option<&'static str> {
+        let not_taken = self.not_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        not_taken.iter().find(|(own, _)| own == id).map(|(_, why)| *why)
     }
 
     /// The server wants us to sign in before it does anything more; `asked` is its `WWW-Authenticate` header.

@@ -34,9 +34,27 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
+/// The status of an answer that never comes.
+const NEVER: &str = "never";
+
 impl Answer {
     pub(crate) fn status(status: &'static str) -> Self {
         Self { status, headers: Vec::new(), body: String::new() }
+    }
+
+    /// Nothing, for ever.
+    pub(crate) fn never() -> Self {
+        Self::status(NEVER)
+    }
+
+    /// A body of this media type.
+    pub(crate) fn of_type(status: &'static str, kind: &str, body: impl Into<String>) -> Self {
+        Self { status, headers: vec![("content-type", kind.to_owned())], body: body.into() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 
     /// The result of a request.
@@ -95,6 +113,9 @@ async fn serve(stream: TcpStream, seen: &Mutex<Vec<Asked>>, answer: &(dyn Fn(&As
     while let Some(asked) = read(&mut stream).await {
         seen.lock().unwrap().push(asked.clone());
         let Answer { status, headers, body } = answer(&asked);
+        if status == NEVER {
+            std::future::pending::<()>().await;
+        }
         let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in headers {
             text.extend([name, ": ", value.as_str(), "\r\n"]);

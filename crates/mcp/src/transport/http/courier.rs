@@ -1,0 +1,290 @@
+//! `rmcp`'s HTTP client made honest: each request it posts ends, with an answer of its own or with an error.
+//!
+//! Alone it waits for ever where a server takes a request and sends nothing, or answers with an error that names no
+//! request. It also recovers a lost session only where the server says so with 404, and then sends calls again by itself.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use http::{HeaderName, HeaderValue};
+use reqwest::Client;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::Sse;
+
+use super::HttpError;
+use crate::transport::cleaner::INTERNAL_ERROR;
+
+/// Where nobody says how large an event may be.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+/// The longest event that is looked through for an error without an id; results may be long, such errors are short.
+const MAX_REFUSAL_BYTES: usize = 16 << 10;
+/// How often a list is asked for again, how far apart, and the longest pause that a server may ask for.
+const MAX_RETRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// Characters of a server's page that are repeated to people.
+const MAX_PAGE_CHARS: usize = 200;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Courier {
+    pub(super) client: Client,
+}
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Posted = Result<StreamableHttpPostResponse, HttpError>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// What a posted request is, as far as its answer is judged by it.
+struct Asked {
+    id: RequestId,
+    /// Asking again changes nothing at the server.
+    is_repeatable: bool,
+    has_session: bool,
+}
+
+impl Asked {
+    fn of(message: &ClientJsonRpcMessage, has_session: bool) -> Option<Self> {
+        let JsonRpcMessage::Request(request) = message else { return None };
+        let is_repeatable = matches!(
+            request.request,
+            ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) | ClientRequest::ListToolsRequest(_)
+        );
+        Some(Self { id: request.id.clone(), is_repeatable, has_session })
+    }
+
+    fn failed(&self, message: String) -> ServerJsonRpcMessage {
+        JsonRpcMessage::error(ErrorData::new(ErrorCode(INTERNAL_ERROR), message, None), Some(self.id.clone()))
+    }
+
+    /// What came of it, so that it ends.
+    fn judged(self, posted: Posted) -> Posted {
+        match posted? {
+            StreamableHttpPostResponse::Accepted => {
+                let answer = self.failed("it took the request and sent no answer (HTTP 202)".to_owned());
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            StreamableHttpPostResponse::Json(message, session) => {
+                Ok(StreamableHttpPostResponse::Json(self.answered(message)?, session))
+            }
+            StreamableHttpPostResponse::Sse(events, session) => {
+                let id = self.id;
+                let events = events.map(move |event| event.map(|event| with_id(event, &id)));
+                Ok(StreamableHttpPostResponse::Sse(events.boxed(), session))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// The one message that answers it.
+    fn answered(&self, message: ServerJsonRpcMessage) -> Result<ServerJsonRpcMessage, HttpError> {
+        Ok(match message {
+            JsonRpcMessage::Error(mut error) if error.id.as_ref().is_none_or(|id| !is_same(&self.id, id)) => {
+                if self.has_session && is_about_session(&error.error.message) {
+                    return Err(StreamableHttpError::SessionExpired);
+                }
+                error.id = Some(self.id.clone());
+                JsonRpcMessage::Error(error)
+            }
+            JsonRpcMessage::Response(response) if !is_same(&self.id, &response.id) => {
+                self.failed(format!("it answered with the result of another request ({})", response.id))
+            }
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
+                self.failed("it answered with a message that is no answer".to_owned())
+            }
+            answer @ (JsonRpcMessage::Error(_) | JsonRpcMessage::Response(_)) => answer,
+        })
+    }
+}
+
+impl Courier {
+    async fn post(&self, asked: Option<Asked>, post: Post) -> Posted {
+        let Some(asked) = asked else { return post.send(&self.client).await.map_err(|error| plain(error, false)) };
+        let mut tries = 0;
+        let posted = loop {
+            if !asked.is_repeatable {
+                break post.send(&self.client).await;
+            }
+            let posted = post.clone().send(&self.client).await;
+            match &posted {
+                Err(StreamableHttpError::HttpStatus(busy)) => match pause(busy, tries) {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => break posted,
+                },
+                _ => break posted,
+            }
+            tries += 1;
+        };
+        let has_session = asked.has_session;
+        asked.judged(posted.map_err(|error| plain(error, has_session)))
+    }
+}
+
+/// One message on its way.
+#[derive(Clone)]
+struct Post {
+    url: Arc<str>,
+    message: ClientJsonRpcMessage,
+    session: Option<Arc<str>>,
+    token: Option<String>,
+    headers: Headers,
+    max_event_bytes: usize,
+}
+
+impl Post {
+    async fn send(self, client: &Client) -> Posted {
+        let Self { url, message, session, token, headers, max_event_bytes } = self;
+        client.post_message_with_max_sse_event_size(url, message, session, token, headers, max_event_bytes).await
+    }
+}
+
+impl StreamableHttpClient for Courier {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        url: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Posted {
+        self.post_message_with_max_sse_event_size(url, message, session, token, headers, MAX_EVENT_BYTES).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        url: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        max_event_bytes: usize,
+    ) -> Posted {
+        let asked = Asked::of(&message, session.is_some());
+        self.post(asked, Post { url, message, session, token, headers, max_event_bytes }).await
+    }
+
+    async fn delete_session(
+        &self,
+        url: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), HttpError> {
+        self.client.delete_session(url, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        url: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, HttpError> {
+        self.get_stream_with_max_sse_event_size(url, session, last_event, token, headers, MAX_EVENT_BYTES).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        url: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        max_event_bytes: usize,
+    ) -> Result<Events, HttpError> {
+        self.client.get_stream_with_max_sse_event_size(url, session, last_event, token, headers, max_event_bytes).await
+    }
+}
+
+/// How long to wait before a list is asked for again; `None` where that is to no purpose.
+fn pause(busy: &HttpStatusError, tries: u32) -> Option<Duration> {
+    let asked = busy.retry_after.as_deref().and_then(|after| after.trim().parse().ok()).map(Duration::from_secs);
+    let pause = asked.unwrap_or(FIRST_PAUSE * 2_u32.pow(tries));
+    (tries < MAX_RETRIES && pause <= MAX_PAUSE).then_some(pause)
+}
+
+/// A failure in words that say what the server did, where `rmcp`'s do not; and a lost session as one, however it was said.
+fn plain(error: HttpError, has_session: bool) -> HttpError {
+    match error {
+        StreamableHttpError::UnexpectedContentType(kind) => {
+            let kind = kind.map_or_else(|| "nothing".to_owned(), |kind| format!("`{}`", first_chars(&kind)));
+            let text =
+                format!("it answered with {kind}, not in the protocol: its address may be wrong, or behind a login page");
+            StreamableHttpError::UnexpectedServerResponse(text.into())
+        }
+        StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
+            StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new()))
+        }
+        StreamableHttpError::UnexpectedServerResponse(text)
+            if has_session && text.starts_with("HTTP 400") && is_about_session(&text) =>
+        {
+            StreamableHttpError::SessionExpired
+        }
+        StreamableHttpError::UnexpectedServerResponse(text) => {
+            StreamableHttpError::UnexpectedServerResponse(Cow::Owned(first_chars(&text)))
+        }
+        StreamableHttpError::HttpStatus(HttpStatusError { status, retry_after: Some(after), .. }) => {
+            // The type's own text leaves it out.
+            let text = format!("HTTP {status}; it asks to come back after {}", first_chars(&after));
+            StreamableHttpError::UnexpectedServerResponse(text.into())
+        }
+        other => other,
+    }
+}
+
+/// Whether a refusal that names no request is about the session, which a server forgets when it starts anew.
+fn is_about_session(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["session", "not initialized", "not initialised"].iter().any(|sign| text.contains(sign))
+}
+
+/// An event with an error that names no request, named after the request on whose stream it came.
+fn with_id(mut event: Sse, id: &RequestId) -> Sse {
+    if let Some(data) = &event.data
+        && data.len() <= MAX_REFUSAL_BYTES
+        && data.contains("\"error\"")
+        && let Ok(JsonRpcMessage::Error(mut error)) = serde_json::from_str::<ServerJsonRpcMessage>(data)
+        && error.id.is_none()
+    {
+        error.id = Some(id.clone());
+        event.data = serde_json::to_string(&ServerJsonRpcMessage::Error(error)).ok();
+    }
+    event
+}
+
+fn is_same(own: &RequestId, other: &RequestId) -> bool {
+    match (own, other) {
+        (NumberOrString::Number(own), NumberOrString::String(other)) => other.parse() == Ok(*own),
+        (own, other) => own == other,
+    }
+}
+
+fn first_chars(text: &str) -> String {
+    text.chars().take(MAX_PAGE_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_asked_for_again_a_few_times_and_when_the_server_says_but_not_for_ever() {
+        let busy = |after: Option<&str>| HttpStatusError::new(503, after.map(str::to_owned));
+        let pauses = (0..4).map(|tries| pause(&busy(None), tries)).collect::<Vec<_>>();
+        assert_eq!(pauses, [Some(FIRST_PAUSE), Some(FIRST_PAUSE * 2), Some(FIRST_PAUSE * 4), None]);
+        assert_eq!(pause(&busy(Some(" 2 ")), 0), Some(Duration::from_secs(2)));
+        assert_eq!(pause(&busy(Some("3600")), 0), None);
+    }
+}

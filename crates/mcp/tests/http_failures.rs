@@ -1,0 +1,246 @@
+//! What servers with an address get wrong: what the model reads, what the operator sees, and that the next call works.
+
+#[cfg(test)]
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use support::far::at;
+use support::http_server::{Answer, Asked, HttpServer, usual};
+use support::{Fixture, fixture, nothing, started, text, told};
+use turnwright_core::ToolErrorKind;
+use turnwright_engine::{SourceState, ToolSource};
+
+/// A server that answers its first call so, and everything else as it should.
+async fn first_call(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (HttpServer, Fixture) {
+    let calls = AtomicUsize::new(0);
+    let server = HttpServer::start(move |asked| match asked.method() {
+        "tools/call" if calls.fetch_add(1, Ordering::Relaxed) == 0 => answer(asked),
+        _ => usual(asked),
+    })
+    .await;
+    let fixture = started(at(&server.url, &[])).await;
+    (server, fixture)
+}
+
+/// The calls that reached the server.
+fn calls(server: &HttpServer) -> usize {
+    server.asked().iter().filter(|asked| asked.method() == "tools/call").count()
+}
+
+/// Checks what is told about a first call that is answered so, that it was sent once, and that the next one works.
+#[cfg(test)]
+async fn fails_once(
+    answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+    kind: ToolErrorKind,
+    model: &str,
+    operator: &str,
+) {
+    let (server, fixture) = first_call(answer).await;
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    assert_eq!(told(&error), (kind, model, Some(operator)));
+    assert_eq!(calls(&server), 1);
+    assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");
+    fixture.stop().await;
+}
+
+const FAILED: ToolErrorKind = ToolErrorKind::ExecutionFailed;
+const ON_ITS_WAY: &str = "The call of `t` on the MCP server `far` failed on its way. Whether it took effect is unknown.";
+
+#[tokio::test]
+async fn a_call_that_is_taken_and_never_answered_fails_at_once() {
+    fails_once(
+        |_| Answer::status("202 Accepted"),
+        FAILED,
+        "The call of `t` on the MCP server `far` failed: it took the request and sent no answer (HTTP 202)",
+        "JSON-RPC error -32603: it took the request and sent no answer (HTTP 202)",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_that_names_no_request_fails_the_call_it_answers() {
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no thanks"}}"#;
+    let answers = [
+        Answer::of_type("400 Bad Request", "application/json", error),
+        Answer::of_type("200 OK", "application/json", error),
+        Answer::of_type("500 Internal Server Error", "application/json", error),
+        Answer::of_type("200 OK", "text/event-stream", format!("data: {error}\n\n")),
+    ];
+    for answer in answers {
+        fails_once(
+            move |_| answer.clone(),
+            FAILED,
+            "The call of `t` on the MCP server `far` failed: no thanks",
+            "JSON-RPC error -32600: no thanks",
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_result_of_another_request_is_not_taken_for_this_one() {
+    fails_once(
+        |_| Answer::of_type("200 OK", "application/json", r#"{"jsonrpc":"2.0","id":4711,"result":{"content":[]}}"#),
+        FAILED,
+        "The call of `t` on the MCP server `far` failed: it answered with the result of another request (4711)",
+        "JSON-RPC error -32603: it answered with the result of another request (4711)",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_an_answer_is_named_as_one() {
+    fails_once(
+        |_| Answer::of_type("200 OK", "text/html", "<html>Sign in</html>"),
+        FAILED,
+        ON_ITS_WAY,
+        "unexpected server response: it answered with `text/html`, not in the protocol: its address may be wrong, or behind \
+         a login page",
+    )
+    .await;
+    fails_once(
+        |_| Answer::status("200 OK"),
+        FAILED,
+        ON_ITS_WAY,
+        "unexpected server response: it answered with nothing, not in the protocol: its address may be wrong, or behind a \
+         login page",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_a_busy_server_refuses_is_not_sent_again() {
+    fails_once(|_| Answer::of_type("502 Bad Gateway", "text/html", "<html>oops</html>"), FAILED, ON_ITS_WAY, "HTTP 502").await;
+    fails_once(
+        |_| Answer::status("429 Too Many Requests").with("retry-after", "7"),
+        FAILED,
+        ON_ITS_WAY,
+        "unexpected server response: HTTP 429; it asks to come back after 7",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_fails_its_call_alone() {
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"half"}}"#;
+    fails_once(
+        move |_| Answer::of_type("200 OK", "text/event-stream", format!("data: {progress}\n\n")),
+        FAILED,
+        "The answer to the call of `t` on the MCP server `far` broke off. Whether it took effect is unknown: check before you \
+         call it again.",
+        "the stream of the answer ended before the answer",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_is_asked_for_again_where_the_server_was_busy() {
+    let lists = AtomicUsize::new(0);
+    let server = HttpServer::start(move |asked| match asked.method() {
+        "tools/list" => match lists.fetch_add(1, Ordering::Relaxed) {
+            0 => Answer::status("429 Too Many Requests").with("retry-after", "0"),
+            1 => Answer::of_type("502 Bad Gateway", "text/html", "<html>oops</html>").with("retry-after", "0"),
+            _ => usual(asked),
+        },
+        _ => usual(asked),
+    })
+    .await;
+    let fixture = started(at(&server.url, &[])).await;
+    assert_eq!(fixture.tool_names(), ["t"]);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_address_is_a_web_page_says_so() {
+    let server = HttpServer::start(|_| Answer::of_type("200 OK", "text/html; charset=utf-8", "<html>Welcome</html>")).await;
+    let fixture = fixture(at(&server.url, &[]));
+    fixture.server.settled().await;
+    let reason = "it refused the handshake: unexpected server response: it answered with `text/html; charset=utf-8`, not in the \
+                  protocol: its address may be wrong, or behind a login page";
+    let SourceState::Failing { reason: seen } = fixture.server.state() else { panic!("{:?}", fixture.server.state()) };
+    assert!(seen.starts_with(reason), "{seen}");
+    fixture.stop().await;
+}
+
+/// A server that gives sessions and forgets the first one before its first call, saying so in this way.
+async fn forgetful(refusal: fn(&Asked) -> Answer) -> (HttpServer, Fixture) {
+    let sessions = AtomicUsize::new(0);
+    let server = HttpServer::start(move |asked| match (asked.method(), asked.header("mcp-session-id")) {
+        ("initialize", _) => {
+            let session = sessions.fetch_add(1, Ordering::Relaxed) + 1;
+            usual(asked).with("mcp-session-id", format!("session-{session}"))
+        }
+        ("tools/call", Some("session-1")) => refusal(asked),
+        _ => usual(asked),
+    })
+    .await;
+    let fixture = started(at(&server.url, &[])).await;
+    (server, fixture)
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_opened_again_and_no_call_is_sent_twice() {
+    let refusals: [fn(&Asked) -> Answer; 4] = [
+        |_| Answer::status("404 Not Found"),
+        |_| {
+            let error = json!({"jsonrpc": "2.0", "id": null,
+                "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}});
+            Answer::of_type("400 Bad Request", "application/json", error.to_string())
+        },
+        |_| {
+            let error = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "Server not initialized"}});
+            Answer::of_type("400 Bad Request", "application/json", error.to_string())
+        },
+        |_| Answer::of_type("400 Bad Request", "text/plain", "Invalid session ID"),
+    ];
+    for refusal in refusals {
+        let (server, fixture) = forgetful(refusal).await;
+        let error = fixture.call("t", nothing()).await.unwrap_err();
+        let model = "The MCP server `far` has lost its session, which is opened again: `t` was not called.";
+        assert_eq!((error.kind, error.model_text.as_str()), (ToolErrorKind::Unavailable, model));
+        assert_eq!(calls(&server), 1);
+        assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");
+        let opened = server.asked().iter().filter(|asked| asked.method() == "initialize").count();
+        assert_eq!((calls(&server), opened), (2, 2));
+        fixture.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn calls_that_hang_do_not_keep_others_from_being_sent() {
+    const HANGING: usize = 40;
+    let calls = AtomicUsize::new(0);
+    let server = HttpServer::start(move |asked| match asked.method() {
+        "tools/call" if calls.fetch_add(1, Ordering::Relaxed) < HANGING => Answer::never(),
+        _ => usual(asked),
+    })
+    .await;
+    let fixture = started(at(&server.url, &[])).await;
+    let hanging = futures_util::future::join_all((0..HANGING).map(|_| fixture.call("t", nothing())));
+    let next = async {
+        while self::calls(&server) < HANGING {
+            tokio::task::yield_now().await;
+        }
+        fixture.call("t", nothing()).await
+    };
+    tokio::select! {
+        all = hanging => panic!("{all:?}"),
+        next = next => assert_eq!(text(&next.unwrap()), "ok"),
+    }
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_sign_in_that_is_wanted_in_the_middle_is_told_without_a_challenge_too() {
+    let (server, fixture) = first_call(|_| Answer::status("401 Unauthorized")).await;
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    let model = "The MCP server `far` needs somebody to sign in: `t` was not called.";
+    assert_eq!((error.kind, error.model_text.as_str()), (ToolErrorKind::Unavailable, model));
+    let reason = "it needs a sign-in: it refused a request";
+    fixture.until(|state| matches!(state, SourceState::NeedsSignIn { reason: seen } if seen.starts_with(reason))).await;
+    assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");
+    assert_eq!(calls(&server), 2);
+    fixture.stop().await;
+}
