@@ -24,6 +24,7 @@ mod ruler;
 mod schema;
 mod settings;
 pub mod source;
+mod stand_back;
 pub mod store;
 mod watch;
 
@@ -42,5 +43,6 @@ pub use source::{
     CallContext, CallLimits, Progress, ProgressSink, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput,
     ToolSource,
 };
+pub use stand_back::let_others_run;
 pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};
 pub use watch::{Frame, Watch, WatchFrom};

@@ -10,7 +10,7 @@ use reqwest::Response;
 use tokio::time::{sleep, timeout};
 use turnwright_core::{Prices, ProviderFailure, ProviderFailureKind, StreamDelta};
 use turnwright_dialects::{Offered, ReplyDecoder};
-use turnwright_engine::ModelStream;
+use turnwright_engine::{ModelStream, let_others_run};
 
 use crate::explain::{explain, redact};
 use crate::http::{Endpoint, Prepared};
@@ -242,18 +242,4 @@ fn is_content(delta: &StreamDelta) -> bool {
         | StreamDelta::Opaque(_)
         | StreamDelta::Rewritten(_) => true,
     }
-}
-
-/// Lets the tasks that are ready run before this one goes on. Unlike tokio's `yield_now` it does not ask the system for
-/// events first, which would cost a system call for each chunk.
-async fn let_others_run() {
-    let mut has_waited = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut has_waited, true) {
-            return std::task::Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        std::task::Poll::Pending
-    })
-    .await;
 }

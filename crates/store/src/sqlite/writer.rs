@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use turnwright_engine::StoreError;
+use turnwright_engine::{StoreError, let_others_run};
 
 use super::failure;
 use super::queue::{Queue, Taken};
@@ -325,19 +325,6 @@ fn answer(requests: Vec<Request>, verdicts: Vec<Verdict>) {
     for (request, verdict) in requests.into_iter().zip(verdicts) {
         let _ = request.reply.send(verdict);
     }
-}
-
-/// Lets the tasks that are ready run before this one goes on, without asking the system for events first.
-async fn let_others_run() {
-    let mut has_waited = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut has_waited, true) {
-            return std::task::Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        std::task::Poll::Pending
-    })
-    .await;
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
