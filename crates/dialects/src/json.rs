@@ -20,6 +20,13 @@ pub(crate) fn write_member(name: &'static str, value: &(impl Serialize + ?Sized)
     write(value, out);
 }
 
+/// Writes the members of `rest`, an object, and the brace that ends the object which `out` is in.
+pub(crate) fn write_rest(rest: &impl Serialize, out: &mut Vec<u8>) {
+    let start = out.len();
+    write(rest, out);
+    out.remove(start);
+}
+
 /// The values that stand one after another in `text`, bare or in a list. A list that was cut gives what came of it and then
 /// an error.
 pub(crate) fn values(text: &str) -> Values<'_> {

@@ -9,6 +9,27 @@ pub(crate) const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
 /// The most calls of one answer.
 pub(crate) const MAX_CALLS: usize = 256;
 
+/// How much of an answer came.
+#[derive(Debug, Default)]
+pub(crate) struct Length {
+    bytes: usize,
+    is_something: bool,
+}
+
+impl Length {
+    /// Counts more of it, which is content even where it is empty.
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
+        self.is_something = true;
+        self.bytes += bytes;
+        if self.bytes > MAX_ANSWER_BYTES { Err(answer_too_large()) } else { Ok(()) }
+    }
+
+    /// Whether there was any content.
+    pub(crate) fn is_something(&self) -> bool {
+        self.is_something
+    }
+}
+
 /// The failure of an answer over [`MAX_ANSWER_BYTES`].
 pub(crate) fn answer_too_large() -> ProviderFailure {
     let text = format!("the answer is over the limit of {MAX_ANSWER_BYTES} bytes");

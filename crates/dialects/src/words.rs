@@ -1,5 +1,7 @@
 //! What a model's text holds besides words for the person: reasoning in tags, and calls that its server did not parse.
 
+use turnwright_core::StreamDelta;
+
 use crate::dialect::Offered;
 use crate::profile::Profile;
 use crate::recover::{Piece, Recoverer};
@@ -81,6 +83,15 @@ impl WordReader {
         recoverer.push(text, &mut pieces);
         out.extend(pieces.into_iter().map(Word::from));
     }
+}
+
+/// What a call that was found in text is in an answer.
+pub(crate) fn recovered(key: u32, name: String, arguments: String) -> [StreamDelta; 3] {
+    [
+        StreamDelta::CallStarted { key, name, provider_id: None },
+        StreamDelta::CallArguments { key, text: arguments },
+        StreamDelta::CallRecovered { key },
+    ]
 }
 
 impl From<Piece> for Word {

@@ -175,10 +175,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
             .map(|temperature| temperature.min(1.0)),
         stream: true,
     };
-    let start = body.len();
-    json::write(&rest, &mut body);
-    // The object goes on: its own brace goes.
-    body.remove(start);
+    json::write_rest(&rest, &mut body);
     HttpRequest {
         path: "/v1/messages".to_owned(),
         headers: HEADERS.map(|(name, value)| (name, value.to_owned())).to_vec(),

@@ -12,7 +12,7 @@ use super::wire::{Candidate, Chunk, Part, UsageReport};
 use crate::dialect::StreamDecoder;
 use crate::failure::{self, malformed, of_event};
 use crate::json;
-use crate::limits::{self, MAX_ANSWER_BYTES};
+use crate::limits::Length;
 use crate::sse::SseEvent;
 
 /// Decodes one answer of the `generateContent` format.
@@ -30,8 +30,7 @@ pub(super) struct GeminiDecoder {
     is_done: bool,
     /// What the provider said went wrong.
     failed: Option<ProviderFailure>,
-    has_content: bool,
-    answer_bytes: usize,
+    length: Length,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +118,7 @@ impl GeminiDecoder {
         let signature = part.signature.filled();
         if let Some(call) = part.call.0.into_iter().next() {
             self.open = None;
-            self.count(raw.len())?;
+            self.length.add(raw.len())?;
             return self.calls.push(call, signature.as_deref(), raw, out);
         }
         match (part.text.filled(), signature) {
@@ -132,7 +131,7 @@ impl GeminiDecoder {
                 self.text(text, is_thought, out)?;
                 self.open = None;
                 out.push(StreamDelta::BlockEnded { native: Some(NativeBlock(raw.to_owned())) });
-                self.count(raw.len())
+                self.length.add(raw.len())
             }
             (None, None) if is_empty(raw) => Ok(()),
             (None, _) => self.opaque(raw, out),
@@ -141,7 +140,7 @@ impl GeminiDecoder {
 
     fn text(&mut self, text: Cow<'_, str>, is_thought: bool, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         self.calls.close(out);
-        self.count(text.len())?;
+        self.length.add(text.len())?;
         if is_thought {
             self.open = Some(Kind::Reasoning);
             out.push(StreamDelta::Reasoning(text.into_owned()));
@@ -155,7 +154,7 @@ impl GeminiDecoder {
     fn opaque(&mut self, raw: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         self.calls.close(out);
         self.open = None;
-        self.count(raw.len())?;
+        self.length.add(raw.len())?;
         out.push(StreamDelta::Opaque(NativeBlock(raw.to_owned())));
         Ok(())
     }
@@ -178,12 +177,6 @@ impl GeminiDecoder {
         }
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
-        self.has_content = true;
-        self.answer_bytes += bytes;
-        if self.answer_bytes > MAX_ANSWER_BYTES { Err(limits::answer_too_large()) } else { Ok(()) }
-    }
-
     /// Ends an answer whose terminal marker came.
     fn finish(&mut self, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         self.is_done = true;
@@ -195,7 +188,7 @@ impl GeminiDecoder {
         if reason == FinishReason::Error {
             return Err(self.failed_finish(&raw));
         }
-        if reason == FinishReason::Stop && !self.has_content {
+        if reason == FinishReason::Stop && !self.length.is_something() {
             let text = "the model ended its answer without saying anything";
             return Err(ProviderFailure { code: Some(raw), ..ProviderFailure::new(ProviderFailureKind::CutOff, text) });
         }
@@ -256,7 +249,7 @@ impl StreamDecoder for GeminiDecoder {
                 value.map_err(|error| if error.is_eof() { ProviderFailure::cut_off() } else { malformed("not JSON", body) })?;
             self.data(value.get(), out)?;
         }
-        if self.failed.is_none() && self.finish.is_none() && !self.has_content {
+        if self.failed.is_none() && self.finish.is_none() && !self.length.is_something() {
             return Err(malformed("the provider's reply holds no answer", body));
         }
         self.end(out)

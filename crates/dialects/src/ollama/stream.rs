@@ -7,10 +7,10 @@ use super::wire::{Call, Line, Message};
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
 use crate::json;
-use crate::limits::{self, MAX_ANSWER_BYTES, MAX_ARGUMENT_BYTES, MAX_CALLS};
+use crate::limits::{self, Length, MAX_ARGUMENT_BYTES, MAX_CALLS};
 use crate::profile::Profile;
 use crate::sse::SseEvent;
-use crate::words::{Word, WordReader};
+use crate::words::{self, Word, WordReader};
 
 /// Decodes one answer of Ollama's format.
 #[derive(Debug)]
@@ -20,14 +20,13 @@ pub(super) struct OllamaDecoder {
     is_done: bool,
     /// What the server said went wrong.
     failed: Option<ProviderFailure>,
-    has_content: bool,
-    answer_bytes: usize,
+    length: Length,
 }
 
 impl OllamaDecoder {
     pub(super) fn new(profile: &Profile, offered: &Offered) -> Self {
         let words = WordReader::new(profile, offered);
-        Self { words, calls: 0, is_done: false, failed: None, has_content: false, answer_bytes: 0 }
+        Self { words, calls: 0, is_done: false, failed: None, length: Length::default() }
     }
 
     fn data(&mut self, data: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
@@ -68,11 +67,11 @@ impl OllamaDecoder {
     fn message(&mut self, message: Message<'_>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         if let Some(text) = message.thinking.filled() {
             self.flush(out);
-            self.count(text.len())?;
+            self.length.add(text.len())?;
             out.push(StreamDelta::Reasoning(text.into_owned()));
         }
         if let Some(text) = message.content.filled() {
-            self.count(text.len())?;
+            self.length.add(text.len())?;
             if self.words.is_through() {
                 out.push(StreamDelta::Text(text.into_owned()));
             } else {
@@ -96,7 +95,7 @@ impl OllamaDecoder {
         if arguments.len() > MAX_ARGUMENT_BYTES {
             return Err(limits::arguments_too_large(&name));
         }
-        self.count(name.len() + arguments.len())?;
+        self.length.add(name.len() + arguments.len())?;
         if usize::try_from(self.calls).is_ok_and(|count| count >= MAX_CALLS) {
             return Err(limits::too_many_calls());
         }
@@ -121,9 +120,7 @@ impl OllamaDecoder {
                 Word::Text(text) => out.push(StreamDelta::Text(text)),
                 Word::Call { name, arguments } => {
                     let key = self.take_key();
-                    out.push(StreamDelta::CallStarted { key, name, provider_id: None });
-                    out.push(StreamDelta::CallArguments { key, text: arguments });
-                    out.push(StreamDelta::CallRecovered { key });
+                    out.extend(words::recovered(key, name, arguments));
                 }
             }
         }
@@ -136,12 +133,6 @@ impl OllamaDecoder {
             self.words.finish(&mut words);
             self.said(words, out);
         }
-    }
-
-    fn count(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
-        self.has_content = true;
-        self.answer_bytes += bytes;
-        if self.answer_bytes > MAX_ANSWER_BYTES { Err(limits::answer_too_large()) } else { Ok(()) }
     }
 }
 
@@ -158,7 +149,7 @@ impl StreamDecoder for OllamaDecoder {
             })?;
             self.data(value.get(), out)?;
         }
-        if self.failed.is_none() && !self.is_done && !self.has_content {
+        if self.failed.is_none() && !self.is_done && !self.length.is_something() {
             return Err(failure::malformed("the provider's reply holds no answer", body));
         }
         self.end(out)

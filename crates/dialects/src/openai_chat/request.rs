@@ -78,10 +78,7 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         Writer::told(&words, &mut body);
     }
     body.extend_from_slice(b"],");
-    let start = body.len();
-    json::write(&rest, &mut body);
-    // The object goes on: its own brace goes.
-    body.remove(start);
+    json::write_rest(&rest, &mut body);
     let mut optional = Vec::new();
     let options =
         [(profile.stream_usage, "stream_options", USAGE_OPTION), (asks_for_format, "reasoning_format", FORMAT_OPTION)];

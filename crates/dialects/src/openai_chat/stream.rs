@@ -11,10 +11,10 @@ use super::reasoning::Reasoning;
 use super::wire::{Chunk, Content, Delta, Groq, Part, UsageReport};
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
-use crate::limits::{self, MAX_ANSWER_BYTES};
+use crate::limits::Length;
 use crate::profile::Profile;
 use crate::sse::SseEvent;
-use crate::words::{Word, WordReader};
+use crate::words::{self, Word, WordReader};
 
 /// Decodes one answer of the Chat Completions format.
 #[derive(Debug)]
@@ -29,8 +29,7 @@ pub(crate) struct ChatDecoder {
     is_done: bool,
     /// What the provider said went wrong: only usage may follow.
     failed: Option<ProviderFailure>,
-    has_content: bool,
-    answer_bytes: usize,
+    length: Length,
 }
 
 impl ChatDecoder {
@@ -44,8 +43,7 @@ impl ChatDecoder {
             is_done_without_finish: profile.done_without_finish,
             is_done: false,
             failed: None,
-            has_content: false,
-            answer_bytes: 0,
+            length: Length::default(),
         }
     }
 
@@ -137,7 +135,7 @@ impl ChatDecoder {
         let reasoning = self.reasoning.take(&mut delta);
         if let Some(text) = reasoning {
             self.flush_text(out);
-            self.count(text.len())?;
+            self.length.add(text.len())?;
             out.push(StreamDelta::Reasoning(text.into_owned()));
         }
         match delta.content {
@@ -185,7 +183,7 @@ impl ChatDecoder {
             return Ok(());
         }
         self.flush_text(out);
-        self.count(text.len())?;
+        self.length.add(text.len())?;
         self.reasoning.is_shown = true;
         out.push(StreamDelta::Reasoning(text.into_owned()));
         Ok(())
@@ -193,7 +191,7 @@ impl ChatDecoder {
 
     fn refusal(&mut self, text: String, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         self.begin_other(out);
-        self.count(text.len())?;
+        self.length.add(text.len())?;
         out.push(StreamDelta::Refusal(text));
         Ok(())
     }
@@ -202,7 +200,7 @@ impl ChatDecoder {
         if text.is_empty() {
             return Ok(());
         }
-        self.count(text.len())?;
+        self.length.add(text.len())?;
         if self.words.is_through() {
             self.close_reasoning(out);
             out.push(StreamDelta::Text(text.into_owned()));
@@ -228,9 +226,7 @@ impl ChatDecoder {
                 Word::Call { name, arguments } => {
                     self.close_reasoning(out);
                     let key = self.calls.take_key();
-                    out.push(StreamDelta::CallStarted { key, name, provider_id: None });
-                    out.push(StreamDelta::CallArguments { key, text: arguments });
-                    out.push(StreamDelta::CallRecovered { key });
+                    out.extend(words::recovered(key, name, arguments));
                 }
             }
         }
@@ -262,12 +258,6 @@ impl ChatDecoder {
         }
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
-        self.has_content = true;
-        self.answer_bytes += bytes;
-        if self.answer_bytes > MAX_ANSWER_BYTES { Err(limits::answer_too_large()) } else { Ok(()) }
-    }
-
     /// Counts what `push` adds.
     fn counted(
         &mut self,
@@ -281,7 +271,7 @@ impl ChatDecoder {
             _ => 0,
         });
         let added = added.sum();
-        self.count(added)
+        self.length.add(added)
     }
 
     /// Ends an answer whose terminal marker came.
@@ -316,13 +306,13 @@ impl ChatDecoder {
     /// Takes `[DONE]`.
     fn done(&mut self, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         // A server that names no reason and still reports what the answer cost has finished it.
-        let is_whole = self.has_content && self.calls.are_whole() && self.usage.output_tokens.is_some();
+        let is_whole = self.length.is_something() && self.calls.are_whole() && self.usage.output_tokens.is_some();
         let is_end = self.finish.is_some() || self.failed.is_some() || is_whole || self.is_done_without_finish;
         if is_end { self.finish(out) } else { Err(self.cut()) }
     }
 
     fn cut(&self) -> ProviderFailure {
-        if self.has_content {
+        if self.length.is_something() {
             return ProviderFailure::cut_off();
         }
         let text = "the provider sent an empty answer; the prompt may be too long for the model";
@@ -352,7 +342,7 @@ impl StreamDecoder for ChatDecoder {
             return Err(if error.is_eof() { ProviderFailure::cut_off() } else { failure::malformed("not JSON", body) });
         }
         self.data(text.trim(), out)?;
-        if self.failed.is_none() && self.finish.is_none() && !self.has_content {
+        if self.failed.is_none() && self.finish.is_none() && !self.length.is_something() {
             return Err(failure::malformed("the provider's reply holds no answer", body));
         }
         self.finish(out)

@@ -128,9 +128,6 @@ pub(super) fn request(target: &Target<'_>, prompt: &Prompt<'_>, kept: &mut Kept)
         store: false,
         stream: true,
     };
-    let start = body.len();
-    json::write(&rest, &mut body);
-    // The object goes on: its own brace goes.
-    body.remove(start);
+    json::write_rest(&rest, &mut body);
     HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body: kept.keep(body), optional: Vec::new() }
 }
