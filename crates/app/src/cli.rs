@@ -181,6 +181,22 @@ pub(crate) enum Tools {
 pub(crate) enum Mcp {
     /// List the configured servers
     List(Listed),
+    /// Sign in at a server with an address, in the browser
+    Login {
+        /// The server's name
+        name: String,
+        /// The program that opens the address, in place of the system's
+        #[arg(long, value_name = "PROGRAM", conflicts_with = "no_browser")]
+        open: Option<String>,
+        /// Only print the address
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Forget what signing in at a server brought
+    Logout {
+        /// The server's name
+        name: String,
+    },
     /// Start one server and say how it is
     Check {
         /// The server's name

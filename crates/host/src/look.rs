@@ -10,7 +10,7 @@ use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
 use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource};
-use turnwright_mcp::Agreed;
+use turnwright_mcp::{Agreed, McpError};
 use turnwright_providers::{Probe, SchemaReading};
 
 use crate::Host;
@@ -209,6 +209,20 @@ impl Host {
             server.server.outcome().await;
         }
         Some(status(server, &self.engine.tools_set_aside()))
+    }
+
+    /// Signs in at an MCP server; `show` is given the address that a person must open in a browser. `None` where there is
+    /// none of this name.
+    pub async fn sign_in_mcp(&self, name: &str, show: impl FnOnce(&str) + Send) -> Option<Result<(), McpError>> {
+        let server = self.servers.iter().find(|server| server.server.config().name == name)?;
+        Some(server.server.sign_in(show).await)
+    }
+
+    /// Forgets what signing in at an MCP server brought, and says whether there was something. `None` where there is none of
+    /// this name.
+    pub async fn sign_out_mcp(&self, name: &str) -> Option<Result<bool, McpError>> {
+        let server = self.servers.iter().find(|server| server.server.config().name == name)?;
+        Some(server.server.sign_out().await)
     }
 
     /// A tool that models are offered, with what each kind of API is sent of its schema; `None` where there is none of this name.

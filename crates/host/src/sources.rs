@@ -7,8 +7,8 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    HttpConfig, MARK, McpServer, ProcessLedger, ProcessRecord, ServerConfig, StdioConfig, Surroundings, ToolDeclaration,
-    TransportConfig, is_inherited,
+    FileTokens, HttpConfig, MARK, McpServer, OauthConfig, ProcessLedger, ProcessRecord, ServerConfig, StdioConfig,
+    Surroundings, ToolDeclaration, TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -69,6 +69,7 @@ pub(crate) fn sources(
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, ledger);
+    surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
     for (name, server) in &loaded.config.mcp.servers {
         match transport(name, server) {
             Ok(transport) => {
@@ -99,6 +100,15 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
         Some(McpTransport::Url(url)) => {
             let mut http = HttpConfig::new(url);
             http.headers = exposed(&server.headers);
+            if let Some(oauth) = &server.oauth {
+                http.oauth = OauthConfig {
+                    client_id: oauth.client_id.clone(),
+                    client_secret: oauth.client_secret.as_ref().map(|secret| secret.expose().to_owned()),
+                    client_metadata_url: oauth.client_metadata_url.clone(),
+                    scopes: oauth.scopes.clone(),
+                    redirect_port: oauth.redirect_port.and_then(|port| u16::try_from(port).ok()).unwrap_or(0),
+                };
+            }
             Ok(http.into())
         }
         Some(McpTransport::Image(_)) => Err(format!(

@@ -9,9 +9,9 @@ use std::time::Duration;
 use turnwright_core::Declared;
 use turnwright_engine::{CallLimits, Clock};
 
-pub use transport::{HttpConfig, StdioConfig, TransportConfig};
+pub use transport::{HttpConfig, OauthConfig, StdioConfig, TransportConfig};
 
-use crate::{NoLedger, ProcessLedger, RestartPolicy};
+use crate::{NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
 
 /// A server: `[mcp.servers.NAME]`, variables expanded.
 #[derive(Debug, Clone)]
@@ -82,14 +82,16 @@ pub struct Surroundings {
     pub inherited_env: Vec<(String, String)>,
     /// Remembers the processes, so that they can be swept after the host was killed.
     pub ledger: Arc<dyn ProcessLedger>,
+    /// Keeps what signing in to servers brought.
+    pub tokens: Arc<dyn TokenStore>,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Surroundings {
-    /// No variables, and a ledger that remembers nothing.
+    /// No variables, a ledger that remembers nothing, and nowhere to keep a token.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { inherited_env: Vec::new(), ledger: Arc::new(NoLedger), clock }
+        Self { inherited_env: Vec::new(), ledger: Arc::new(NoLedger), tokens: Arc::new(NoTokens), clock }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::client::{Client, me};
 use crate::era::{self, Era, Finding, Ground};
 use crate::list::{self, Listing};
 use crate::log::ServerLog;
+use crate::login::Account;
 use crate::transport::http::{self, HttpTransport};
 use crate::transport::{PipeTransport, Wire};
 use crate::{HttpConfig, McpError, ServerConfig, Surroundings, TransportConfig};
@@ -182,7 +183,9 @@ async fn handshake(
             (finding, greet(transport, finding.era).await?)
         }
         Way::Address(address) => {
-            let endpoint = http::Endpoint::new(address, limit).await?;
+            let account = Account::of(&config.name, address, opening.surroundings);
+            let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
+            let endpoint = http::Endpoint::new(address, limit, account).await?;
             let finding = match known {
                 Some(known) => known,
                 None => endpoint.probe(&me(), most).await?,

@@ -65,6 +65,12 @@ pub enum McpError {
         /// Its `WWW-Authenticate` header, where it sent one.
         challenge: Option<String>,
     },
+    /// Signing in failed.
+    #[error("the sign-in failed: {message}")]
+    SignIn {
+        /// What happened.
+        message: String,
+    },
     /// The opening of the protocol failed.
     #[error("it refused the handshake: {message}")]
     Handshake {
@@ -97,4 +103,15 @@ pub enum McpError {
         /// What was wrong.
         why: String,
     },
+}
+
+impl McpError {
+    /// What it says to people who can do something about it, for the server of this name.
+    pub(crate) fn for_people(&self, server: &str) -> String {
+        match self {
+            Self::NeedsSignIn { reason, .. } if reason.contains("header") => self.to_string(),
+            Self::NeedsSignIn { .. } => format!("{self}; `turnwright mcp login {server}` leads through it"),
+            other => other.to_string(),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! [`McpServer`] is a [`turnwright_engine::ToolSource`] over a server that is reached in one of the ways of
 //! [`TransportConfig`]. Its parts, from the server up: `carrier` is what runs for it and is ended with it ([`FileLedger`]
 //! remembers that for the next start), `transport` is how messages travel, `era` asks which form of the protocol is spoken,
-//! `client` is our side of it, `connection` opens all that, [`Agreed`] is what came of it, `list` and `call` use it,
+//! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what came of it, `list` and `call` use it,
 //! `supervision` decides what happens to a server next, and `supervisor` does it. [`import`] reads the server lists of other
 //! programs.
 //!
@@ -22,6 +22,7 @@ mod error;
 pub mod import;
 mod list;
 mod log;
+mod login;
 mod output;
 mod server;
 mod supervision;
@@ -31,9 +32,12 @@ mod transport;
 pub use agreed::Agreed;
 pub use backoff::RestartPolicy;
 pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
-pub use config::{HttpConfig, ServerConfig, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited};
+pub use config::{
+    HttpConfig, OauthConfig, ServerConfig, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+};
 pub use era::Ground;
 pub use error::McpError;
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin};
+pub use login::{FileTokens, NoTokens, TokenStore};
 pub use server::McpServer;

@@ -16,7 +16,7 @@ use crate::call::{self, Caller};
 use crate::connection::Connection;
 use crate::list::Quarantined;
 use crate::supervisor::{self, Phase, Shared};
-use crate::{Agreed, LogLine, ServerConfig, Surroundings};
+use crate::{Agreed, LogLine, ServerConfig, Surroundings, TokenStore};
 
 /// How long the end of a server may take beyond what it is granted.
 const MAX_END: Duration = Duration::from_secs(5);
@@ -87,6 +87,10 @@ impl McpServer {
     /// What the operator said about it.
     pub fn config(&self) -> &ServerConfig {
         &self.shared.config
+    }
+
+    pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {
+        &self.shared.surroundings.tokens
     }
 
     /// Waits for the outcome of its start. Other than [`ToolSource::settled`] it waits, too, for the reason of a start that

@@ -102,7 +102,7 @@ impl Shared {
 
     /// Its failure, as everybody is told: with its last words.
     fn fail(&self, error: &McpError) -> Arc<str> {
-        let reason = self.log.with_last_words(&error.to_string());
+        let reason = self.log.with_last_words(&error.for_people(&self.config.name));
         tracing::warn!(server = self.config.name, reason, "an MCP server failed");
         self.log.push(LogOrigin::Host, &error.to_string());
         reason.into()

@@ -70,7 +70,7 @@ async fn a_server_that_wants_a_sign_in_says_so_and_is_asked_again_by_the_next_ca
     .await;
     let fixture = fixture(at(&server.url, &[]));
     fixture.server.settled().await;
-    let reason = "it needs a sign-in: HTTP 401 Unauthorized".to_owned();
+    let reason = "it needs a sign-in: HTTP 401 Unauthorized; `turnwright mcp login far` leads through it".to_owned();
     assert_eq!(fixture.server.state(), SourceState::NeedsSignIn { reason: reason.clone() });
     let error = fixture.call("t", nothing()).await.unwrap_err();
     let model = "The MCP server `far` needs somebody to sign in: `t` was not called. Go on without it, or tell the user.";

@@ -1,5 +1,7 @@
 //! `turnwright mcp`: MCP servers.
 
+mod login;
+
 use serde_json::{Value, json};
 use turnwright_engine::SourceState;
 use turnwright_host::{McpStatus, Needs};
@@ -20,6 +22,16 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
         Mcp::List(listed) => {
             list(&host.mcp_servers(), listed, output);
             Ok(Exit::Done)
+        }
+        Mcp::Login { name, open, no_browser } => {
+            let browser =
+                if no_browser { login::Opener::Nobody } else { open.map_or(login::Opener::System, login::Opener::Program) };
+            let signed_in = host.sign_in_mcp(&name, |address| login::show(address, &browser)).await;
+            login::signed_in(&name, signed_in.ok_or_else(|| no_server(&name, &host.mcp_servers())), output)
+        }
+        Mcp::Logout { name } => {
+            let signed_out = host.sign_out_mcp(&name).await;
+            login::signed_out(&name, signed_out.ok_or_else(|| no_server(&name, &host.mcp_servers())), output)
         }
         Mcp::Check { name, listed } => {
             let status = host.check_mcp(&name).await.map(|status| check(&status, listed, output));

@@ -70,12 +70,29 @@ pub struct HttpConfig {
     pub url: String,
     /// Headers of each request. Values may be secret: they are never shown, and go to this address alone.
     pub headers: Vec<(String, String)>,
+    /// How to sign in, where what the server says of itself is not enough.
+    pub oauth: OauthConfig,
+}
+
+/// How to sign in to a server, where what it says of itself is not enough.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OauthConfig {
+    /// The client's id at the authorization server, where it was given one by hand.
+    pub client_id: Option<String>,
+    /// The secret that belongs to it.
+    pub client_secret: Option<String>,
+    /// The address of a document that describes this client, which is its id then.
+    pub client_metadata_url: Option<String>,
+    /// What to ask for, where the server does not say.
+    pub scopes: Vec<String>,
+    /// The port of this machine that the browser comes back to; a free one where it is 0.
+    pub redirect_port: u16,
 }
 
 impl HttpConfig {
     /// An address without headers of its own.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: Vec::new() }
+        Self { url: url.into(), headers: Vec::new(), oauth: OauthConfig::default() }
     }
 }
 
@@ -87,7 +104,25 @@ impl From<HttpConfig> for TransportConfig {
 
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HttpConfig").field("url", &self.url).field("headers", &names(&self.headers)).finish()
+        formatter
+            .debug_struct("HttpConfig")
+            .field("url", &self.url)
+            .field("headers", &names(&self.headers))
+            .field("oauth", &self.oauth)
+            .finish()
+    }
+}
+
+impl fmt::Debug for OauthConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OauthConfig")
+            .field("client_id", &self.client_id)
+            .field("client_secret", &self.client_secret.as_ref().map(|_| "***"))
+            .field("client_metadata_url", &self.client_metadata_url)
+            .field("scopes", &self.scopes)
+            .field("redirect_port", &self.redirect_port)
+            .finish()
     }
 }
 
@@ -106,6 +141,7 @@ mod tests {
         stdio.env = vec![("API_KEY".into(), "hidden".into())];
         let mut http = HttpConfig::new("https://example.org/mcp");
         http.headers = vec![("Authorization".into(), "hidden".into())];
+        http.oauth.client_secret = Some("hidden".into());
         for (transport, named) in [(stdio.into(), "server --quiet"), (http.into(), "https://example.org/mcp")] {
             let transport: TransportConfig = transport;
             assert_eq!(transport.to_string(), named);

@@ -15,6 +15,7 @@ use reqwest::{Client, Response, Url, redirect};
 use rmcp::RoleClient;
 use rmcp::model::{CancelledNotification, ClientNotification, Implementation, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::auth::AuthError;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
@@ -25,14 +26,18 @@ use super::cleaner::{self, Message};
 use super::inbox::Inbox;
 use super::outbox;
 use super::wire::Wire;
+use crate::client::me;
 use crate::era::{self, Era, Finding, Ground};
 use crate::log::ServerLog;
+use crate::login::Account;
 use crate::{HttpConfig, McpError};
 use courier::Courier;
 
 const USER_AGENT: &str = concat!("turnwright/", env!("CARGO_PKG_VERSION"));
 /// How long a connection may take to be there.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long it may take to say that it wants a sign-in.
+const CHALLENGE_LIMIT: Duration = Duration::from_secs(20);
 /// The most of an answer to the first question that is read.
 const MAX_PROBE_BYTES: usize = 1 << 20;
 /// Requests that wait for the head of their answer at once; the engine's own limit comes first.
@@ -49,14 +54,19 @@ pub(crate) type HttpError = StreamableHttpError<reqwest::Error>;
 pub(crate) struct Endpoint {
     url: Url,
     client: Client,
+    account: Option<Arc<Account>>,
+    /// Whether the operator gave a key of their own.
+    has_key: bool,
     max_message_bytes: usize,
 }
 
 impl Endpoint {
-    pub(crate) async fn new(config: &HttpConfig, max_message_bytes: usize) -> Result<Self, McpError> {
+    /// `account` is who we are there, where nothing was configured instead.
+    pub(crate) async fn new(config: &HttpConfig, max_message_bytes: usize, account: Option<Account>) -> Result<Self, McpError> {
         let bad = |reason: String| McpError::BadAddress { url: without_query(&config.url), reason };
         let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
         let headers = headers(config).map_err(bad)?;
+        let has_key = headers.contains_key(header::AUTHORIZATION);
         let is_plain = url.scheme() == "http";
         let mut builder = Client::builder()
             .user_agent(USER_AGENT)
@@ -79,28 +89,59 @@ impl Endpoint {
         // Reading the system's certificates blocks for milliseconds.
         let client = if is_plain { Ok(build()) } else { tokio::task::spawn_blocking(build).await };
         let client = client.map_err(|error| bad(error.to_string()))?.map_err(|error| bad(error.to_string()))?;
-        Ok(Self { url, client, max_message_bytes })
+        Ok(Self { url, client, account: account.map(Arc::new), has_key, max_message_bytes })
     }
 
     /// Asks `server/discover` and waits at most `limit`; a server that says nothing is taken for legacy.
     pub(crate) async fn probe(&self, me: &Implementation, limit: Duration) -> Result<Finding, McpError> {
-        let asked = self
+        let answered = async {
+            let mut token = match &self.account {
+                Some(account) => account.token().await.map_err(|error| not_renewed(&error))?,
+                None => None,
+            };
+            loop {
+                let response = self.ask(me, token.as_deref()).await?;
+                match (response.status(), &self.account, token.take()) {
+                    (StatusCode::UNAUTHORIZED, Some(account), Some(refused)) => {
+                        token = account.instead_of(&refused).await.map_err(|error| not_renewed(&error))?;
+                        if token.as_ref().is_none_or(|new| *new == refused) {
+                            return Err(self.needs_sign_in(&response));
+                        }
+                    }
+                    (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, ..) => return Err(self.needs_sign_in(&response)),
+                    _ => return Ok(Finding::from(era_of(response).await)),
+                }
+            }
+        };
+        let silent = Finding { era: Era::Legacy, ground: Ground::Silent };
+        tokio::time::timeout(limit, answered).await.unwrap_or(Ok(silent))
+    }
+
+    /// What it says to somebody who has not signed in, where it refuses them.
+    pub(crate) async fn challenge(&self) -> Result<Option<String>, McpError> {
+        let response = tokio::time::timeout(CHALLENGE_LIMIT, self.ask(&me(), None)).await;
+        let Ok(response) = response else { return Ok(None) };
+        Ok(challenge(&response?))
+    }
+
+    /// The answer to the question after the era.
+    async fn ask(&self, me: &Implementation, token: Option<&str>) -> Result<Response, McpError> {
+        let mut asked = self
             .client
             .post(self.url.clone())
             .header(header::ACCEPT, "application/json, text/event-stream")
             .header(header::CONTENT_TYPE, "application/json")
             .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", "server/discover")
-            .body(era::question(me).to_string());
-        let answered = async {
-            let response = asked.send().await.map_err(|error| unreachable(&error))?;
-            match response.status() {
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(needs_sign_in(&response)),
-                _ => Ok(Finding::from(era_of(response).await)),
-            }
-        };
-        let silent = Finding { era: Era::Legacy, ground: Ground::Silent };
-        tokio::time::timeout(limit, answered).await.unwrap_or(Ok(silent))
+            .header("mcp-method", "server/discover");
+        if let Some(token) = token {
+            asked = asked.bearer_auth(token);
+        }
+        asked.body(era::question(me).to_string()).send().await.map_err(|error| unreachable(&error))
+    }
+
+    fn needs_sign_in(&self, response: &Response) -> McpError {
+        let why = if self.has_key { ": the configured header `Authorization` is not taken" } else { "" };
+        McpError::NeedsSignIn { reason: format!("HTTP {}{why}", response.status()), challenge: challenge(response) }
     }
 }
 
@@ -156,9 +197,13 @@ fn without_query(url: &str) -> String {
     url.split_once('?').map_or(url, |(before, _)| before).to_owned()
 }
 
-fn needs_sign_in(response: &Response) -> McpError {
+fn challenge(response: &Response) -> Option<String> {
     let challenge = response.headers().get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    McpError::NeedsSignIn { reason: format!("HTTP {}", response.status()), challenge: challenge.map(str::to_owned) }
+    challenge.filter(|_| response.status() == StatusCode::UNAUTHORIZED).map(str::to_owned)
+}
+
+fn not_renewed(error: &AuthError) -> McpError {
+    McpError::SignIn { message: format!("it could not be renewed: {error}") }
 }
 
 fn unreachable(error: &reqwest::Error) -> McpError {
@@ -206,7 +251,7 @@ impl HttpTransport {
             .reinit_on_expired_session(false)
             .max_sse_event_size(endpoint.max_message_bytes);
         config.retry_config = Arc::new(retry);
-        let courier = Courier { client: endpoint.client.clone() };
+        let courier = Courier { client: endpoint.client.clone(), account: endpoint.account.clone() };
         let inner = StreamableHttpClientTransport::with_client(courier, config);
         Self { inner, inbox: Inbox::new(wire, log) }
     }
@@ -282,6 +327,7 @@ fn not_taken(error: &HttpError) -> Option<&'static str> {
     match error {
         StreamableHttpError::SessionExpired => Some("has lost its session, which is opened again"),
         StreamableHttpError::AuthRequired(_) => Some("needs somebody to sign in"),
+        StreamableHttpError::Auth(_) => Some("takes no calls until its sign-in is renewed, which failed now"),
         StreamableHttpError::InsufficientScope(_) => Some("needs somebody to sign in and allow more"),
         StreamableHttpError::Client(error) if error.is_connect() => Some("cannot be reached"),
         _ => None,
@@ -347,7 +393,7 @@ mod tests {
     async fn what_cannot_be_sent_is_named_without_its_value() {
         let mut config = HttpConfig::new("http://127.0.0.1:9/mcp?key=hidden");
         config.headers = vec![("X-Key".into(), "hidden\n".into())];
-        let error = Endpoint::new(&config, 1).await.unwrap_err().to_string();
+        let error = Endpoint::new(&config, 1, None).await.unwrap_err().to_string();
         assert_eq!(
             error,
             "its address `http://127.0.0.1:9/mcp` cannot be used: the value of its header `X-Key` cannot be sent"

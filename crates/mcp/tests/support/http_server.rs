@@ -7,11 +7,13 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
-/// A request as it came: its method, its headers in small letters, and its body where that is JSON.
+/// A request as it came: its method, what it asks for, its headers in small letters, its body, and that as JSON where it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) verb: String,
+    pub(crate) target: String,
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) text: String,
     pub(crate) body: Value,
 }
 
@@ -130,7 +132,8 @@ async fn serve(stream: TcpStream, seen: &Mutex<Vec<Asked>>, answer: &(dyn Fn(&As
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
-    let verb = line.split_whitespace().next()?.to_owned();
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (verb, target) = (words.next()?, words.next()?);
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -141,5 +144,6 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
     let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Asked { verb, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Some(Asked { verb, target, headers, text, body: serde_json::from_slice(&body).unwrap_or_default() })
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod far;
 pub(crate) mod http_server;
+pub(crate) mod oauth;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,7 @@ use turnwright_mcp::{
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-struct StoppedClock;
+pub(crate) struct StoppedClock;
 
 impl Clock for StoppedClock {
     fn now_ms(&self) -> u64 {

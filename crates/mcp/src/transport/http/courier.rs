@@ -21,6 +21,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 
 use super::HttpError;
+use crate::login::Account;
 use crate::transport::cleaner::INTERNAL_ERROR;
 
 /// Where nobody says how large an event may be.
@@ -38,6 +39,8 @@ const MAX_PAGE_CHARS: usize = 200;
 #[derive(Debug, Clone)]
 pub(crate) struct Courier {
     pub(super) client: Client,
+    /// Who we are at the server.
+    pub(super) account: Option<Arc<Account>>,
 }
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -108,13 +111,13 @@ impl Asked {
 
 impl Courier {
     async fn post(&self, asked: Option<Asked>, post: Post) -> Posted {
-        let Some(asked) = asked else { return post.send(&self.client).await.map_err(|error| plain(error, false)) };
+        let Some(asked) = asked else { return self.send(post).await.map_err(|error| plain(error, false)) };
         let mut tries = 0;
         let posted = loop {
             if !asked.is_repeatable {
-                break post.send(&self.client).await;
+                break self.send(post).await;
             }
-            let posted = post.clone().send(&self.client).await;
+            let posted = self.send(post.clone()).await;
             match &posted {
                 Err(StreamableHttpError::HttpStatus(busy)) => match pause(busy, tries) {
                     Some(pause) => tokio::time::sleep(pause).await,
@@ -126,6 +129,32 @@ impl Courier {
         };
         let has_session = asked.has_session;
         asked.judged(posted.map_err(|error| plain(error, has_session)))
+    }
+
+    /// Sends it with the token that is there, and once more with a new one where that is not taken: it was not looked at then.
+    async fn send(&self, mut post: Post) -> Posted {
+        let Some(account) = &self.account else { return post.send(&self.client).await };
+        let Some(token) = account.token().await? else { return post.send(&self.client).await };
+        post.token = Some(token.clone());
+        match post.clone().send(&self.client).await.map_err(|error| plain(error, false)) {
+            Err(StreamableHttpError::AuthRequired(asked)) => {
+                post.token = account.instead_of(&token).await?.filter(|new| *new != token);
+                if post.token.is_none() { Err(StreamableHttpError::AuthRequired(asked)) } else { post.send(&self.client).await }
+            }
+            Err(StreamableHttpError::InsufficientScope(asked)) => {
+                account.wants(asked.required_scope.as_deref().unwrap_or_default()).await?;
+                Err(StreamableHttpError::InsufficientScope(asked))
+            }
+            posted => posted,
+        }
+    }
+
+    /// The token for what is no message.
+    async fn token(&self) -> Result<Option<String>, HttpError> {
+        match &self.account {
+            Some(account) => Ok(account.token().await?),
+            None => Ok(None),
+        }
     }
 }
 
@@ -181,6 +210,7 @@ impl StreamableHttpClient for Courier {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), HttpError> {
+        let token = token.or(self.token().await?);
         self.client.delete_session(url, session, token, headers).await
     }
 
@@ -204,6 +234,7 @@ impl StreamableHttpClient for Courier {
         headers: Headers,
         max_event_bytes: usize,
     ) -> Result<Events, HttpError> {
+        let token = token.or(self.token().await?);
         self.client.get_stream_with_max_sse_event_size(url, session, last_event, token, headers, max_event_bytes).await
     }
 }

@@ -1,0 +1,13 @@
+//! Signing in to servers with an address, by OAuth 2.1 as the protocol wants it.
+//!
+//! What `rmcp` does is `rmcp`'s: discovery, registration, PKCE, the checks of the issuer. Ours: `flow` leads a person through
+//! it, `listener` is where the browser comes back, `store` keeps what it brought, sealed, and `account` sends it along and
+//! renews it once for all processes.
+
+mod account;
+mod flow;
+mod listener;
+mod store;
+
+pub(crate) use account::Account;
+pub use store::{FileTokens, NoTokens, TokenStore};

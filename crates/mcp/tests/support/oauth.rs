@@ -1,0 +1,189 @@
+//! A server that wants a sign-in, the authorization server that it names, and a person who signs in there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use turnwright_mcp::{FileTokens, HttpConfig, McpError, McpServer, Surroundings};
+
+use super::StoppedClock;
+use super::far::at;
+use super::http_server::{Answer, Asked, HttpServer, usual};
+
+/// What is wrong with the two, or special.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Special {
+    /// The server says that it is this one.
+    pub(crate) resource: Option<String>,
+    /// What is changed in what the authorization server says of itself.
+    pub(crate) metadata: BTreeMap<&'static str, Value>,
+    /// Calls need this to be allowed too.
+    pub(crate) call_scope: Option<&'static str>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Tokens given out, with what they allow; those that are taken still.
+    tokens: BTreeMap<String, String>,
+    given: usize,
+    refreshed: usize,
+    asked_scope: String,
+}
+
+/// See the module.
+pub(crate) struct Protected {
+    pub(crate) server: HttpServer,
+    pub(crate) authority: HttpServer,
+    state: Arc<Mutex<State>>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+fn json_answer(value: &Value) -> Answer {
+    Answer::of_type("200 OK", "application/json", value.to_string())
+}
+
+fn form(text: &str) -> BTreeMap<String, String> {
+    let url = Url::parse(&format!("http://form/?{text}")).unwrap();
+    url.query_pairs().into_owned().collect()
+}
+
+fn protected(asked: &Asked, urls: &(String, String), special: &Special, state: &Mutex<State>) -> Answer {
+    let (own, authority) = urls;
+    if asked.target.starts_with("/.well-known/oauth-protected-resource") {
+        let resource = special.resource.as_ref().unwrap_or(own);
+        return json_answer(&json!({"resource": resource, "authorization_servers": [authority]}));
+    }
+    let token = asked.header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", own.trim_end_matches("/mcp"));
+    match (state.lock().unwrap().tokens.get(token), special.call_scope) {
+        (None, _) => Answer::status("401 Unauthorized")
+            .with("www-authenticate", format!("Bearer resource_metadata=\"{metadata}\", scope=\"tools\"")),
+        (Some(scopes), Some(scope)) if asked.method() == "tools/call" && !scopes.contains(scope) => {
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{metadata}\"");
+            Answer::status("403 Forbidden").with("www-authenticate", challenge)
+        }
+        (Some(_), _) => usual(asked),
+    }
+}
+
+fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) -> Answer {
+    match asked.target.as_str() {
+        "/.well-known/oauth-authorization-server" => {
+            let mut metadata = json!({
+                "issuer": own,
+                "authorization_endpoint": format!("{own}/authorize"),
+                "token_endpoint": format!("{own}/token"),
+                "registration_endpoint": format!("{own}/register"),
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": true,
+            });
+            for (name, value) in &special.metadata {
+                metadata[*name] = value.clone();
+            }
+            json_answer(&metadata)
+        }
+        "/register" => json_answer(&json!({"client_id": "registered", "redirect_uris": asked.body["redirect_uris"]})),
+        "/token" => {
+            let form = form(&asked.text);
+            let mut state = state.lock().unwrap();
+            state.given += 1;
+            state.refreshed += usize::from(form["grant_type"] == "refresh_token");
+            let number = state.given;
+            let scope = state.asked_scope.clone();
+            state.tokens.insert(format!("access-{number}"), scope.clone());
+            json_answer(&json!({"access_token": format!("access-{number}"), "refresh_token": format!("refresh-{number}"),
+                "token_type": "Bearer", "expires_in": 3600, "scope": scope}))
+        }
+        _ => Answer::status("404 Not Found"),
+    }
+}
+
+impl Protected {
+    pub(crate) async fn start(special: Special) -> Self {
+        let urls: Arc<OnceLock<(String, String)>> = Arc::default();
+        let state: Arc<Mutex<State>> = Arc::default();
+        let (known, shared, its) = (Arc::clone(&urls), Arc::clone(&state), special.clone());
+        let server = HttpServer::start(move |asked| protected(asked, known.get().unwrap(), &its, &shared)).await;
+        let (known, shared) = (Arc::clone(&urls), Arc::clone(&state));
+        let authority = HttpServer::start(move |asked| authority(asked, &known.get().unwrap().1, &special, &shared)).await;
+        urls.set((server.url.clone(), authority.url.trim_end_matches("/mcp").to_owned())).unwrap();
+        Self { server, authority, state, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A client of it; all of them keep their tokens in one place.
+    pub(crate) fn client(&self, change: impl FnOnce(&mut HttpConfig)) -> McpServer {
+        let mut http = HttpConfig::new(&self.server.url);
+        change(&mut http);
+        let mut config = at(&self.server.url, &[]);
+        config.transport = http.into();
+        let mut surroundings = Surroundings::new(Arc::new(StoppedClock));
+        surroundings.tokens = Arc::new(FileTokens::new(self.tokens()));
+        McpServer::new(config, surroundings)
+    }
+
+    pub(crate) fn tokens(&self) -> std::path::PathBuf {
+        Path::new(self.folder.path()).join("tokens")
+    }
+
+    /// Signs in; the person comes back from the browser with what `back` makes of it. Returns what the browser was asked.
+    pub(crate) async fn sign_in(
+        &self,
+        client: &McpServer,
+        back: impl Fn(&BTreeMap<String, String>) -> Vec<String> + Sync,
+    ) -> (BTreeMap<String, String>, Result<(), McpError>) {
+        let mut asked = BTreeMap::new();
+        let signed_in = client.sign_in(|address| {
+            asked = form(Url::parse(address).unwrap().query().unwrap());
+            self.state.lock().unwrap().asked_scope = asked.get("scope").cloned().unwrap_or_default();
+            let visits = back(&asked);
+            tokio::runtime::Handle::current().spawn(async move {
+                for visit in visits {
+                    visited(&visit).await;
+                }
+            });
+        });
+        let signed_in = signed_in.await;
+        (asked, signed_in)
+    }
+
+    /// The person says yes, and the browser comes back as it should.
+    pub(crate) async fn agree(&self, client: &McpServer) -> BTreeMap<String, String> {
+        let (asked, signed_in) = self.sign_in(client, |asked| vec![self.back(asked, "")]).await;
+        signed_in.unwrap();
+        asked
+    }
+
+    /// Where the browser is sent after a yes.
+    pub(crate) fn back(&self, asked: &BTreeMap<String, String>, more: &str) -> String {
+        let issuer = self.authority.url.trim_end_matches("/mcp");
+        format!("{}?code=the-code&state={}&iss={issuer}{more}", asked["redirect_uri"], asked["state"])
+    }
+
+    /// No token is taken any more.
+    pub(crate) fn revoke(&self) {
+        self.state.lock().unwrap().tokens.clear();
+    }
+
+    pub(crate) fn refreshed(&self) -> usize {
+        self.state.lock().unwrap().refreshed
+    }
+
+    /// The forms that the authorization server was sent for tokens.
+    pub(crate) fn token_requests(&self) -> Vec<BTreeMap<String, String>> {
+        self.authority.asked().iter().filter(|asked| asked.target == "/token").map(|asked| form(&asked.text)).collect()
+    }
+}
+
+async fn visited(url: &str) {
+    let url = Url::parse(url).unwrap();
+    let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+    let mut stream = TcpStream::connect(&host).await.unwrap();
+    let target = format!("{}?{}", url.path(), url.query().unwrap_or_default());
+    stream.write_all(format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes()).await.unwrap();
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+}
