@@ -18,7 +18,7 @@ use crate::era::{self, Era, Finding, Ground};
 use crate::list::{self, Listing};
 use crate::log::ServerLog;
 use crate::login::Account;
-use crate::transport::http::{self, HttpTransport};
+use crate::transport::http::{self, HttpTransport, Probed, SseTransport};
 use crate::transport::{PipeTransport, Wire};
 use crate::{HttpConfig, McpError, ServerConfig, Surroundings, TransportConfig};
 
@@ -172,6 +172,8 @@ async fn handshake(
     let Opening { config, log, .. } = opening;
     let most = (config.start_limit / 2).min(MAX_PROBE);
     let known = era.map(|era| Finding { era, ground: Ground::Remembered });
+    // Which of the two transports with an address it speaks is found with the era.
+    let mut is_remembered = true;
     let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
     let (finding, service) = match way {
         Way::Pipes(Pipes { stdout, stdin }) => {
@@ -186,15 +188,26 @@ async fn handshake(
             let account = Account::of(&config.name, address, opening.surroundings);
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
             let endpoint = http::Endpoint::new(address, limit, account).await?;
-            let finding = match known {
-                Some(known) => known,
+            let probed = match known {
+                Some(finding) => Probed { finding, takes_posts: true },
                 None => endpoint.probe(&me(), most).await?,
             };
-            (finding, greet(HttpTransport::new(&endpoint, wire_end, log_end), finding.era).await?)
+            let old = if probed.takes_posts {
+                None
+            } else {
+                SseTransport::open(&endpoint, Arc::clone(&wire_end), Arc::clone(&log_end)).await?
+            };
+            if let Some(old) = old {
+                is_remembered = false;
+                (probed.finding, greet(old, Era::Legacy).await?)
+            } else {
+                let transport = HttpTransport::new(&endpoint, wire_end, log_end);
+                (probed.finding, greet(transport, probed.finding.era).await?)
+            }
         }
     };
     let agreed = Agreed::of(&service, finding)?;
-    *era = Some(finding.era);
+    *era = is_remembered.then_some(finding.era);
     *waited_for = "no answer to tools/list came";
     let listing = if agreed.has_tools { first_list(service.peer(), wire, config, deadline).await? } else { Listing::default() };
     Ok(Opened { service, agreed, listing })

@@ -5,6 +5,7 @@
 //! no other address.
 
 mod courier;
+mod sse;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ const MAX_OPEN_POSTS: usize = 1024;
 const MAX_RESUMES: usize = 8;
 const MAX_RESUME_PAUSE: Duration = Duration::from_secs(15);
 
+pub(crate) use sse::SseTransport;
+
 /// What a failed request says.
 pub(crate) type HttpError = StreamableHttpError<reqwest::Error>;
 
@@ -58,6 +61,14 @@ pub(crate) struct Endpoint {
     /// Whether the operator gave a key of their own.
     has_key: bool,
     max_message_bytes: usize,
+}
+
+/// What the first question showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Probed {
+    pub(crate) finding: Finding,
+    /// Whether there is anything at its address that takes messages.
+    pub(crate) takes_posts: bool,
 }
 
 impl Endpoint {
@@ -93,7 +104,7 @@ impl Endpoint {
     }
 
     /// Asks `server/discover` and waits at most `limit`; a server that says nothing is taken for legacy.
-    pub(crate) async fn probe(&self, me: &Implementation, limit: Duration) -> Result<Finding, McpError> {
+    pub(crate) async fn probe(&self, me: &Implementation, limit: Duration) -> Result<Probed, McpError> {
         let answered = async {
             let mut token = match &self.account {
                 Some(account) => account.token().await.map_err(|error| not_renewed(&error))?,
@@ -109,12 +120,19 @@ impl Endpoint {
                         }
                     }
                     (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, ..) => return Err(self.needs_sign_in(&response)),
-                    _ => return Ok(Finding::from(era_of(response).await)),
+                    (status, ..) => {
+                        let takes_posts = !matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+                        return Ok(Probed { finding: Finding::from(era_of(response).await), takes_posts });
+                    }
                 }
             }
         };
-        let silent = Finding { era: Era::Legacy, ground: Ground::Silent };
+        let silent = Probed { finding: Finding { era: Era::Legacy, ground: Ground::Silent }, takes_posts: true };
         tokio::time::timeout(limit, answered).await.unwrap_or(Ok(silent))
+    }
+
+    fn courier(&self) -> Courier {
+        Courier { client: self.client.clone(), account: self.account.clone() }
     }
 
     /// What it says to somebody who has not signed in, where it refuses them.
@@ -251,8 +269,7 @@ impl HttpTransport {
             .reinit_on_expired_session(false)
             .max_sse_event_size(endpoint.max_message_bytes);
         config.retry_config = Arc::new(retry);
-        let courier = Courier { client: endpoint.client.clone(), account: endpoint.account.clone() };
-        let inner = StreamableHttpClientTransport::with_client(courier, config);
+        let inner = StreamableHttpClientTransport::with_client(endpoint.courier(), config);
         Self { inner, inbox: Inbox::new(wire, log) }
     }
 }

@@ -25,21 +25,28 @@ pub(crate) fn at(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
 
 /// The npm reference server on a port of this machine; `None` where it is not installed.
 pub(crate) async fn everything() -> Option<(Child, Fixture)> {
+    everything_over("streamableHttp", "mcp").await
+}
+
+/// The same over this transport of its, at this path.
+pub(crate) async fn everything_over(transport: &str, path: &str) -> Option<(Child, Fixture)> {
     let script = installed()?.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     let port = free_port();
     let mut command = Command::new("node");
-    command.arg(script).arg("streamableHttp").env("PORT", port.to_string());
+    command.arg(script).arg(transport).env("PORT", port.to_string());
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let listening = async {
         while let Some(line) = lines.next_line().await.unwrap() {
-            if line.contains("listening on port") {
+            if line.contains("listening on port") || line.contains("running on port") {
                 return;
             }
         }
         panic!("it ended");
     };
     tokio::time::timeout(LONG, listening).await.expect("it listens");
-    Some((child, started(at(&format!("http://127.0.0.1:{port}/mcp"), &[])).await))
+    // Whoever has no reader for what it says stands still one day.
+    tokio::runtime::Handle::current().spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Some((child, started(at(&format!("http://127.0.0.1:{port}/{path}"), &[])).await))
 }

@@ -45,7 +45,7 @@ pub(crate) struct Courier {
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Posted = Result<StreamableHttpPostResponse, HttpError>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// What a posted request is, as far as its answer is judged by it.
 struct Asked {
