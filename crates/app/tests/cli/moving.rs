@@ -125,20 +125,30 @@ fn each_vendors_own_library_takes_its_form() {
     let Some(libraries) = libraries() else { return };
     let (place, _model) = place_with_conversation();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vendors");
+    let check = |program: PathBuf, script: &str| {
+        let mut command = Command::new(program);
+        command.arg(scripts.join(script));
+        command
+    };
+    // Of the AI SDK both releases that people have; the newer one with a Node.js of its own.
+    let ai_sdk = |node: PathBuf, folder: &str| {
+        let mut command = check(node, "check.mjs");
+        command.arg(libraries.join(folder));
+        command
+    };
     for form in FORMS {
         let file = place.path(&format!("{form}.json"));
         std::fs::write(&file, export(&place, "c", form).to_string()).unwrap();
-        let mut command = if form.starts_with("ai-sdk") {
-            let mut command = Command::new("node");
-            command.arg(scripts.join("check.mjs")).arg(libraries.join("npm"));
-            command
+        let checks = if form.starts_with("ai-sdk") {
+            let newer = libraries.join("npm-7/node_modules/.bin/node");
+            vec![ai_sdk(PathBuf::from("node"), "npm"), ai_sdk(newer, "npm-7")]
         } else {
-            let mut command = Command::new(libraries.join("python/bin/python"));
-            command.arg(scripts.join("check.py"));
-            command
+            vec![check(libraries.join("python/bin/python"), "check.py")]
         };
-        let ran = Ran::of(command.arg(form).arg(&file).output().unwrap());
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "accepted\n"), "{form}: {}", ran.stderr);
+        for mut check in checks {
+            let ran = Ran::of(check.arg(form).arg(&file).output().unwrap());
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "accepted\n"), "{form}, {check:?}: {}", ran.stderr);
+        }
     }
 }
 
