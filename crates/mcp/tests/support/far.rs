@@ -1,6 +1,7 @@
 //! Servers with an address.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -34,12 +35,28 @@ pub(crate) async fn everything_over(transport: &str, path: &str) -> Option<(Chil
     let port = free_port();
     let mut command = Command::new("node");
     command.arg(script).arg(transport).env("PORT", port.to_string());
+    let child = listening(command).await;
+    Some((child, started(at(&format!("http://127.0.0.1:{port}/{path}"), &[])).await))
+}
+
+/// A server of the official Python library, which speaks 2026-07-28; `None` where that is not installed.
+pub(crate) async fn modern() -> Option<(Child, Fixture)> {
+    let python = installed()?.join("python/bin/python");
+    let port = free_port();
+    let mut command = Command::new(python);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/modern_http.py")).arg(port.to_string());
+    let child = listening(command).await;
+    Some((child, started(at(&format!("http://127.0.0.1:{port}/mcp"), &[])).await))
+}
+
+/// Starts a server and waits until it says that it listens.
+async fn listening(mut command: Command) -> Child {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let listening = async {
         while let Some(line) = lines.next_line().await.unwrap() {
-            if line.contains("listening on port") || line.contains("running on port") {
+            if ["listening on port", "running on port", "running on http"].iter().any(|sign| line.contains(sign)) {
                 return;
             }
         }
@@ -48,5 +65,5 @@ pub(crate) async fn everything_over(transport: &str, path: &str) -> Option<(Chil
     tokio::time::timeout(LONG, listening).await.expect("it listens");
     // Whoever has no reader for what it says stands still one day.
     tokio::runtime::Handle::current().spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    Some((child, started(at(&format!("http://127.0.0.1:{port}/{path}"), &[])).await))
+    child
 }
