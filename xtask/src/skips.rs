@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const MARK: &str = "skipped: ";
-const HINT: &str = "hint: scripts/install-test-servers installs the servers that tests talk to";
+const HINT: &str = "hint: scripts/install-test-servers installs the servers that tests talk to; scripts/start-test-docker cargo \
+                    xtask ci runs them with a Docker engine";
 
 /// Where nextest's profile `ci` writes its report: `.config/nextest.toml` names the folder, from the workspace's root.
 pub(crate) fn report_path(root: &Path) -> PathBuf {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    FileTokens, HttpConfig, MARK, McpServer, OauthConfig, ProcessLedger, ProcessRecord, ServerConfig, StdioConfig,
-    Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+    DockerConfig, FileTokens, HttpConfig, MARK, McpServer, Mount, OauthConfig, ProcessLedger, ProcessRecord, ServerConfig,
+    StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -70,6 +70,7 @@ pub(crate) fn sources(
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, ledger);
     surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
+    surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     for (name, server) in &loaded.config.mcp.servers {
         match transport(name, server) {
             Ok(transport) => {
@@ -111,12 +112,35 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
             }
             Ok(http.into())
         }
-        Some(McpTransport::Image(_)) => Err(format!(
-            "MCP server `{name}` is reached by a Docker image (image), which this version cannot do; it is left out (a \
-             `command` or a `url` works)"
-        )),
+        Some(McpTransport::Image(image)) => Ok(docker(image, server).into()),
         None => Err(format!("MCP server `{name}` has no command; it is left out")),
     }
+}
+
+fn docker(image: &str, server: &config::McpServer) -> DockerConfig {
+    let given = server.docker.clone().unwrap_or_default();
+    let mut docker = DockerConfig::new(image);
+    docker.args.clone_from(&server.args);
+    docker.env = exposed(&server.env);
+    docker.mounts = given.mounts.iter().filter_map(|mount| self::mount(mount)).collect();
+    docker.network = given.network;
+    docker.memory = given.memory_mb.map_or(docker.memory, |mebibytes| u64::from(mebibytes) << 20);
+    docker.cpus = given.cpus.unwrap_or(docker.cpus);
+    docker.max_processes = given.max_processes.unwrap_or(docker.max_processes);
+    docker.writable = given.writable;
+    docker.user = given.user;
+    docker.fetches_image = match given.pull {
+        config::Pull::Never => false,
+        config::Pull::Missing => true,
+    };
+    docker
+}
+
+/// `/here:/there`, with `:rw` after it where it may be changed; the configuration has looked at its form.
+fn mount(written: &str) -> Option<Mount> {
+    let mut parts = written.split(':');
+    let (source, target) = (parts.next()?.into(), parts.next()?.into());
+    Some(Mount { source, target, writable: parts.next() == Some("rw") })
 }
 
 fn exposed(secrets: &indexmap::IndexMap<String, config::Secret>) -> Vec<(String, String)> {
@@ -163,7 +187,7 @@ fn add_built_ins(
 
 /// How the commands of this process are remembered.
 pub(crate) fn command_record(mark: &str) -> ProcessRecord {
-    ProcessRecord { mark: mark.to_owned(), server: "command".to_owned(), pgid: None, started: None, boot_id: None }
+    ProcessRecord::new(mark, "command")
 }
 
 /// A new mark, remembered for the next start.
@@ -246,4 +270,33 @@ fn imported(server: ImportedServer, folder: &Path, environment: &Environment) ->
     let mut config = ServerConfig::new(server.name, transport);
     config.enabled = server.enabled;
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_gets_what_the_configuration_says_and_the_usual_limits_where_it_says_nothing() {
+        let mut given = config::McpServer { image: Some("mcp/time".into()), args: vec!["--utc".into()], ..Default::default() };
+        let mut expected = DockerConfig::new("mcp/time");
+        expected.args = vec!["--utc".into()];
+        assert_eq!(docker("mcp/time", &given), expected);
+        given.docker = Some(config::McpDocker {
+            mounts: vec!["/a:/b".into(), "/c:/d:ro".into(), "/e:/f:rw".into()],
+            network: Some("bridge".into()),
+            memory_mb: Some(64),
+            cpus: Some(0.5),
+            max_processes: Some(9),
+            writable: true,
+            user: Some("1000".into()),
+            pull: config::Pull::Missing,
+        });
+        let mount = |source: &str, target: &str, writable| Mount { source: source.into(), target: target.into(), writable };
+        expected.mounts = vec![mount("/a", "/b", false), mount("/c", "/d", false), mount("/e", "/f", true)];
+        (expected.network, expected.user) = (Some("bridge".into()), Some("1000".into()));
+        (expected.memory, expected.cpus, expected.max_processes) = (64 << 20, 0.5, 9);
+        (expected.writable, expected.fetches_image) = (true, true);
+        assert_eq!(docker("mcp/time", &given), expected);
+    }
 }

@@ -127,7 +127,7 @@ mod tests {
         let store = SweptStore::new(store, processes.clone());
         let driver = DriverId("0123456789abcdef0123456789abcdef".to_owned());
         let mark = format!("{:x}5e4f", std::process::id());
-        let record = ProcessRecord { mark: mark.clone(), server: "command".into(), pgid: None, started: None, boot_id: None };
+        let record = ProcessRecord::new(mark.clone(), "command");
         FileLedger::open(&processes, &driver.0).unwrap().started(&record).unwrap();
         let mut left = Command::new("sleep").arg("1000").env(MARK, &mark).stdin(Stdio::null()).spawn().unwrap();
         assert!(!store.is_alive(&driver).await.unwrap());

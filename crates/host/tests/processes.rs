@@ -11,7 +11,7 @@ use turnwright_store::{SqliteOptions, SqliteStore};
 
 /// A process as a driver would have started it, remembered beside its database.
 fn started(options: &SqliteOptions, driver: &str, mark: &str) -> Child {
-    let record = ProcessRecord { mark: mark.into(), server: "command".into(), pgid: None, started: None, boot_id: None };
+    let record = ProcessRecord::new(mark, "command");
     FileLedger::open(&options.beside("processes"), driver).unwrap().started(&record).unwrap();
     Command::new("sleep").arg("1000").env(MARK, mark).stdin(Stdio::null()).spawn().unwrap()
 }

@@ -1,5 +1,6 @@
 //! What the operator says about a server, as plain values.
 
+mod docker;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use turnwright_core::Declared;
 use turnwright_engine::{CallLimits, Clock};
 
+pub(crate) use docker::DEFAULT_ENGINE;
+pub use docker::{DockerConfig, Mount};
 pub use transport::{HttpConfig, OauthConfig, StdioConfig, TransportConfig};
 
 use crate::{NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
@@ -84,6 +87,8 @@ pub struct Surroundings {
     pub ledger: Arc<dyn ProcessLedger>,
     /// Keeps what signing in to servers brought.
     pub tokens: Arc<dyn TokenStore>,
+    /// Where the Docker engine listens, as `DOCKER_HOST` says it; its usual socket where not given.
+    pub docker_host: Option<String>,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
 }
@@ -91,7 +96,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// No variables, a ledger that remembers nothing, and nowhere to keep a token.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { inherited_env: Vec::new(), ledger: Arc::new(NoLedger), tokens: Arc::new(NoTokens), clock }
+        Self { inherited_env: Vec::new(), ledger: Arc::new(NoLedger), tokens: Arc::new(NoTokens), docker_host: None, clock }
     }
 }
 

@@ -7,12 +7,13 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::Transport;
 use rmcp::{ClientServiceExt, Peer, RoleClient};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agreed::Agreed;
-use crate::carrier::{self, Carrier, Pipes};
+use crate::carrier::{self, Carrier, Ends, Pipes};
 use crate::client::{Client, me};
 use crate::era::{self, Era, Finding, Ground};
 use crate::list::{self, Listing};
@@ -77,6 +78,12 @@ pub(crate) enum NotOpened {
     Failed(McpError),
 }
 
+impl From<McpError> for NotOpened {
+    fn from(error: McpError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// What a start needs.
 #[derive(Debug)]
 pub(crate) struct Opening<'a> {
@@ -90,6 +97,7 @@ pub(crate) struct Opening<'a> {
 /// The way to a server that was started, or that runs elsewhere.
 enum Way<'a> {
     Pipes(Pipes),
+    Container(Ends),
     Address(&'a HttpConfig),
 }
 
@@ -98,7 +106,7 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
     let Opening { config, stop, .. } = opening;
     let limit = config.start_limit;
     let deadline = Instant::now() + limit;
-    let (carrier, way) = carry(opening).map_err(NotOpened::Failed)?;
+    let (carrier, way) = carry(opening, deadline).await?;
     let wire = Arc::new(Wire::default());
     let mut waited_for = "no answer to server/discover or initialize came";
     let result = tokio::select! {
@@ -128,12 +136,26 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
 }
 
 /// Starts what carries the server, where that is ours to start.
-fn carry<'a>(opening: &Opening<'a>) -> Result<(Carrier, Way<'a>), McpError> {
-    let Opening { config, surroundings, log, tracker, .. } = *opening;
+async fn carry<'a>(opening: &Opening<'a>, deadline: Instant) -> Result<(Carrier, Way<'a>), NotOpened> {
+    let Opening { config, surroundings, log, tracker, stop } = *opening;
     match &config.transport {
         TransportConfig::Stdio(stdio) => {
             let (process, pipes) = carrier::spawn(&config.name, stdio, surroundings, log, tracker)?;
             Ok((Carrier::Process(Box::new(process)), Way::Pipes(pipes)))
+        }
+        TransportConfig::Docker(docker) => {
+            let limit = config.start_limit;
+            let given_up = async {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => NotOpened::Stopped,
+                    () = tokio::time::sleep_until(deadline) => {
+                        McpError::StartTimeout { limit, waited_for: "its container did not start" }.into()
+                    }
+                }
+            };
+            let (container, ends) = carrier::start(&config.name, docker, surroundings, log, tracker, given_up).await?;
+            Ok((Carrier::Container(Box::new(container)), Way::Container(ends)))
         }
         TransportConfig::Http(http) => Ok((Carrier::Remote, Way::Address(http))),
     }
@@ -177,12 +199,10 @@ async fn handshake(
     let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
     let (finding, service) = match way {
         Way::Pipes(Pipes { stdout, stdin }) => {
-            let mut transport = PipeTransport::new(stdout, stdin, limit, wire_end, log_end);
-            let finding = match known {
-                Some(known) => known,
-                None => era::probe(&mut transport, &me(), most).await.ok_or_else(gone)?,
-            };
-            (finding, greet(transport, finding.era).await?)
+            piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), known, most).await?
+        }
+        Way::Container(Ends { stdout, stdin }) => {
+            piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), known, most).await?
         }
         Way::Address(address) => {
             let account = Account::of(&config.name, address, opening.surroundings);
@@ -211,6 +231,23 @@ async fn handshake(
     *waited_for = "no answer to tools/list came";
     let listing = if agreed.has_tools { first_list(service.peer(), wire, config, deadline).await? } else { Listing::default() };
     Ok(Opened { service, agreed, listing })
+}
+
+/// Opens the protocol over lines, after asking which era it is spoken in where that is not known.
+async fn piped<R, W>(
+    mut transport: PipeTransport<R, W>,
+    known: Option<Finding>,
+    most: Duration,
+) -> Result<(Finding, RunningService<RoleClient, Client>), McpError>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let finding = match known {
+        Some(known) => known,
+        None => era::probe(&mut transport, &me(), most).await.ok_or_else(gone)?,
+    };
+    Ok((finding, greet(transport, finding.era).await?))
 }
 
 /// Opens the protocol over a transport, as its era wants it.

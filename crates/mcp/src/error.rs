@@ -41,6 +41,33 @@ pub enum McpError {
         /// Its exit code or signal.
         how: String,
     },
+    /// No engine that could run its container.
+    #[error(
+        "no Docker engine answers at {address}: {reason}; is it running, and may this user use it? (`DOCKER_HOST` names \
+         another)"
+    )]
+    NoEngine {
+        /// Where it was looked for.
+        address: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Its image is not there.
+    #[error(
+        "the image `{image}` is not on this machine; fetch it with `docker pull {image}`, or set `docker.pull = \"missing\"`"
+    )]
+    NoImage {
+        /// As configured.
+        image: String,
+    },
+    /// Its container could not be started.
+    #[error("the container of `{image}` could not be started: {message}")]
+    Container {
+        /// As configured.
+        image: String,
+        /// What the engine said.
+        message: String,
+    },
     /// Its address cannot be used.
     #[error("its address `{url}` cannot be used: {reason}")]
     BadAddress {

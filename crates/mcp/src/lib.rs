@@ -33,7 +33,8 @@ pub use agreed::Agreed;
 pub use backoff::RestartPolicy;
 pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
 pub use config::{
-    HttpConfig, OauthConfig, ServerConfig, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+    DockerConfig, HttpConfig, Mount, OauthConfig, ServerConfig, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
+    is_inherited,
 };
 pub use era::Ground;
 pub use error::McpError;

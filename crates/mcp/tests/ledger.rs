@@ -24,7 +24,7 @@ fn orphan(mark: Option<&str>) -> Child {
 
 #[cfg(test)]
 fn record(mark: &str) -> ProcessRecord {
-    ProcessRecord { mark: mark.into(), server: "s".into(), pgid: None, started: None, boot_id: None }
+    ProcessRecord::new(mark, "s")
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
+use super::container;
 use super::group::{self, Group};
 
 /// One started server, as it is remembered.
@@ -27,6 +29,16 @@ pub struct ProcessRecord {
     /// Which run of the system that was.
     #[serde(default)]
     pub boot_id: Option<String>,
+    /// The engine in which it is a container, labelled with the mark; `None` for processes of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+}
+
+impl ProcessRecord {
+    /// Of processes that are known by their mark alone.
+    pub fn new(mark: impl Into<String>, server: impl Into<String>) -> Self {
+        Self { mark: mark.into(), server: server.into(), pgid: None, started: None, boot_id: None, engine: None }
+    }
 }
 
 /// Remembers started processes.
@@ -95,13 +107,24 @@ impl ProcessLedger for FileLedger {
 ///
 /// Only processes that carry the record's mark are touched, and the group of its first process where that one still runs
 /// and is the very one that was recorded: a process id that somebody else got since is left alone.
-pub async fn sweep(record: &ProcessRecord) {
+///
+/// Whether nothing is left: where an engine does not answer, its container may be.
+pub async fn sweep(record: &ProcessRecord) -> bool {
     let pid = record.pgid.map(Pid::from_raw);
     let same_boot = record.boot_id.is_some() && record.boot_id == group::boot_id();
     let trusted = pid.filter(|pid| {
         same_boot && record.started.is_some() && group::stat(*pid).map(|process| process.started) == record.started
     });
     Group { mark: record.mark.clone(), trusted }.end(Duration::from_millis(500)).await;
+    let Some(engine) = &record.engine else { return true };
+    match container::remove(engine, &record.mark).await {
+        Ok(()) => true,
+        Err(reason) => {
+            let server = record.server.as_str();
+            tracing::warn!(server, engine, reason, "the container of a host that is gone could not be looked for");
+            false
+        }
+    }
 }
 
 /// Sweeps the records of all drivers below `processes` that are not alive, and removes them. Returns how many there were.
@@ -129,15 +152,31 @@ pub async fn sweep_gone(processes: &Path, is_alive: impl AsyncFn(&str) -> bool) 
 pub async fn sweep_driver(processes: &Path, driver: &str) -> io::Result<usize> {
     let folder = processes.join(driver);
     let mut swept = 0;
+    // All at once: each may take a moment to be asked and another to be killed.
+    let mut sweeps = JoinSet::new();
     for file in unless_missing(fs::read_dir(&folder))?.into_iter().flatten() {
         let file = file?.path();
-        if let Some(record) = read(&file) {
-            sweep(&record).await;
-            swept += 1;
-        }
-        unless_missing(fs::remove_file(&file))?;
+        sweeps.spawn(async move {
+            let is_swept = match read(&file) {
+                Some(record) => sweep(&record).await,
+                None => true,
+            };
+            (file, is_swept)
+        });
     }
-    unless_missing(fs::remove_dir(&folder))?;
+    let mut is_all = true;
+    while let Some(swept_one) = sweeps.join_next().await {
+        match swept_one {
+            Ok((file, true)) => {
+                swept += usize::from(file.extension().is_some_and(|extension| extension == "json"));
+                unless_missing(fs::remove_file(&file))?;
+            }
+            Ok((_, false)) | Err(_) => is_all = false,
+        }
+    }
+    if is_all {
+        unless_missing(fs::remove_dir(&folder))?;
+    }
     Ok(swept)
 }
 

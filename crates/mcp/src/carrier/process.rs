@@ -1,7 +1,6 @@
 //! One child process with all that it starts: spawned in a group of its own, its error output always drained, ended as a
 //! whole.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -16,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use super::group::{self, Group, MARK};
+use super::new_mark;
 use crate::log::{LogOrigin, MAX_LINE_BYTES, ServerLog};
 use crate::transport::line::{Line, LineReader};
 use crate::{McpError, ProcessLedger, ProcessRecord, StdioConfig, Surroundings};
@@ -51,13 +51,7 @@ pub(crate) fn spawn(
     if let Some(cwd) = config.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
         return Err(McpError::NoWorkingDirectory { cwd: cwd.to_owned() });
     }
-    let mut record = ProcessRecord {
-        mark: format!("{:016x}{:016x}", RandomState::new().hash_one(server), RandomState::new().hash_one(server)),
-        server: server.to_owned(),
-        pgid: None,
-        started: None,
-        boot_id: group::boot_id(),
-    };
+    let mut record = ProcessRecord { boot_id: group::boot_id(), ..ProcessRecord::new(new_mark(server), server) };
     let failed = |source| McpError::Spawn { command: config.command.clone(), source };
     surroundings.ledger.started(&record).map_err(failed)?;
     let spawned = command(config, surroundings, &record.mark).spawn().and_then(|child| with_pipes(child, &record.mark));
@@ -117,7 +111,7 @@ fn with_pipes(mut child: Child, mark: &str) -> io::Result<(Child, Pid, Pipes, Ch
     Err(io::Error::other("the child process has no id or no pipes"))
 }
 
-async fn drain(stderr: impl AsyncRead + Unpin, log: &ServerLog) {
+pub(super) async fn drain(stderr: impl AsyncRead + Unpin, log: &ServerLog) {
     let mut lines = LineReader::new(BufReader::new(stderr), MAX_LINE_BYTES);
     loop {
         // One that prints without end must not keep everybody else from their turn.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::docker::DockerConfig;
+
 /// How a server is reached: one of the keys `command`, `url` and `image`.
 #[derive(Debug, Clone)]
 pub enum TransportConfig {
@@ -10,6 +12,8 @@ pub enum TransportConfig {
     Stdio(StdioConfig),
     /// An address, over streamable HTTP.
     Http(HttpConfig),
+    /// A Docker container, over its standard input and output.
+    Docker(DockerConfig),
 }
 
 impl fmt::Display for TransportConfig {
@@ -21,6 +25,10 @@ impl fmt::Display for TransportConfig {
                 stdio.args.iter().try_for_each(|arg| write!(formatter, " {arg}"))
             }
             Self::Http(http) => formatter.write_str(&http.url),
+            Self::Docker(docker) => {
+                formatter.write_str(&docker.image)?;
+                docker.args.iter().try_for_each(|arg| write!(formatter, " {arg}"))
+            }
         }
     }
 }
@@ -126,7 +134,7 @@ impl fmt::Debug for OauthConfig {
     }
 }
 
-fn names(pairs: &[(String, String)]) -> Vec<&str> {
+pub(super) fn names(pairs: &[(String, String)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
 
@@ -142,8 +150,11 @@ mod tests {
         let mut http = HttpConfig::new("https://example.org/mcp");
         http.headers = vec![("Authorization".into(), "hidden".into())];
         http.oauth.client_secret = Some("hidden".into());
-        for (transport, named) in [(stdio.into(), "server --quiet"), (http.into(), "https://example.org/mcp")] {
-            let transport: TransportConfig = transport;
+        let mut docker = DockerConfig::new("mcp/time");
+        docker.env = vec![("API_KEY".into(), "hidden".into())];
+        let all: [(TransportConfig, &str); 3] =
+            [(stdio.into(), "server --quiet"), (http.into(), "https://example.org/mcp"), (docker.into(), "mcp/time")];
+        for (transport, named) in all {
             assert_eq!(transport.to_string(), named);
             assert!(!format!("{transport:?}").contains("hidden"), "{transport:?}");
         }

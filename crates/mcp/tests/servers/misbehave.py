@@ -133,6 +133,8 @@ def call(request, params):
         answer(request, text("the second call"))
     elif MODE in ("silent", "silent_deaf"):
         pass
+    elif MODE.startswith("hold"):
+        log("called")
     elif MODE == "late":
         pass  # answered when it is cancelled
     elif MODE == "huge":

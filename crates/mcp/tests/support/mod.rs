@@ -58,20 +58,40 @@ pub(crate) fn misbehaving(mode: &str, argument: &str) -> ServerConfig {
 pub(crate) fn stdio(config: &mut ServerConfig) -> &mut StdioConfig {
     match &mut config.transport {
         TransportConfig::Stdio(stdio) => stdio,
-        other @ TransportConfig::Http(_) => panic!("{other} is no program"),
+        other @ (TransportConfig::Http(_) | TransportConfig::Docker(_)) => panic!("{other} is no program"),
     }
 }
 
 pub(crate) fn fixture(config: ServerConfig) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = FileLedger::open(&folder.path().join("processes"), "test").unwrap();
+    Fixture { server: fixture_in(config, folder.path()), folder }
+}
+
+/// A server of the driver `test`, whose ledger is below this folder.
+pub(crate) fn fixture_in(config: ServerConfig, folder: &Path) -> McpServer {
+    surrounded(config, folder, test_engine())
+}
+
+/// The Docker engine of the tests, where there is one.
+pub(crate) fn test_engine() -> Option<String> {
+    std::env::var_os("TURNWRIGHT_TEST_DOCKER")?.into_string().ok()
+}
+
+/// The same with the Docker engine at this address.
+pub(crate) fn fixture_at(config: ServerConfig, folder: &Path, engine: &str) -> McpServer {
+    surrounded(config, folder, Some(engine.to_owned()))
+}
+
+fn surrounded(config: ServerConfig, folder: &Path, docker_host: Option<String>) -> McpServer {
+    let ledger = FileLedger::open(&folder.join("processes"), "test").unwrap();
     let inherited_env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| turnwright_mcp::is_inherited(name))
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(StoppedClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::new(ledger));
-    Fixture { server: McpServer::new(config, surroundings), folder }
+    surroundings.docker_host = docker_host;
+    McpServer::new(config, surroundings)
 }
 
 /// Starts it and waits until it is ready.
