@@ -90,7 +90,7 @@ impl HostBuilder {
         let Sources { all, servers, mut problems, command_mark } = sources;
         if needs == Needs::Everything {
             for server in servers.iter().filter(|server| server.server.config().enabled) {
-                server.server.start();
+                server.server.start_unless_known();
             }
         }
         let locals = local_candidates(&environment).into_iter().map(|mut local| {

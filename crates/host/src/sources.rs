@@ -7,8 +7,8 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    DockerConfig, FileTokens, HttpConfig, MARK, McpServer, Mount, OauthConfig, ProcessLedger, ProcessRecord, ServerConfig,
-    StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+    DockerConfig, FileDefinitions, FileTokens, HttpConfig, MARK, McpServer, Mount, OauthConfig, ProcessLedger, ProcessRecord,
+    ServerConfig, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -70,6 +70,7 @@ pub(crate) fn sources(
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, ledger);
     surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
+    surroundings.definitions = Arc::new(FileDefinitions::new(loaded.data_dir.join("mcp/definitions")));
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     for (name, server) in &loaded.config.mcp.servers {
         match transport(name, server) {

@@ -14,7 +14,7 @@ pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
 pub use transport::{HttpConfig, OauthConfig, StdioConfig, TransportConfig};
 
-use crate::{NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
+use crate::{Definitions, NoDefinitions, NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
 
 /// A server: `[mcp.servers.NAME]`, variables expanded.
 #[derive(Debug, Clone)]
@@ -87,6 +87,8 @@ pub struct Surroundings {
     pub ledger: Arc<dyn ProcessLedger>,
     /// Keeps what signing in to servers brought.
     pub tokens: Arc<dyn TokenStore>,
+    /// Remembers what servers offer, so that one is started only when it is needed.
+    pub definitions: Arc<dyn Definitions>,
     /// Where the Docker engine listens, as `DOCKER_HOST` says it; its usual socket where not given.
     pub docker_host: Option<String>,
     /// Tells the time of log lines.
@@ -96,7 +98,14 @@ pub struct Surroundings {
 impl Surroundings {
     /// No variables, a ledger that remembers nothing, and nowhere to keep a token.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { inherited_env: Vec::new(), ledger: Arc::new(NoLedger), tokens: Arc::new(NoTokens), docker_host: None, clock }
+        Self {
+            inherited_env: Vec::new(),
+            ledger: Arc::new(NoLedger),
+            tokens: Arc::new(NoTokens),
+            definitions: Arc::new(NoDefinitions),
+            docker_host: None,
+            clock,
+        }
     }
 }
 

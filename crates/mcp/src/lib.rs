@@ -3,8 +3,9 @@
 //! [`McpServer`] is a [`turnwright_engine::ToolSource`] over a server that is reached in one of the ways of
 //! [`TransportConfig`]. Its parts, from the server up: `carrier` is what runs for it and is ended with it ([`FileLedger`]
 //! remembers that for the next start), `transport` is how messages travel, `era` asks which form of the protocol is spoken,
-//! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what came of it, `list` and `call` use it,
-//! `supervision` decides what happens to a server next, and `supervisor` does it. [`import`] reads the server lists of other
+//! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what
+//! came of it, `list` and `call` use it, `kept` remembers what a server offered, `supervision` decides what happens to a
+//! server next, and `supervisor` does it. [`import`] reads the server lists of other
 //! programs.
 //!
 //! Not here: variables of configuration files, which the host expands, and limits on what reaches the model, which are
@@ -20,6 +21,7 @@ mod connection;
 mod era;
 mod error;
 pub mod import;
+mod kept;
 mod list;
 mod log;
 mod login;
@@ -38,6 +40,7 @@ pub use config::{
 };
 pub use era::Ground;
 pub use error::McpError;
+pub use kept::{Definitions, FileDefinitions, NoDefinitions};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin};
 pub use login::{FileTokens, NoTokens, TokenStore};

@@ -33,6 +33,17 @@ pub struct Quarantined {
 pub(crate) struct Listing {
     pub(crate) tools: Vec<SourceTool>,
     pub(crate) quarantined: Vec<Quarantined>,
+    /// The tools as they came.
+    pub(crate) raw: Vec<Value>,
+}
+
+impl Listing {
+    /// What a server sent at another time, read as if it came now.
+    pub(crate) fn read(config: &ServerConfig, tools: &[Value]) -> Self {
+        let mut reader = ListReader::new(config);
+        reader.page(json!({ "tools": tools }));
+        reader.listing
+    }
 }
 
 /// Asks for all pages.
@@ -86,7 +97,12 @@ impl<'a> ListReader<'a> {
             return None;
         };
         match page.remove("tools") {
-            Some(Value::Array(tools)) => tools.into_iter().for_each(|tool| self.tool(tool)),
+            Some(Value::Array(tools)) => {
+                self.listing.raw.extend(tools.iter().cloned());
+                for tool in tools {
+                    self.tool(tool);
+                }
+            }
             _ => self.complain("", "the answer to tools/list has no array `tools`"),
         }
         let Some(Value::String(cursor)) = page.remove("nextCursor") else { return None };

@@ -60,6 +60,13 @@ impl McpServer {
         *run = Run::Running { _stop_on_drop: stop.clone().drop_guard(), stop, tracker };
     }
 
+    /// Starts it as [`McpServer::start`] does, where it is not known what it offers. Where it is, the first call starts it.
+    pub fn start_unless_known(&self) {
+        if !self.shared.is_known() {
+            self.start();
+        }
+    }
+
     /// Ends it and starts it again.
     pub async fn restart(&self) {
         self.stop().await;
@@ -151,6 +158,18 @@ impl McpServer {
         Err(self.unavailable(tool, "is not ready", &reason))
     }
 
+    fn tool(&self, name: &str) -> Option<SourceTool> {
+        self.shared.offered().tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    fn changed(&self, tool: &str) -> ToolError {
+        let server = &self.shared.config.name;
+        ToolError::new(
+            ToolErrorKind::Unavailable,
+            format!("`{tool}` of the MCP server `{server}` is not what it was when it was offered: it was not called."),
+        )
+    }
+
     fn unavailable(&self, tool: &str, why: &str, reason: &str) -> ToolError {
         let server = &self.shared.config.name;
         ToolError {
@@ -201,6 +220,7 @@ impl ToolSource for McpServer {
     }
 
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
+        let meant = self.tool(&call.tool);
         let connection = tokio::select! {
             biased;
             connection = self.connection(&call.tool) => connection?,
@@ -209,6 +229,10 @@ impl ToolSource for McpServer {
                 return Err(ToolError::new(ToolErrorKind::Cancelled, text));
             }
         };
+        // What was offered may be what an earlier run had learned.
+        if meant.is_some() && meant != self.tool(&call.tool) {
+            return Err(self.changed(&call.tool));
+        }
         let caller = Caller {
             server: &self.shared.config.name,
             log: &self.shared.log,

@@ -1,6 +1,7 @@
 //! Keeps one server alive: starts it, watches it, and ends it, as [`crate::supervision`] decides.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,19 +59,29 @@ pub(crate) struct Shared {
     /// A call needs the server: the pause before its restart is over.
     pub(crate) needed: Notify,
     offered: Mutex<Offered>,
+    is_known: AtomicBool,
 }
 
 impl Shared {
     pub(crate) fn new(config: ServerConfig, surroundings: Surroundings) -> Self {
         let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock)));
+        let kept = surroundings.definitions.kept(&config);
+        let is_known = kept.is_some();
+        let offered = Offered::from(kept.map(|tools| Listing::read(&config, &tools)).unwrap_or_default());
         Self {
             config,
             surroundings,
             log,
             status: watch::Sender::new(Status { phase: Phase::Idle, failed_starts: 0 }),
             needed: Notify::new(),
-            offered: Mutex::new(Offered::from(Listing::default())),
+            offered: Mutex::new(offered),
+            is_known: AtomicBool::new(is_known),
         }
+    }
+
+    /// Whether what it offers is known, from this run or from an earlier one.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
     }
 
     /// What it offers, or offered the last time.
@@ -78,7 +89,9 @@ impl Shared {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn offer(&self, listing: Listing) {
+    fn offer(&self, mut listing: Listing) {
+        self.surroundings.definitions.keep(&self.config, &std::mem::take(&mut listing.raw));
+        self.is_known.store(true, Ordering::Relaxed);
         let new = Offered::from(listing);
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
         if offered.quarantined != new.quarantined {

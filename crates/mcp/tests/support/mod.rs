@@ -16,7 +16,8 @@ use turnwright_engine::{
     CallContext, Clock, Progress, ProgressSink, SourceCall, SourceState, ToolError, ToolOutput, ToolSource,
 };
 use turnwright_mcp::{
-    FileLedger, McpServer, ProcessRecord, RestartPolicy, ServerConfig, StdioConfig, Surroundings, TransportConfig,
+    FileDefinitions, FileLedger, McpServer, ProcessRecord, RestartPolicy, ServerConfig, StdioConfig, Surroundings,
+    TransportConfig,
 };
 
 /// Longer than anything here takes; a test that needs it has failed.
@@ -90,6 +91,7 @@ fn surrounded(config: ServerConfig, folder: &Path, docker_host: Option<String>) 
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(StoppedClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::new(ledger));
+    surroundings.definitions = Arc::new(FileDefinitions::new(folder.join("definitions")));
     surroundings.docker_host = docker_host;
     McpServer::new(config, surroundings)
 }

@@ -1,0 +1,100 @@
+//! What servers offered the last time, so that one need not be started to know it.
+//!
+//! Kept as the server sent it: it is read again as if it had just come, by what the operator says then.
+
+use std::fmt::{Debug, Write};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::ServerConfig;
+
+/// The most that is read of what was kept of one server.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Remembers what servers offer.
+pub trait Definitions: Send + Sync + Debug {
+    /// The tools as this server sent them the last time; `None` where that is not known.
+    fn kept(&self, server: &ServerConfig) -> Option<Vec<Value>>;
+
+    /// Keeps them. Where that fails the server is started the next time, no more.
+    fn keep(&self, server: &ServerConfig, tools: &[Value]);
+}
+
+/// Remembers nothing: every server is started to learn what it offers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoDefinitions;
+
+impl Definitions for NoDefinitions {
+    fn kept(&self, _server: &ServerConfig) -> Option<Vec<Value>> {
+        None
+    }
+
+    fn keep(&self, _server: &ServerConfig, _tools: &[Value]) {}
+}
+
+/// A file for each server's name. It holds for the way in which the server was reached: another command or address is
+/// another server.
+#[derive(Debug, Clone)]
+pub struct FileDefinitions {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    way: String,
+    tools: Vec<Value>,
+}
+
+impl FileDefinitions {
+    /// In this folder, which is made when something is kept.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    fn file(&self, server: &ServerConfig) -> PathBuf {
+        self.folder.join(format!("{}.json", digest(&server.name)))
+    }
+}
+
+impl Definitions for FileDefinitions {
+    fn kept(&self, server: &ServerConfig) -> Option<Vec<Value>> {
+        let file = self.file(server);
+        if std::fs::metadata(&file).ok()?.len() > MAX_BYTES {
+            return None;
+        }
+        let kept: Kept = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+        (kept.way == way(server)).then_some(kept.tools)
+    }
+
+    fn keep(&self, server: &ServerConfig, tools: &[Value]) {
+        let kept = Kept { way: way(server), tools: tools.to_vec() };
+        if let Err(error) = write(&self.folder, &self.file(server), &kept) {
+            let server = server.name.as_str();
+            tracing::warn!(server, %error, "what an MCP server offers could not be kept; it is started the next time");
+        }
+    }
+}
+
+/// Whole or not at all, whoever writes at the same time.
+fn write(folder: &Path, file: &Path, kept: &Kept) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let draft = file.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&draft, serde_json::to_vec(kept)?)?;
+    std::fs::rename(draft, file)
+}
+
+/// The way to a server, without what may be secret: an address may hold a key.
+fn way(server: &ServerConfig) -> String {
+    digest(&format!("{:?}", server.transport))
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
