@@ -49,6 +49,17 @@ fn a_tool_is_shown_with_what_each_api_is_told_of_its_schema() {
 }
 
 #[test]
+fn the_built_in_tools_reach_every_api_whole() {
+    let place = Place::new();
+    for tool in place.json(&["tools", "list", "--json"]).as_array().unwrap() {
+        let shown = place.json(&["tools", "show", tool["id"].as_str().unwrap(), "--json"]);
+        for sent in shown["schemas"].as_array().unwrap() {
+            assert_eq!(sent["losses"], json!([]), "{}: {sent}", tool["id"]);
+        }
+    }
+}
+
+#[test]
 fn a_tool_runs_by_hand_under_the_policy() {
     let place = Place::new();
     let mut read = place.json(&["tools", "call", "filesystem__read", "--arguments", "{\"path\":\"a.txt\"}"]);

@@ -61,7 +61,7 @@ fn place_with_conversation() -> (Place, ModelServer) {
     let changed = "{\"path\":\"b.txt\",\"content\":\"person\"}";
     let decided = place.run(&["approvals", "decide", waiting[0]["id"].as_str().unwrap(), "allow", "--arguments", changed]);
     assert_eq!(decided.code, Some(0), "{decided:?}");
-    assert_eq!(chat("third", &[]), Some(0));
+    assert_eq!(chat("third", &[]), Some(1), "it is refused");
     assert_eq!(chat("fourth", &[]), Some(1));
     assert_eq!(chat("fifth", &[]), Some(0));
     (place, model)

@@ -77,6 +77,15 @@ fn what_cannot_be_made_strict_says_why() {
 }
 
 #[test]
+fn what_may_be_null_already_stays_as_it_is_where_it_is_optional_too() {
+    let strict = lowered("handwritten/closed_optional_nullable", OpenAiStrict);
+    let properties = &strict.schema["properties"];
+    let types = [&properties["path"]["type"], &properties["depth"]["type"]];
+    assert_eq!(types, [&json!(["string", "null"]), &json!(["integer", "null"])]);
+    assert_eq!((&strict.schema["required"], strict.strict), (&json!(["path", "depth"]), Strictness::Strict));
+}
+
+#[test]
 fn a_strict_tool_of_anthropic_keeps_what_is_optional_and_says_why_where_it_cannot_be() {
     let strict = lowered("handwritten/closed_optional", AnthropicStrict);
     assert_eq!(strict.strict, Strictness::Strict);
