@@ -9,6 +9,7 @@ mod claude;
 mod content;
 mod details;
 mod draft;
+mod foreign;
 mod librechat;
 mod open_webui;
 mod openai;
@@ -113,39 +114,40 @@ fn parse(bytes: &[u8]) -> Result<Value, ImportError> {
 }
 
 fn drafts(value: &Value, left_out: &mut LeftOut) -> Result<Vec<Draft>, ImportError> {
-    if let Some(draft) = draft(value) {
+    if let Some(draft) = draft(value)? {
         return Ok(vec![draft]);
     }
     let list = value.as_array().or_else(|| value.get("conversations")?.as_array());
     let list = list.ok_or_else(|| ImportError::new("the file is JSON, and no conversation"))?;
-    let drafts: Vec<Draft> = list
-        .iter()
-        .filter_map(|value| {
-            let draft = draft(value);
-            if draft.is_none() {
-                *left_out.entry("a thing that is no conversation".to_owned()).or_default() += 1;
-            }
-            draft
-        })
-        .collect();
+    let mut drafts = Vec::new();
+    for value in list {
+        match draft(value)? {
+            Some(draft) => drafts.push(draft),
+            None => *left_out.entry("a thing that is no conversation".to_owned()).or_default() += 1,
+        }
+    }
     if drafts.is_empty() { Err(ImportError::new("there is no conversation in the file")) } else { Ok(drafts) }
 }
 
 /// The conversation that a value is, by its shape.
-fn draft(value: &Value) -> Option<Draft> {
+fn draft(value: &Value) -> Result<Option<Draft>, ImportError> {
     if value.get("mapping").is_some_and(Value::is_object) {
-        return Some(chatgpt::read(value));
+        return Ok(Some(chatgpt::read(value)));
     }
     if let Some(messages) = value.get("chat_messages").and_then(Value::as_array) {
-        return Some(claude::read(value, messages));
+        return Ok(Some(claude::read(value, messages)));
     }
     if let Some(chat) = open_webui::chat(value) {
-        return Some(open_webui::read(value, chat));
+        return Ok(Some(open_webui::read(value, chat)));
     }
     if let Some(messages) = librechat::messages(value) {
-        return Some(librechat::read(value, messages));
+        return Ok(Some(librechat::read(value, messages)));
     }
-    openai::messages(value).map(|messages| openai::read(value, messages))
+    let Some(messages) = openai::messages(value) else { return Ok(None) };
+    match foreign::form(messages) {
+        Some(form) => Err(ImportError::new(format!("these are {form}; export with --format openai"))),
+        None => Ok(Some(openai::read(value, messages))),
+    }
 }
 
 /// A text member that is not blank.

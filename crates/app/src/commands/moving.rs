@@ -93,7 +93,7 @@ async fn take(engine: &Engine, conversation: ImportedConversation) -> Result<Tak
 
 fn tell(of: &str, left_out: &LeftOut) {
     for (what, count) in left_out {
-        say(&format!("note: {of}: {count} × {what}"));
+        say(&format!("left out: {of}: {count} × {what}"));
     }
 }
 

@@ -7,6 +7,10 @@ use turnwright_dialects::import::{ImportedConversation, read};
 
 use super::{imported, journal, settings};
 
+/// How every refusal ends.
+const RIGHT: &str =
+    "; what can be read are OpenAI's messages and the JSON exports of ChatGPT, Claude, Open WebUI and LibreChat";
+
 fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports").join(name);
     std::fs::read_to_string(path).unwrap()
@@ -185,7 +189,6 @@ fn an_answer_that_comes_first_gets_a_message_before_it() {
 
 #[test]
 fn a_file_that_holds_no_conversation_is_refused_with_what_would_be_right() {
-    let right = "; what can be read are OpenAI's messages and the JSON exports of ChatGPT, Claude, Open WebUI and LibreChat";
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (bytes, expected) in [
         (b"PK\x03\x04...".as_slice(), "the file is a zip archive: unpack it and import its conversations.json"),
@@ -199,7 +202,25 @@ fn a_file_that_holds_no_conversation_is_refused_with_what_would_be_right() {
         (deep.as_bytes(), "the file is nested too deeply to be read (LibreChat: export it without `Recursive`)"),
     ] {
         let error = read(bytes, &settings()).unwrap_err().to_string();
-        assert_eq!(error, format!("{expected}{right}"), "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(error, format!("{expected}{RIGHT}"), "{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+#[test]
+fn messages_of_other_forms_are_refused_by_their_name_and_no_call_is_lost() {
+    for (body, form) in [
+        (r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#, "Anthropic's messages"),
+        (r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}"#, "Anthropic's messages"),
+        (r#"{"role":"assistant","content":[{"type":"tool-call","toolCallId":"a"}]}"#, "the AI SDK's messages"),
+        (r#"{"role":"tool","content":[{"type":"tool-result","toolCallId":"a"}]}"#, "the AI SDK's messages"),
+        (r#"{"role":"user","parts":[{"type":"text","text":"hi"}]}"#, "the AI SDK's UI messages"),
+        (r#"{"role":"model","parts":[{"text":"hi"}]}"#, "Gemini's messages"),
+    ] {
+        let first = r#"{"role":"user","content":"hi"}"#;
+        for text in [format!("[{first},{body}]"), format!(r#"[{{"messages":[{first}]}},{{"messages":[{first},{body}]}}]"#)] {
+            let error = read(text.as_bytes(), &settings()).unwrap_err().to_string();
+            assert_eq!(error, format!("these are {form}; export with --format openai{RIGHT}"), "{text}");
+        }
     }
 }
 
