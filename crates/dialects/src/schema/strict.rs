@@ -170,11 +170,8 @@ fn nullable(mut schema: Value) -> Value {
         return json!({"anyOf": [schema, {"type": "null"}]});
     }
     match members.get_mut("type") {
-        Some(Value::Array(types)) => {
-            if !types.contains(&json!("null")) {
-                types.push(json!("null"));
-            }
-        }
+        Some(Value::Array(types)) if types.contains(&json!("null")) => {}
+        Some(Value::Array(types)) => types.push(json!("null")),
         Some(one) if one != "null" => *one = json!([one.clone(), "null"]),
         _ => {}
     }
