@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use turnwright_core::{Entry, TurnSettings};
 
+use crate::json;
 use draft::Draft;
 
 /// What a file held.
@@ -101,10 +102,9 @@ fn parse(bytes: &[u8]) -> Result<Value, ImportError> {
     if text.trim().is_empty() {
         return Err(ImportError::new("the file is empty"));
     }
-    serde_json::from_str(text).or_else(|error| {
+    json::value(text).or_else(|error| {
         // One JSON object per line, as collections of conversations are kept.
-        let lines: Result<Vec<Value>, _> =
-            text.lines().filter(|line| !line.trim().is_empty()).map(serde_json::from_str).collect();
+        let lines: Result<Vec<Value>, _> = text.lines().filter(|line| !line.trim().is_empty()).map(json::value).collect();
         lines.ok().filter(|lines| lines.len() > 1).map(Value::Array).ok_or_else(|| {
             let deep = "the file is nested too deeply to be read (LibreChat: export it without `Recursive`)";
             let is_deep = error.to_string().contains("recursion limit");

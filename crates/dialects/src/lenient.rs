@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::json;
+
 /// A text, or nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
@@ -162,7 +164,12 @@ impl<'a> Arguments<'a> {
     pub(crate) fn text(&self) -> Cow<'a, str> {
         let raw = self.0.map_or("", RawValue::get);
         match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Text<'a>>(raw).ok().and_then(Text::filled).unwrap_or_default(),
+            Some(b'"') => match serde_json::from_str::<Text<'a>>(raw) {
+                Ok(text) => text.filled().unwrap_or_default(),
+                Err(_) => {
+                    json::value(raw).ok().and_then(|text| Some(Cow::Owned(text.as_str()?.to_owned()))).unwrap_or_default()
+                }
+            },
             Some(b'{') if raw.bytes().filter(|byte| !byte.is_ascii_whitespace()).count() > 2 => Cow::Borrowed(raw),
             _ => Cow::Borrowed(""),
         }

@@ -8,6 +8,7 @@ use super::failure::of_event;
 use super::wire::{BlockDelta, Event, Message, StopDetails, UsageReport};
 use crate::dialect::StreamDecoder;
 use crate::failure;
+use crate::json;
 use crate::lenient::Text;
 use crate::sse::SseEvent;
 
@@ -176,9 +177,12 @@ impl StreamDecoder for MessagesDecoder {
         match serde_json::from_str::<Event<'_>>(data) {
             Ok(known) => self.take(known, event.name, data, out),
             Err(_) if event.name == "error" => Err(of_event(data)),
-            // An event of a kind that we do not know, or not even JSON.
-            Err(_) if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => Ok(()),
-            Err(_) => Err(failure::malformed("the stream holds an event that is not JSON", data.as_bytes())),
+            // Half of a surrogate pair, an event of a kind that we do not know, or not even JSON.
+            Err(_) => match json::mended(data) {
+                Some(mended) => self.event(SseEvent { data: &mended, ..event }, out),
+                None if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => Ok(()),
+                None => Err(failure::malformed("the stream holds an event that is not JSON", data.as_bytes())),
+            },
         }
     }
 
@@ -186,7 +190,10 @@ impl StreamDecoder for MessagesDecoder {
         let text = String::from_utf8_lossy(body);
         match serde_json::from_str::<serde_json::Value>(&text) {
             Err(error) if error.is_eof() => Err(ProviderFailure::cut_off()),
-            Err(_) => Err(failure::malformed("not JSON", body)),
+            Err(_) => match json::mended(&text) {
+                Some(mended) => self.whole(mended.as_bytes(), out),
+                None => Err(failure::malformed("not JSON", body)),
+            },
             Ok(value) => match failure::in_band(&value) {
                 Some(_) => Err(of_event(&text)),
                 None => self.whole_message(text.trim(), out),

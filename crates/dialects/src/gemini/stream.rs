@@ -44,7 +44,10 @@ impl GeminiDecoder {
         match serde_json::from_str::<Chunk<'_>>(data) {
             // A list would be read as a chunk's fields in their order.
             Ok(chunk) if data.starts_with('{') => self.chunk(chunk, data, out),
-            _ => self.odd(data, out),
+            _ => match json::mended(data) {
+                Some(mended) => self.data(&mended, out),
+                None => self.odd(data, out),
+            },
         }
     }
 
@@ -94,7 +97,7 @@ impl GeminiDecoder {
 
     fn candidate(&mut self, candidate: Candidate<'_>, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         for raw in candidate.content.0.into_iter().flat_map(|content| content.parts.0) {
-            self.part(raw, out)?;
+            self.part(raw.get(), out)?;
         }
         let message = candidate.finish_message.filled().map(Cow::into_owned);
         self.finish_message = message.or(self.finish_message.take());
@@ -105,14 +108,16 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    fn part(&mut self, raw: &RawValue, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
-        let raw = raw.get();
+    fn part(&mut self, raw: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         if !raw.starts_with('{') {
             return Ok(());
         }
         let Ok(part) = serde_json::from_str::<Part<'_>>(raw) else {
-            // A key is there twice.
-            return self.opaque(raw, out);
+            // Half of a surrogate pair, or a key that is there twice.
+            return match json::mended(raw) {
+                Some(mended) => self.part(&mended, out),
+                None => self.opaque(raw, out),
+            };
         };
         let is_thought = part.is_thought();
         let signature = part.signature.filled();

@@ -32,9 +32,12 @@ impl OllamaDecoder {
     fn data(&mut self, data: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         match serde_json::from_str::<Line<'_>>(data) {
             Ok(line) if data.starts_with('{') => self.line(line, data, out),
-            // What is JSON and no line of an answer is of a kind that we do not know.
-            _ if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => Ok(()),
-            _ => Err(failure::malformed("the stream holds a line that is not JSON", data.as_bytes())),
+            _ => match json::mended(data) {
+                Some(mended) => self.data(&mended, out),
+                // What is JSON and no line of an answer is of a kind that we do not know.
+                None if serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok() => Ok(()),
+                None => Err(failure::malformed("the stream holds a line that is not JSON", data.as_bytes())),
+            },
         }
     }
 

@@ -11,6 +11,7 @@ use super::reasoning::Reasoning;
 use super::wire::{Chunk, Content, Delta, Groq, Part, UsageReport};
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
+use crate::json;
 use crate::limits::Length;
 use crate::profile::Profile;
 use crate::sse::SseEvent;
@@ -50,7 +51,10 @@ impl ChatDecoder {
     fn data(&mut self, data: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(chunk, data, out),
-            Err(_) => self.odd(data, out),
+            Err(_) => match json::mended(data) {
+                Some(mended) => self.data(&mended, out),
+                None => self.odd(data, out),
+            },
         }
     }
 

@@ -8,6 +8,7 @@ use super::output::{Of, Output};
 use super::wire::{Event, Field, Part, Response, UsageReport};
 use crate::dialect::StreamDecoder;
 use crate::failure;
+use crate::json;
 use crate::sse::SseEvent;
 
 /// Decodes one answer of the Responses format.
@@ -29,6 +30,9 @@ impl ResponsesDecoder {
         let data = event.data.trim();
         if let Ok(read) = serde_json::from_str::<Event<'_>>(data) {
             return self.read(&read, event.name, data, out);
+        }
+        if let Some(mended) = json::mended(data) {
+            return self.data(SseEvent { data: &mended, ..event }, out);
         }
         // Something else than an object, or an object with a member twice.
         let value: Value = serde_json::from_str(data)
@@ -113,8 +117,9 @@ impl ResponsesDecoder {
         let response: Response<'_> = if let Ok(response) = serde_json::from_str(raw) {
             response
         } else {
-            // A member that is there twice.
-            mended = serde_json::from_str::<Value>(raw).unwrap_or_default().to_string();
+            // Half of a surrogate pair, or a member that is there twice.
+            let whole = json::mended(raw);
+            mended = serde_json::from_str::<Value>(whole.as_deref().unwrap_or(raw)).unwrap_or_default().to_string();
             let malformed = |_| failure::malformed("the provider's reply is no response", raw.as_bytes());
             serde_json::from_str(&mended).map_err(malformed)?
         };
@@ -191,7 +196,7 @@ impl StreamDecoder for ResponsesDecoder {
 
     fn whole(&mut self, body: &[u8], out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
         let text = String::from_utf8_lossy(body);
-        let value: Value = serde_json::from_str(&text)
+        let value: Value = json::value(&text)
             .map_err(|error| if error.is_eof() { ProviderFailure::cut_off() } else { failure::malformed("not JSON", body) })?;
         if value.get("output").is_none_or(Value::is_null) {
             return Err(failure::in_band(&value)

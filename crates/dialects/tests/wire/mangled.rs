@@ -1,7 +1,10 @@
 //! Recorded answers with bytes changed, lost, repeated and put in: never a panic, and never another answer where the network
 //! cuts it otherwise.
 
+use turnwright_dialects::{Offered, Profile, by_name};
+
 use crate::recordings::{Case, cases};
+use crate::support::{decode, decode_reply};
 
 /// How many bytes of a body are mangled: one that is long has nothing in it that its beginning has not.
 const MAX_BYTES: usize = 16 * 1024;
@@ -77,4 +80,48 @@ fn a_mangled_answer_is_one_answer_or_one_failure_however_it_is_cut() {
         }
     }
     println!("{count} mangled answers were decoded");
+}
+
+#[test]
+fn half_a_surrogate_pair_in_an_answer_becomes_a_replacement_character() {
+    for (name, content_type, body) in [
+        (
+            "openai-chat",
+            "text/event-stream",
+            r#"data: {"choices":[{"delta":{"content":"a\ud83d"},"finish_reason":"stop"}]}|data: [DONE]"#,
+        ),
+        (
+            "openai-responses",
+            "text/event-stream",
+            r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}|data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a\ud83d"}|data: {"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+        ),
+        (
+            "anthropic",
+            "text/event-stream",
+            r#"data: {"type":"message_start","message":{"content":[]}}|data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}|data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}|data: {"type":"content_block_stop","index":0}|data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}|data: {"type":"message_stop"}"#,
+        ),
+        (
+            "gemini",
+            "text/event-stream",
+            r#"data: {"candidates":[{"content":{"parts":[{"text":"a\ud83d"}]},"finishReason":"STOP"}]}"#,
+        ),
+        (
+            "ollama",
+            "application/x-ndjson",
+            r#"{"message":{"role":"assistant","content":"a\ud83d"},"done":true,"done_reason":"stop"}"#,
+        ),
+    ] {
+        let body = format!("{}\n\n", body.replace('|', "\n\n"));
+        let decoder = by_name(name).unwrap().decoder(&Profile::COMPATIBLE, &Offered::default());
+        let decoded = decode_reply(decoder, Some(content_type), &[body.as_bytes()]);
+        assert_eq!((decoded.message.text().as_str(), decoded.failure), ("a\u{fffd}", None), "{name}");
+    }
+}
+
+#[test]
+fn half_a_surrogate_pair_in_arguments_loses_none_of_them() {
+    let body = r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"\ud83d\"}"}}]},"finish_reason":"tool_calls"}]}"#;
+    let decoded = decode(&[format!("{body}\n\ndata: [DONE]\n\n").as_bytes()]);
+    let calls: Vec<_> = decoded.message.calls().map(|call| call.arguments.clone()).collect();
+    assert_eq!(calls, ["{\"a\":\"\u{fffd}\"}"]);
 }

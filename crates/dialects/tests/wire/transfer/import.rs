@@ -177,6 +177,16 @@ fn several_files_worth_of_conversations_may_be_in_one_and_what_is_none_is_counte
 }
 
 #[test]
+fn half_a_surrogate_pair_becomes_a_replacement_character() {
+    let cut = r#"{"messages":[{"role":"user","content":"a\ud83d"}]}"#;
+    for text in [cut.to_owned(), format!("{cut}\n{cut}")] {
+        let found = imported(&text);
+        let Entry::User(message) = &found.conversations[0].entries[0] else { panic!("{found:?}") };
+        assert_eq!(shown(&message.content), "a\u{fffd}", "{text}");
+    }
+}
+
+#[test]
 fn an_answer_that_comes_first_gets_a_message_before_it() {
     let found =
         imported(r#"[{"role":"assistant","content":"hello"},{"role":"user","content":"a"},{"role":"user","content":"b"}]"#);
