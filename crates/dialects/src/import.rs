@@ -102,15 +102,31 @@ fn parse(bytes: &[u8]) -> Result<Value, ImportError> {
     if text.trim().is_empty() {
         return Err(ImportError::new("the file is empty"));
     }
-    json::value(text).or_else(|error| {
-        // One JSON object per line, as collections of conversations are kept.
-        let lines: Result<Vec<Value>, _> = text.lines().filter(|line| !line.trim().is_empty()).map(json::value).collect();
-        lines.ok().filter(|lines| lines.len() > 1).map(Value::Array).ok_or_else(|| {
-            let deep = "the file is nested too deeply to be read (LibreChat: export it without `Recursive`)";
-            let is_deep = error.to_string().contains("recursion limit");
-            ImportError::new(if is_deep { deep.to_owned() } else { format!("the file is not JSON: {error}") })
-        })
-    })
+    json::value(text).or_else(|error| lines(text).unwrap_or_else(|| Err(not_json(&error, error.line()))))
+}
+
+/// One JSON value per line, as collections of conversations are kept; `None` where the first line is none.
+fn lines(text: &str) -> Option<Result<Value, ImportError>> {
+    let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let mut values = vec![json::value(lines.next()?.0).ok()?];
+    for (line, number) in lines {
+        match json::value(line) {
+            Ok(value) => values.push(value),
+            Err(error) => return Some(Err(not_json(&error, number))),
+        }
+    }
+    (values.len() > 1).then(|| Ok(Value::Array(values)))
+}
+
+/// Says what is wrong in which line of the file.
+fn not_json(error: &serde_json::Error, line: usize) -> ImportError {
+    let said = error.to_string();
+    if said.contains("recursion limit") {
+        return ImportError::new("the file is nested too deeply to be read (LibreChat: export it without `Recursive`)");
+    }
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let what = said.strip_suffix(&place).unwrap_or(&said);
+    ImportError::new(format!("the file is not JSON: {what} at line {line} column {}", error.column()))
 }
 
 fn drafts(value: &Value, left_out: &mut LeftOut) -> Result<Vec<Draft>, ImportError> {
