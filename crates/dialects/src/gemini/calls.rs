@@ -47,9 +47,6 @@ impl Calls {
             self.open.as_ref().is_some_and(|open| name.is_none() || (id.is_some() && open.id.as_deref() == id.as_deref()));
         if !is_more {
             self.close(out);
-            if name.is_none() && call.args.is_none() && call.pieces.0.is_empty() {
-                return Ok(());
-            }
             let key = self.start(name.as_deref().unwrap_or_default(), id.as_deref(), out)?;
             if !will_continue && call.pieces.0.is_empty() {
                 let arguments = argument_text(call.args);

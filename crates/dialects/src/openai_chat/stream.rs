@@ -28,6 +28,8 @@ pub(crate) struct ChatDecoder {
     finish: Option<String>,
     is_done_without_finish: bool,
     is_done: bool,
+    /// A finish reason came that is no text.
+    is_odd: bool,
     /// What the provider said went wrong: only usage may follow.
     failed: Option<ProviderFailure>,
     length: Length,
@@ -43,6 +45,7 @@ impl ChatDecoder {
             finish: None,
             is_done_without_finish: profile.done_without_finish,
             is_done: false,
+            is_odd: false,
             failed: None,
             length: Length::default(),
         }
@@ -101,13 +104,20 @@ impl ChatDecoder {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(delta, out)?;
             }
-            if let Some(reason) = choice.finish_reason.any()
-                && (self.finish.is_none() || !reason.is_empty())
-            {
-                self.finish = Some(reason.to_owned());
+            if let Some(raw) = choice.finish_reason {
+                self.reason(raw.get());
             }
         }
         Ok(())
+    }
+
+    /// Only a text ends an answer.
+    fn reason(&mut self, raw: &str) {
+        match serde_json::from_str::<Cow<'_, str>>(raw) {
+            Ok(reason) if self.finish.is_none() || !reason.is_empty() => self.finish = Some(reason.into_owned()),
+            Ok(_) => {}
+            Err(_) => self.is_odd = true,
+        }
     }
 
     /// An error ends the answer, but servers may still say what it cost.
@@ -318,6 +328,10 @@ impl ChatDecoder {
     fn cut(&self) -> ProviderFailure {
         if self.length.is_something() {
             return ProviderFailure::cut_off();
+        }
+        if self.is_odd {
+            let text = "the provider's reply holds no answer: its finish reason is no text";
+            return ProviderFailure::new(ProviderFailureKind::Malformed, text);
         }
         let text = "the provider sent an empty answer; the prompt may be too long for the model";
         ProviderFailure::new(ProviderFailureKind::CutOff, text)

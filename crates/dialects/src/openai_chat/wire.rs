@@ -36,7 +36,7 @@ pub(crate) struct Choice<'a> {
     #[serde(borrow, default)]
     pub(crate) message: Option<Box<Delta<'a>>>,
     #[serde(borrow, default)]
-    pub(crate) finish_reason: Text<'a>,
+    pub(crate) finish_reason: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) usage: Option<&'a RawValue>,
 }

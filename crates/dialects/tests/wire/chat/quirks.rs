@@ -240,6 +240,13 @@ fn an_empty_answer_is_a_failure_that_says_so() {
     }
 }
 
+#[test]
+fn a_finish_reason_that_is_no_text_ends_nothing() {
+    let body = "data: {\"choices\":{\"x\":1}}\n\ndata: {\"choices\":[{\"finish_reason\":7}]}\n\ndata: null\n\ndata: [DONE]\n\n";
+    let expected = "the provider's reply holds no answer: its finish reason is no text".to_owned();
+    assert_eq!(failed(body), (ProviderFailureKind::Malformed, expected));
+}
+
 const WHOLE: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"a","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
 
 #[test]

@@ -153,6 +153,12 @@ fn arguments_are_put_together_from_their_pieces() {
 }
 
 #[test]
+fn a_call_without_a_name_is_a_call() {
+    let decoded = good(&stream(&[r#"{"functionCall":{}}"#], "STOP"));
+    assert_eq!(calls(&decoded.message), [(None, "", "")]);
+}
+
+#[test]
 fn arguments_that_were_cut_are_seen_to_be_cut() {
     let body = stream(
         &[
