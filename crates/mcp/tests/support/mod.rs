@@ -21,7 +21,7 @@ use turnwright_mcp::{
 };
 
 /// Longer than anything here takes; a test that needs it has failed.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_mins(2);
 
 #[derive(Debug)]
 pub(crate) struct StoppedClock;
