@@ -252,6 +252,18 @@ pub struct UnknownProfile {
     name: String,
 }
 
+impl UnknownProfile {
+    /// The name that was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names that there are.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        Profile::PRESETS.into_iter().map(|(name, ..)| name)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +292,13 @@ mod tests {
 
     #[test]
     fn a_misspelt_switch_is_refused() {
-        assert!(serde_json::from_str::<ProfileChoice>(r#"{"recover_calls":true}"#).is_err());
+        let why = |json| serde_json::from_str::<ProfileChoice>(json).unwrap_err().to_string();
+        let text = why(r#"{"recover_calls":true}"#);
+        assert!(text.starts_with("unknown field `recover_calls`, expected one of `preset`, `system_role`"), "{text}");
+        let text = why(r#"{"images":"yes"}"#);
+        assert!(text.starts_with("invalid type: string \"yes\", expected a boolean"), "{text}");
+        let text = why("1");
+        assert!(text.starts_with("invalid type: integer `1`, expected the name of a profile or a table"), "{text}");
     }
 
     #[test]

@@ -23,6 +23,6 @@ pub use probe::{Probe, ProbeFinding, Verdict, probe};
 pub use reading::{SchemaReading, SchemaStrictness, schema_readings};
 pub use secret::Secret;
 /// What a configuration says about a dialect and how an endpoint differs from it, and the date of what is known of models.
-pub use turnwright_dialects::{ProfileChoice, by_name as dialect_named, catalogue_date};
+pub use turnwright_dialects::{ProfileChoice, UnknownProfile, by_name as dialect_named, catalogue_date};
 /// Conversations in the forms of others, out and in.
 pub use turnwright_dialects::{export, import};

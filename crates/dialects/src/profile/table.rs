@@ -1,6 +1,10 @@
 //! The `profile` key of the configuration.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::{
     DocumentParts, EmptyContent, KeyHeader, MaxTokensField, Profile, ReasoningField, ReasoningReplay, SchemaFields,
@@ -9,8 +13,7 @@ use super::{
 use crate::recover::TextForms;
 
 /// A provider's `profile` key: the name of a preset, or a table of what differs from one.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileChoice {
     /// A preset.
     Preset(String),
@@ -50,6 +53,31 @@ pub struct ProfileTable {
     pub document_parts: Option<DocumentParts>,
     pub structured_output: Option<StructuredOutput>,
     pub assistant_after_results: Option<bool>,
+}
+
+/// By hand, since an untagged enum would not say what is wrong in the table.
+impl<'de> Deserialize<'de> for ProfileChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+
+        impl<'de> Visitor<'de> for Choice {
+            type Value = ProfileChoice;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a profile or a table")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<ProfileChoice, E> {
+                Ok(ProfileChoice::Preset(name.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<ProfileChoice, A::Error> {
+                ProfileTable::deserialize(MapAccessDeserializer::new(table)).map(|table| ProfileChoice::Table(Box::new(table)))
+            }
+        }
+
+        deserializer.deserialize_any(Choice)
+    }
 }
 
 impl ProfileChoice {

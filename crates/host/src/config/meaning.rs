@@ -1,12 +1,14 @@
 //! What the schema cannot say: keys that need or exclude one another, and names that must lead somewhere.
 
+use serde_json::{Map, Value};
 use turnwright_core::ModelRef;
+use turnwright_providers::{ProfileChoice, UnknownProfile};
 
 use super::document::Node;
 use super::endpoint::{self, Endpoint};
 use super::key_path::KeyPath;
-use super::nearest::listed;
-use super::{Config, Dialect, McpServer, Place, Problem, fallback};
+use super::nearest::{listed, nearest};
+use super::{Config, Dialect, McpServer, Place, Problem, Profile, fallback};
 use crate::Environment;
 
 /// A configuration with the tree that it was made of, where the places are.
@@ -27,6 +29,31 @@ impl Meaning<'_> {
                 problems.push(Problem::new(place_of(self.root, keys), text));
             }
         })
+    }
+
+    /// Each provider's profile is one that there is, and so are its switches.
+    pub(crate) fn profiles(self, problems: &mut Vec<Problem>) {
+        for (name, provider) in &self.config.providers {
+            let keys = ["providers", name, "profile"];
+            let path = KeyPath::of(keys);
+            match &provider.profile {
+                None => {}
+                Some(Profile::Named(preset)) => {
+                    if let Err(why) = chosen(Value::from(preset.as_str())) {
+                        problems.push(Problem::new(place_of(self.root, keys), format!("`{path}` is {preset:?}; {why}")));
+                    }
+                }
+                // One by one, so that each is told at its place.
+                Some(Profile::Switches(switches)) => {
+                    for (key, value) in switches {
+                        if let Err(why) = chosen(Value::Object(Map::from_iter([(key.clone(), value.clone())]))) {
+                            let place = place_of(self.root, keys.into_iter().chain([key.as_str()]));
+                            problems.push(Problem::new(place, format!("`{}` is {value}; {why}", path.key(key))));
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Each MCP server says exactly once how it is reached.
@@ -87,6 +114,16 @@ impl Meaning<'_> {
             }
         }
     }
+}
+
+/// Whether there is such a profile, or why not.
+fn chosen(profile: Value) -> Result<(), String> {
+    let choice: ProfileChoice = serde_json::from_value(profile).map_err(|error| error.to_string())?;
+    // The address chooses the base alone, which is there at any.
+    let Err(unknown) = choice.resolve("") else { return Ok(()) };
+    let near = nearest(unknown.name(), UnknownProfile::known()).map(|near| format!("did you mean `{near}`? "));
+    let (near, known) = (near.unwrap_or_default(), listed(UnknownProfile::known()));
+    Err(format!("{near}it must be one of {known}"))
 }
 
 /// Whether a server says exactly once how it is reached: a warning about keys that mean nothing there, or what is wrong.

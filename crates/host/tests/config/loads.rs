@@ -69,13 +69,13 @@ dialect = "ollama"
 headers = { X-Title = "t" }
 max_retries = 0
 fallback = ["b/y"]
-profile = { tools = true, stop = ["x"] }
+profile = { tools = true, recover_text_calls = ["json"] }
 connect_ms = 1
 start_ms = 3
 idle_ms = 2
 [providers.b]
 dialect = "anthropic"
-profile = "strict"
+profile = "vllm"
 [mcp]
 files = ["servers.json", "/etc/servers.json", "~/servers.json"]
 [mcp.servers.s]
@@ -122,7 +122,7 @@ listen = "localhost:80"
     );
     assert_eq!(config.providers["a.b c"].fallback, [ModelRef::new("b", "y")]);
     assert!(matches!(&config.providers["a.b c"].profile, Some(Profile::Switches(switches)) if switches.len() == 2));
-    assert_eq!(config.providers["b"].profile, Some(Profile::Named("strict".to_owned())));
+    assert_eq!(config.providers["b"].profile, Some(Profile::Named("vllm".to_owned())));
     let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
     assert_eq!(config.mcp.files, Some(paths(&["/work-dir/servers.json", "/etc/servers.json", "/home/ada/servers.json"])));
     assert_eq!(config.mcp.servers["s"].transport(), Some(McpTransport::Image("mcp/time")));
@@ -258,7 +258,7 @@ fn the_default_file_of_mcp_servers_lies_beside_the_configuration_or_in_the_worki
 
 #[test]
 fn whoever_uses_a_value_can_tell_a_problem_with_its_place() {
-    let loaded = load_text("\n[providers.p]\ndialect = \"gemini\"\nprofile = \"x\"").unwrap();
+    let loaded = load_text("\n[providers.p]\ndialect = \"gemini\"\nprofile = \"vllm\"").unwrap();
     let told = |keys: &[&str]| loaded.problem(keys, "no").to_string();
     assert_eq!(told(&["providers", "p", "profile"]), "turnwright.toml:4: no");
     assert_eq!(told(&["providers", "p", "headers", "X"]), "turnwright.toml:2: no");

@@ -316,3 +316,40 @@ fn what_is_not_toml_is_told_with_its_lines() {
     );
     says("model = \"a/b\"\nmodel = \"a/c\"", &["turnwright.toml:2: this is not TOML: duplicate key"]);
 }
+
+#[test]
+fn a_profile_must_be_known_with_all_its_switches() {
+    let provider = "[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"http://h/v1\"\nprofile";
+    let told = |profile: &str| load_text(&format!("{provider} = {profile}\n")).unwrap_err().to_string();
+    let begins = |profile: &str, expected: &[&str]| {
+        let told = told(profile);
+        let lines: Vec<_> = told.lines().collect();
+        let fits = lines.len() == expected.len() && lines.iter().zip(expected).all(|(line, begin)| line.starts_with(begin));
+        assert!(fits, "for {profile}:\n{told}\nexpected\n{expected:#?}");
+    };
+    let known = "it must be one of `compatible`, `openai`, ";
+    begins("\"vlm\"", &[&format!("turnwright.toml:4: `providers.p.profile` is \"vlm\"; did you mean `vllm`? {known}")]);
+    begins("\"\"", &[&format!("turnwright.toml:4: `providers.p.profile` is \"\"; {known}")]);
+    begins(
+        "{ imags = false }",
+        &[
+            "turnwright.toml:4: `providers.p.profile.imags` is false; unknown field `imags`, expected one of `preset`, `system_role`, ",
+        ],
+    );
+    begins(
+        "{ stream_usage = \"yes\" }",
+        &["turnwright.toml:4: `providers.p.profile.stream_usage` is \"yes\"; invalid type: string \"yes\", expected a boolean"],
+    );
+    begins(
+        "{ preset = \"nope\", tool_choice = \"sometimes\" }",
+        &[
+            &format!("turnwright.toml:4: `providers.p.profile.preset` is \"nope\"; {known}"),
+            "turnwright.toml:4: `providers.p.profile.tool_choice` is \"sometimes\"; unknown variant `sometimes`, expected ",
+        ],
+    );
+    begins("3", &["turnwright.toml:4: `providers.p.profile` is 3; it must be a string or a table"]);
+    for profile in ["\"vllm\"", "{}", "{ preset = \"vllm\", images = false }"] {
+        let loaded = load_text(&format!("{provider} = {profile}\n"));
+        assert!(loaded.is_ok(), "for {profile}: {loaded:?}");
+    }
+}
