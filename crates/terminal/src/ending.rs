@@ -32,7 +32,8 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
 fn hint(kind: ProviderFailureKind) -> &'static str {
     use ProviderFailureKind as K;
     match kind {
-        K::NotFound | K::Unavailable => "`turnwright models list` shows the models that there are",
+        K::NotFound => "`turnwright models list` shows the models that there are",
+        K::Unavailable => "check how the provider is configured; `turnwright doctor` shows what is found",
         K::Auth | K::Permission => "check the provider's key; `turnwright models check` asks the model one small question",
         K::Connect => "check the provider's address and whether it is running; `turnwright doctor` shows what is found",
         K::ContextLength => "the conversation is too long for the model: begin a new one, or choose another with --model",
@@ -45,5 +46,26 @@ fn hint(kind: ProviderFailureKind) -> &'static str {
             "put it in other words, or choose another model with --model, in a chat with /model"
         }
         K::Malformed => "check the provider's base_url; `turnwright models check` asks the model one small question",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_not_there_and_a_provider_that_cannot_be_used_get_hints_of_their_own() {
+        let hint = |kind| {
+            let failure = ProviderFailure::new(kind, "why");
+            let status = TurnStatus::Failed { reason: "why".to_owned() };
+            ending(&status, Some(&failure)).and_then(|ending| ending.hint)
+        };
+        assert_eq!(
+            [hint(ProviderFailureKind::NotFound), hint(ProviderFailureKind::Unavailable)],
+            [
+                Some("`turnwright models list` shows the models that there are"),
+                Some("check how the provider is configured; `turnwright doctor` shows what is found"),
+            ]
+        );
     }
 }
