@@ -10,6 +10,7 @@ use super::format::{self, Bases};
 use super::key_path::KeyPath;
 use super::nearest::{letters, listed, nearest};
 use super::schema::{properties, words};
+use super::secret::without_secrets;
 use super::{Place, Problem};
 
 /// The longest text that a message repeats, in characters.
@@ -236,10 +237,13 @@ fn shown(node: &Node, schema: &Value) -> String {
         node.has_variables || schema.get("format").is_some_and(|format| format == "password" || format == "database");
     match &node.value {
         NodeValue::String(_) | NodeValue::Integer(_) if is_secret => "a value that is not shown".to_owned(),
-        NodeValue::String(text) if text.chars().count() > SHOWN_CHARS => {
-            format!("{:?}…", text.chars().take(SHOWN_CHARS).collect::<String>())
+        NodeValue::String(text) => {
+            let text = without_secrets(text);
+            match text.char_indices().nth(SHOWN_CHARS) {
+                Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
+                None => format!("{text:?}"),
+            }
         }
-        NodeValue::String(text) => format!("{text:?}"),
         NodeValue::Integer(integer) => integer.to_string(),
         NodeValue::Float(float) => float.to_string(),
         NodeValue::Boolean(boolean) => boolean.to_string(),

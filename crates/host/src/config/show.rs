@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::key_path::{KeyPath, quoted};
-use super::secret::{MASK, without_password};
+use super::secret::{MASK, without_secrets};
 use super::{EndpointOrigin, Loaded};
 
 /// TOML that would be read again as the same configuration, but for the secrets. Each value has its place beside it.
@@ -20,13 +20,13 @@ pub(crate) fn show(loaded: &Loaded) -> String {
     }
     if let Ok(Value::Object(mut top)) = serde_json::to_value(&config) {
         if let (Some(database), Some(Value::Object(storage))) = (&config.storage.database, top.get_mut("storage")) {
-            storage.insert("database".to_owned(), without_password(database.expose()).into());
+            storage.insert("database".to_owned(), without_secrets(database.expose()).into());
         }
         table(loaded, &top, &KeyPath::default(), &mut text);
     }
     for endpoint in &loaded.endpoints {
         if let EndpointOrigin::Variable(variable) = &endpoint.origin {
-            let (name, dialect, url) = (quoted(&endpoint.name), endpoint.dialect, without_password(&endpoint.base_url));
+            let (name, dialect, url) = (quoted(&endpoint.name), endpoint.dialect, without_secrets(&endpoint.base_url));
             line(&mut text, format_args!("\n# [providers.{name}] found by {variable}: {dialect} at {url}"));
         }
     }
@@ -84,7 +84,7 @@ fn literal(loaded: &Loaded, value: &Value, path: &KeyPath) -> String {
                 return Value::from(MASK).to_string();
             }
             // A JSON string is a TOML basic string.
-            Value::String(without_password(text).replace("${", "$${")).to_string()
+            Value::String(without_secrets(text).replace("${", "$${")).to_string()
         }
         Value::Array(items) => {
             let items = items.iter().enumerate().map(|(index, item)| literal(loaded, item, &path.index(index)));

@@ -76,6 +76,36 @@ listen = "127.0.0.1:8700"  # default
 }
 
 #[test]
+fn what_may_be_secret_in_a_url_is_not_shown() {
+    let rows = [
+        ("https://h/v1?key=SECRET&v=SECRET&x=", "https://h/v1?key=***&v=***&x="),
+        ("https://h/v1?SECRET#SECRET", "https://h/v1?***"),
+        ("https://h/v1#SECRET", "https://h/v1#***"),
+        ("http://SECRET@h:1/v1", "http://***@h:1/v1"),
+        ("http://u:SECRET@h", "http://***@h"),
+        ("http://[::1]:8080/@scope/v1", "http://[::1]:8080/@scope/v1"),
+    ];
+    for (url, expected) in rows {
+        let shown = load_with(&format!("[mcp.servers.p]\nurl = \"{url}\"\n"), &environment()).unwrap().show();
+        assert!(shown.contains(&format!("\nurl = \"{expected}\"  # ")), "{url}:\n{shown}");
+    }
+    let rows = [
+        ("postgres://ada@h/d", "postgres://ada@h/d"),
+        ("postgres://ada:SECRET@h/d?password=SECRET", "postgres://ada:***@h/d?password=***"),
+    ];
+    for (url, expected) in rows {
+        let shown = load_with(&format!("[storage]\ndatabase = \"{url}\"\n"), &environment()).unwrap().show();
+        assert!(shown.contains(&format!("\ndatabase = \"{expected}\"  # ")), "{url}:\n{shown}");
+    }
+    let text = "[providers.p]\ndialect = \"gemini\"\nbase_url = \"ftp://u:SECRET@h?key=SECRET\"\n";
+    let told = load_with(text, &environment()).unwrap_err().to_string();
+    assert!(told.contains("is \"ftp://u:***@h?key=***\"; it must be"), "{told}");
+    let prompt = "Look at http://h/a, --db=postgres://ada:SECRET@h/d first: x";
+    let shown = load_with(&format!("system_prompt = \"{prompt}\"\n"), &environment()).unwrap().show();
+    assert!(shown.contains(&format!("system_prompt = \"{}\"  # ", prompt.replace("SECRET", "***"))), "{shown}");
+}
+
+#[test]
 fn what_is_shown_loads_as_the_same_configuration() {
     let text = "model = \"p.q/m\"\nsystem_prompt = \"\"\"\nline \\\"one\\\" $${x}\nline two\"\"\"\n[providers.\"p.q\"]\ndialect = \"gemini\"\n[[approval.rules]]\ntool = \"x\"\naction = \"ask\"\n";
     let first = load_with(text, &environment()).unwrap();
