@@ -22,7 +22,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         "program" => must(!text.trim().is_empty(), "the name or path of a program")
             .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
-        "http-url" => must(is_http_url(text), "a URL that begins with http:// or https://"),
+        "http-url" => http_url(text).map(|_| text.to_owned()),
         "base-url" => base_url(text),
         "listen" => must(is_listen(text), "ADDRESS:PORT, such as `127.0.0.1:8700`"),
         "log-level" => must(
@@ -64,15 +64,33 @@ fn is_mount(text: &str) -> bool {
     }
 }
 
-fn is_http_url(text: &str) -> bool {
+/// The part of a URL that names the host, or what would be right.
+fn http_url(text: &str) -> Result<&str, String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) && !text.contains(char::is_whitespace)
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if authority.is_empty() || text.contains(char::is_whitespace) {
+        return Err("a URL that begins with http:// or https://".to_owned());
+    }
+    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    // The colons of an IPv6 address are within brackets.
+    let after_address = host_and_port.rsplit_once(']').map(|(host, rest)| (host, rest.strip_prefix(':')));
+    let (host, port) = after_address
+        .or_else(|| host_and_port.split_once(':').map(|(host, port)| (host, Some(port))))
+        .unwrap_or((host_and_port, None));
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
+    match port {
+        _ if host.is_empty() => Err("a URL with the name of a host, such as `http://127.0.0.1:8080`".to_owned()),
+        Some(port) if !is_port(port) => Err(format!("a URL whose port is a number from 1 to {}", u16::MAX)),
+        Some(_) | None => Ok(authority),
+    }
 }
 
 fn base_url(text: &str) -> Result<String, String> {
     const API_PATHS: [&str; 4] = ["/chat/completions", "/responses", "/v1/messages", "/api/chat"];
-    if !is_http_url(text) {
-        return Err("a URL that begins with http:// or https://".to_owned());
+    if http_url(text)?.contains('@') {
+        return Err(
+            "a URL without a user or a key before its host, which are never sent; use `api_key` or `headers`".to_owned()
+        );
     }
     let text = text.trim_end_matches('/');
     match API_PATHS.iter().find_map(|path| text.strip_suffix(path)) {

@@ -31,6 +31,39 @@ impl Meaning<'_> {
         })
     }
 
+    /// What is sent to a provider can be sent as it is written, and to where it answers.
+    pub(crate) fn providers(self, endpoints: &[Endpoint], problems: &mut Vec<Problem>) {
+        for (name, provider) in &self.config.providers {
+            let mut tell = |keys: &[&str], text: String| {
+                let keys = ["providers", name].into_iter().chain(keys.iter().copied());
+                problems.push(Problem::new(place_of(self.root, keys.clone()), format!("`{}` {text}", KeyPath::of(keys))));
+            };
+            for (index, model) in provider.models.iter().enumerate() {
+                if model.trim().is_empty() {
+                    tell(&["models"], format!("holds {model:?}; each must be the name of a model"));
+                } else if provider.models.iter().position(|known| known == model) != Some(index) {
+                    tell(&["models"], format!("holds {model:?} twice; each must be there once"));
+                }
+            }
+            let key = provider.api_key.iter().map(|key| (vec!["api_key"], key));
+            let headers = provider.headers.iter().map(|(name, value)| (vec!["headers", name.as_str()], value));
+            for (keys, _) in key.chain(headers).filter(|(_, value)| !is_header_value(value.expose())) {
+                let text = "holds a line break or another control character; it must be one line of text";
+                tell(&keys, text.to_owned());
+            }
+            let endpoint = endpoints.iter().find(|endpoint| endpoint.name == *name);
+            if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.dialect == Dialect::Anthropic)
+                && let Some(base) = endpoint.base_url.strip_suffix("/v1")
+            {
+                let url = &endpoint.base_url;
+                tell(
+                    &["base_url"],
+                    format!("is {url:?}; it must be what comes before the API's own path, `/v1/messages`: `{base}`"),
+                );
+            }
+        }
+    }
+
     /// Each provider's profile is one that there is, and so are its switches.
     pub(crate) fn profiles(self, problems: &mut Vec<Problem>) {
         for (name, provider) in &self.config.providers {
@@ -114,6 +147,11 @@ impl Meaning<'_> {
             }
         }
     }
+}
+
+/// Whether HTTP can carry it.
+fn is_header_value(text: &str) -> bool {
+    !text.chars().any(|c| c.is_ascii_control() && c != '\t')
 }
 
 /// Whether there is such a profile, or why not.

@@ -353,3 +353,46 @@ fn a_profile_must_be_known_with_all_its_switches() {
         assert!(loaded.is_ok(), "for {profile}: {loaded:?}");
     }
 }
+
+#[test]
+fn what_is_sent_to_a_provider_must_be_sendable() {
+    let base_url = |url: &str, expected: &str| {
+        says(
+            &format!("[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{url}\""),
+            &[&format!("turnwright.toml:3: `providers.p.base_url` is {expected}")],
+        );
+    };
+    let port = "it must be a URL whose port is a number from 1 to 65535";
+    base_url("http://127.0.0.1:99999/v1", &format!("\"http://127.0.0.1:99999/v1\"; {port}"));
+    base_url("http://[::1]:0", &format!("\"http://[::1]:0\"; {port}"));
+    base_url("http://h:http/v1", &format!("\"http://h:http/v1\"; {port}"));
+    base_url("http://:8080", "\"http://:8080\"; it must be a URL with the name of a host, such as `http://127.0.0.1:8080`");
+    let user = "it must be a URL without a user or a key before its host, which are never sent; use `api_key` or `headers`";
+    base_url("https://me:SECRET@h/v1", &format!("\"https://***@h/v1\"; {user}"));
+    says(
+        "[providers.p]\ndialect = \"gemini\"\nmodels = [\"a\", \"\", \"a\", \" \"]",
+        &[
+            "turnwright.toml:3: `providers.p.models` holds \"\"; each must be the name of a model",
+            "turnwright.toml:3: `providers.p.models` holds \"a\" twice; each must be there once",
+            "turnwright.toml:3: `providers.p.models` holds \" \"; each must be the name of a model",
+        ],
+    );
+    says(
+        "[providers.p]\ndialect = \"gemini\"\napi_key = \"SECRET\\n\"\nheaders = { X-Key = \"SEC\\u0000RET\" }",
+        &[
+            "turnwright.toml:3: `providers.p.api_key` holds a line break or another control character; it must be one line of text",
+            "turnwright.toml:4: `providers.p.headers.X-Key` holds a line break or another control character; it must be one line of text",
+        ],
+    );
+    let anthropic = |url: &str| format!("[providers.anthropic]\nbase_url = \"{url}\"");
+    says(
+        &anthropic("https://h/api/v1/"),
+        &[
+            "turnwright.toml:2: `providers.anthropic.base_url` is \"https://h/api/v1\"; it must be what comes before the API's own path, `/v1/messages`: `https://h/api`",
+        ],
+    );
+    for url in ["https://h/api", "http://[::1]:8080/x@y", "http://[::1]", "http://h:1?a=b@c"] {
+        let loaded = load_text(&anthropic(url));
+        assert!(loaded.is_ok(), "for {url}: {loaded:?}");
+    }
+}
