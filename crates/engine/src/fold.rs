@@ -127,5 +127,6 @@ fn going_on(turn: &Turn, failure: &ProviderFailure) -> Option<Event> {
         Step::Compact => "a summary is put in the place of its beginning".to_owned(),
         Step::Calls(_) | Step::End(_) | Step::Park | Step::Done => return None,
     };
-    Some(Event::Notice { level: "warning", text: format!("{failure}; {what}") })
+    let request = failure.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
+    Some(Event::Notice { level: "warning", text: format!("{failure}{request}; {what}") })
 }

@@ -101,7 +101,9 @@ fn summaries(journal: &Journal) -> Vec<&turnwright_core::Compacted> {
 
 #[tokio::test]
 async fn where_a_model_is_overloaded_the_next_of_the_chain_answers_to_the_end_of_the_turn() {
-    let a = script([failing(Kind::Overloaded), Answer::whole([text("From a.")])]);
+    let mut overloaded = ProviderFailure::new(Kind::Overloaded, "it failed");
+    overloaded.request_id = Some("req_7".into());
+    let a = script([Answer::of([]).failing(overloaded), Answer::whole([text("From a.")])]);
     let b = script([look(), Answer::whole([text("From b.")])]);
     let engine = engine(Arc::default(), &a, &b, echo());
     begun(&engine).await;
@@ -120,7 +122,7 @@ async fn where_a_model_is_overloaded_the_next_of_the_chain_answers_to_the_end_of
             }
         }
     }
-    assert_eq!(notices, ["it failed; going on with `b/two`"]);
+    assert_eq!(notices, ["it failed (request req_7); going on with `b/two`"]);
     // The next turn begins with the first model again.
     assert_eq!(turn(&engine, "and now").await, completed());
     let journal = engine.journal(&id()).await.unwrap();
