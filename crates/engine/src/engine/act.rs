@@ -236,7 +236,7 @@ impl Engine {
         let (engine, id) = (self.clone(), id.clone());
         let retry = async move {
             let live = engine.load_newest(&id).await?;
-            act(&engine.inner, &live, |state| retry(&engine.inner, state, &overlay)).await
+            act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, &overlay)).await
         };
         self.inner.whole(retry).await
     }
@@ -355,12 +355,14 @@ fn cancel(inner: &Inner, state: &State, turn: Option<TurnId>) -> Result<Act<Turn
     Ok(Act { entries, side: vec![still_open(inner, state, turn)], answer: turn })
 }
 
-fn retry(inner: &Inner, state: &State, overlay: &SettingsOverlay) -> Result<Act<TurnId>, EngineError> {
+fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOverlay) -> Result<Act<TurnId>, EngineError> {
     let refuse = |why: &str| Err(EngineError::NoOpenTurn { why: why.to_owned() });
     let Some(last) = state.journal.turn() else { return refuse("there is no turn to retry") };
     match last.ended() {
         None => return refuse("the turn is still open"),
-        Some(TurnStatus::Completed) => return refuse("the turn is completed"),
+        Some(TurnStatus::Completed) => {
+            return refuse(&format!("the last turn of {id} ended well, there is nothing to retry"));
+        }
         Some(TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit | TurnStatus::Stopped { .. }) => {}
     }
     let turn = last.id();

@@ -172,7 +172,10 @@ async fn a_provider_that_fails_ends_the_turn_and_a_retry_takes_it_up() {
     }
     assert_eq!(world.provider.asked(), ["user: go"; 3]);
     let refused = world.engine.retry(&world.id, SettingsOverlay::default()).await.unwrap_err();
-    assert_eq!(refused, EngineError::NoOpenTurn { why: "the turn is completed".to_owned() });
+    assert_eq!(
+        refused,
+        EngineError::NoOpenTurn { why: format!("the last turn of {} ended well, there is nothing to retry", world.id) }
+    );
 }
 
 #[tokio::test]
