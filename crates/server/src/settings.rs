@@ -2,15 +2,15 @@
 
 use turnwright_api as api;
 use turnwright_core::{ApproveMode, ContentBlock, ModelRef, OutputFormat, ReasoningEffort, ToolChoice};
-use turnwright_engine::{Conversation, SettingsOverlay};
+use turnwright_engine::{Conversation, Engine, SettingsOverlay};
 
 use crate::error::ApiError;
 use crate::timestamp::timestamp;
 
 /// The settings of a request. A field beside `settings` wins over the same one inside.
-pub(crate) fn overlay(model: Option<String>, settings: api::Settings) -> Result<SettingsOverlay, ApiError> {
+pub(crate) fn overlay(engine: &Engine, model: Option<String>, settings: api::Settings) -> Result<SettingsOverlay, ApiError> {
     Ok(SettingsOverlay {
-        model: model.or(settings.model).map(model_ref).transpose()?,
+        model: model.or(settings.model).map(|model| model_ref(engine, model)).transpose()?,
         approve: settings.approve.map(approve),
         max_steps: settings.max_steps,
         system_prompt: settings.system_prompt,
@@ -25,9 +25,13 @@ pub(crate) fn overlay(model: Option<String>, settings: api::Settings) -> Result<
 }
 
 /// What the overlay becomes by a change.
-pub(crate) fn patched(before: SettingsOverlay, patch: api::ConversationPatch) -> Result<SettingsOverlay, ApiError> {
+pub(crate) fn patched(
+    engine: &Engine,
+    before: SettingsOverlay,
+    patch: api::ConversationPatch,
+) -> Result<SettingsOverlay, ApiError> {
     let mut after = before;
-    after.model = patch.model.try_map(model_ref)?.apply(after.model);
+    after.model = patch.model.try_map(|model| model_ref(engine, model))?.apply(after.model);
     after.system_prompt = patch.system_prompt.apply(after.system_prompt);
     after.tools = patch.tools.apply(after.tools);
     match patch.settings {
@@ -123,8 +127,13 @@ pub(crate) fn content(content: api::Content) -> Result<Vec<ContentBlock>, ApiErr
     if is_empty { Err(ApiError::invalid("`content` is empty; say something")) } else { Ok(blocks) }
 }
 
-fn model_ref(model: String) -> Result<ModelRef, ApiError> {
-    ModelRef::try_from(model).map_err(|error| ApiError::invalid(error.to_string()))
+/// A model of a provider that there is: a turn with another could only fail.
+fn model_ref(engine: &Engine, model: String) -> Result<ModelRef, ApiError> {
+    let model = ModelRef::try_from(model).map_err(|error| ApiError::invalid(error.to_string()))?;
+    match engine.providers().get(model.provider()) {
+        Ok(_) => Ok(model),
+        Err(failure) => Err(ApiError::invalid(failure.message)),
+    }
 }
 
 fn map<T, U>(patch: api::Patch<T>, read: impl FnOnce(T) -> U) -> api::Patch<U> {

@@ -484,6 +484,11 @@ async fn what_does_not_fit_is_refused_with_a_problem_document_that_helps() {
         let answer = server.send(method, path, &Value::Null, &[]).await;
         assert_eq!(answer.problem(), (status, code.to_owned()), "{path}");
     }
+    let nobody = server.post(chat, json!({"content": "Hi", "settings": {"model": "nosuch/x"}})).await;
+    assert_eq!(nobody.problem(), (422, "invalid_request".to_owned()));
+    assert!(nobody.json()["detail"].as_str().unwrap().contains("`nosuch`"), "{}", nobody.body);
+    let stored = server.get("/api/v1/conversations/c1/messages").await;
+    assert_eq!(stored.json()["data"], json!([]), "nothing of it is stored");
     let empty = server.post(chat, json!({"content": " "})).await;
     assert_eq!(empty.problem(), (422, "invalid_request".to_owned()));
     let new = server.post("/api/v1/conversations/new/messages", json!({"content": "Hi"})).await;

@@ -34,7 +34,7 @@ pub(super) async fn chat(
     let version = query.version(UiVersion::V7)?;
     let mut message = NewMessage {
         content: settings::content(request.content)?,
-        overlay: settings::overlay(request.model, request.settings)?,
+        overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: true,
@@ -66,7 +66,7 @@ pub(super) async fn store(
     let request: api::MessageRequest = whole.json()?;
     let message = NewMessage {
         content: settings::content(request.content)?,
-        overlay: settings::overlay(request.model, request.settings)?,
+        overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: false,
@@ -101,7 +101,7 @@ pub(super) async fn retry(
     whole: Whole,
 ) -> Result<Response, ApiError> {
     let request: api::RetryRequest = whole.json()?;
-    let overlay = settings::overlay(request.model, request.settings)?;
+    let overlay = settings::overlay(state.engine(), request.model, request.settings)?;
     let turn = state.engine().retry(&conversation, overlay).await?;
     let answer = api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() };
     Ok(json(StatusCode::ACCEPTED, answer))

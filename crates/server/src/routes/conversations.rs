@@ -19,7 +19,7 @@ const MAX_SEARCHED: usize = 10_000;
 
 pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::ConversationRequest = whole.json()?;
-    let mut overlay = settings::overlay(request.model, request.settings)?;
+    let mut overlay = settings::overlay(state.engine(), request.model, request.settings)?;
     overlay.system_prompt = request.system_prompt.or(overlay.system_prompt);
     overlay.tools = request.tools.or(overlay.tools);
     let new = NewConversation { id: request.id.as_deref().map(id).transpose()?, title: request.title, overlay };
@@ -94,7 +94,7 @@ pub(super) async fn change(
     };
     let _changing = state.changing_settings().lock().await;
     let before = state.engine().conversation(&id).await?;
-    let overlay = settings::patched(before.overlay.clone(), patch)?;
+    let overlay = settings::patched(state.engine(), before.overlay.clone(), patch)?;
     let overlay = (overlay != before.overlay).then_some(overlay);
     let after = state.engine().update(&id, ConversationChange { title, overlay }).await?;
     Ok(json(StatusCode::OK, settings::conversation(after)))

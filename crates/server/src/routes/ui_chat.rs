@@ -71,7 +71,7 @@ pub(super) async fn chat(
     let request: UiRequest<'_> = whole.json()?;
     let conversation: ConversationId = id(&request.id)?;
     if request.trigger.as_deref() == Some("regenerate-message") {
-        let overlay = settings::overlay(request.model, api::Settings::default())?;
+        let overlay = settings::overlay(state.engine(), request.model, api::Settings::default())?;
         let turn = state.engine().retry(&conversation, overlay).await?;
         return stream_of(&state, conversation, turn, version, Begin::Turn).await;
     }
@@ -84,7 +84,7 @@ pub(super) async fn chat(
     }
     let mut message = NewMessage {
         content: content(last.parts)?,
-        overlay: settings::overlay(request.model, api::Settings::default())?,
+        overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: true,
