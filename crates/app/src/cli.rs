@@ -103,7 +103,7 @@ pub(crate) struct Chat {
     /// What the model is told before the conversation
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
-    /// A text file or an image to send along; may be given several times
+    /// A text file, an image or a PDF file to send along; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
 }

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use turnwright_core::ContentBlock;
+use turnwright_core::{ContentBlock, EmbeddedResource};
 
 use crate::exit::Failure;
 
 /// The largest file, in bytes.
 const MAX_BYTES: u64 = 20 * 1024 * 1024;
 
-/// A file as a content block: text with its name, or an image.
+/// A file as a content block: text with its name, an image, or a PDF file.
 pub(super) fn attach(path: &Path) -> Result<ContentBlock, Failure> {
     let refuse = |why: String| Failure::usage(format!("`{}` cannot be attached: {why}", path.display()));
     // A pipe would be waited for, perhaps for ever.
@@ -31,10 +31,19 @@ pub(super) fn attach(path: &Path) -> Result<ContentBlock, Failure> {
         return Ok(ContentBlock::Image { data: STANDARD.encode(&bytes), mime_type: mime_type.to_owned() });
     }
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    // Before it is looked at as text: some PDF files are ASCII throughout.
+    if bytes.starts_with(b"%PDF-") {
+        let blob = Some(STANDARD.encode(&bytes));
+        let mime_type = Some("application/pdf".to_owned());
+        return Ok(ContentBlock::Resource {
+            resource: EmbeddedResource { uri: name.into_owned(), mime_type, text: None, blob },
+        });
+    }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(ContentBlock::text(format!("File {name}:\n\n{text}"))),
         Ok(_) | Err(_) => {
-            Err(refuse("it is neither UTF-8 text nor an image".to_owned()).hint("images are PNG, JPEG, GIF and WebP"))
+            let why = "it is neither UTF-8 text nor an image nor a PDF file".to_owned();
+            Err(refuse(why).hint("images are PNG, JPEG, GIF and WebP"))
         }
     }
 }

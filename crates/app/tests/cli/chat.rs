@@ -89,9 +89,11 @@ fn only_the_chosen_tools_are_offered() {
 fn files_go_along_with_their_names() {
     let place = Place::new();
     place.write("b.png", b"\x89PNG\r\n\x1a\nrest");
-    let words = ["chat", "look", "--attach", "a.txt", "--attach", "b.png", "--output", "json"];
+    place.write("c.pdf", b"%PDF-1.4\nall of it ASCII");
+    let words = ["chat", "look", "--attach", "a.txt", "--attach", "b.png", "--attach", "c.pdf", "--output", "json"];
     let report = place.json(&words);
-    assert_eq!(report["messages"][0]["content"], "look\nFile a.txt:\n\nhello file\n\n[image, image/png]");
+    let shown = "look\nFile a.txt:\n\nhello file\n\n[image, image/png]\n[binary resource c.pdf]";
+    assert_eq!(report["messages"][0]["content"], shown);
 }
 
 #[test]
@@ -103,7 +105,7 @@ fn a_file_that_cannot_go_along_is_refused_with_its_reason() {
         assert_eq!(ran.code, Some(2), "{ran:?}");
         ran.stderr.lines().next().unwrap().to_owned()
     };
-    assert_eq!(refused("binary"), "error: `binary` cannot be attached: it is neither UTF-8 text nor an image");
+    assert_eq!(refused("binary"), "error: `binary` cannot be attached: it is neither UTF-8 text nor an image nor a PDF file");
     assert_eq!(refused("."), "error: `.` cannot be attached: it is not a file");
     assert!(refused("none").starts_with("error: `none` cannot be attached: No such file"));
     std::fs::File::create(place.path("large")).unwrap().set_len(21 * 1024 * 1024).unwrap();
