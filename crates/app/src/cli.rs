@@ -253,6 +253,11 @@ pub(crate) enum Conversations {
         #[command(flatten)]
         listed: Listed,
     },
+    /// Stop a conversation's open turn, also one that a process left behind
+    Stop {
+        /// Its name
+        id: ConversationId,
+    },
     /// Delete a conversation
     Delete {
         /// Its name

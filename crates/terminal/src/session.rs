@@ -1,6 +1,6 @@
 //! The conversation that a chat talks in.
 
-use turnwright_core::{ContentBlock, ConversationId, Seq, TurnId};
+use turnwright_core::{ApproveMode, ContentBlock, ConversationId, Journal, Seq, TurnId};
 use turnwright_engine::{Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay};
 
 /// Which conversation is meant.
@@ -76,7 +76,9 @@ impl Session {
     /// As [`Engine::send`].
     pub async fn say(&mut self, content: Vec<ContentBlock>) -> Result<(ConversationId, Told), EngineError> {
         let id = self.create().await?;
-        let after = self.engine.journal(&id).await?.last_seq();
+        let journal = self.engine.journal(&id).await?;
+        self.fits_open_turn(&id, &journal)?;
+        let after = journal.last_seq();
         let message = NewMessage {
             content,
             overlay: self.overlay.clone(),
@@ -89,14 +91,18 @@ impl Session {
         Ok((id, Told { turn: sent.turn_id, after }))
     }
 
-    /// Takes its last turn up again that did not end well, with what was chosen since.
+    /// Takes its last turn up again that did not end well, with what was chosen since; where it is open still, as
+    /// [`Session::take_up`].
     ///
     /// # Errors
-    /// As [`Engine::retry`]; [`EngineError::NotFound`] where nothing was said yet.
+    /// As [`Engine::retry`] and [`Session::take_up`]; [`EngineError::NotFound`] where nothing was said yet.
     pub async fn retry(&self) -> Result<(ConversationId, Told), EngineError> {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else {
             return Err(EngineError::NotFound { what: "conversation to go on with".to_owned() });
         };
+        if let Some(open) = self.take_up().await? {
+            return Ok(open);
+        }
         let after = self.engine.journal(&id).await?.last_seq();
         let turn = self.engine.retry(&id, self.overlay.clone()).await?;
         Ok((id, Told { turn, after }))
@@ -105,12 +111,38 @@ impl Session {
     /// Takes its open turn up, whoever held it; `None` where none is open.
     ///
     /// # Errors
-    /// As [`Engine::resume`].
+    /// As [`Engine::resume`]; [`EngineError::Invalid`] where something was chosen that the turn does not go on with.
     pub async fn take_up(&self) -> Result<Option<(ConversationId, Told)>, EngineError> {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else { return Ok(None) };
-        let Some(turn) = self.engine.journal(&id).await?.open_turn().map(turnwright_core::Turn::id) else { return Ok(None) };
+        let journal = self.engine.journal(&id).await?;
+        let Some(turn) = journal.open_turn().map(turnwright_core::Turn::id) else { return Ok(None) };
+        self.fits_open_turn(&id, &journal)?;
         self.engine.resume(&id).await?;
         Ok(Some((id, Told::from_its_beginning(turn))))
+    }
+
+    /// An open turn keeps the settings that it began with. Whoever chose others is told so before anything runs: they may
+    /// have chosen them so that a call is not carried out.
+    fn fits_open_turn(&self, id: &ConversationId, journal: &Journal) -> Result<(), EngineError> {
+        let Some(turn) = journal.open_turn() else { return Ok(()) };
+        let settings = turn.settings();
+        if self.overlay.over(settings) == *settings {
+            return Ok(());
+        }
+        let approve = match settings.approve {
+            ApproveMode::Ask => "ask",
+            ApproveMode::All => "all",
+            ApproveMode::None => "none",
+            ApproveMode::ReadOnly => "read-only",
+        };
+        let what = format!(
+            "{} is open and goes on with {}, approve {approve}, max steps {}, and the prompt and tools that it began with; \
+             take it up without other choices, or stop it with `turnwright conversations stop {id}`, in a chat with /stop",
+            turn.id(),
+            settings.model,
+            settings.max_steps,
+        );
+        Err(EngineError::Invalid { what })
     }
 
     async fn create(&mut self) -> Result<ConversationId, EngineError> {

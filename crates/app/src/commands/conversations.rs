@@ -3,7 +3,7 @@
 use serde_json::json;
 use turnwright_api::{Message, Role};
 use turnwright_core::{ConversationId, Journal};
-use turnwright_engine::{Conversation, Engine};
+use turnwright_engine::{Conversation, Engine, TurnState};
 use turnwright_host::Needs;
 use turnwright_server::report::messages;
 use turnwright_server::timestamp;
@@ -20,13 +20,23 @@ const MAX_RESULT: usize = 400;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output: &mut Output) -> Result<Exit, Failure> {
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
-    let host = opened.start(Needs::Store).await?;
+    let needs = match command {
+        // Ends the turn itself where the process is gone that held it.
+        Conversations::Stop { .. } => Needs::Everything,
+        Conversations::List { .. }
+        | Conversations::Show { .. }
+        | Conversations::Export { .. }
+        | Conversations::Import { .. }
+        | Conversations::Delete { .. } => Needs::Store,
+    };
+    let host = opened.start(needs).await?;
     let engine = host.engine();
     let result = match command {
         Conversations::List { limit, listed } => list(engine, limit, listed, output).await,
         Conversations::Show { id, listed } => show(engine, &id, listed, output).await,
         Conversations::Export { id, format } => super::moving::export(engine, &id, format.into(), output).await,
         Conversations::Import { file, listed } => super::moving::import(engine, &file, listed, output).await,
+        Conversations::Stop { id } => stop(engine, &id).await,
         Conversations::Delete { id } => engine.delete(&id).await.map_err(Failure::from).map(|()| say(&format!("deleted {id}"))),
     };
     host.shutdown().await;
@@ -74,6 +84,17 @@ async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut
     if let Some(open) = journal.open_turn() {
         let text = if open.is_parked() { "waits for a decision" } else { "is not over" };
         say(&format!("note: {} {text}", open.id()));
+    }
+    Ok(())
+}
+
+async fn stop(engine: &Engine, id: &ConversationId) -> Result<(), Failure> {
+    let turn = engine.cancel(id, None).await?;
+    match engine.wait(id, turn).await? {
+        TurnState::Ended(_) => say(&format!("{turn} of {id} is over")),
+        TurnState::Parked => {
+            say(&format!("{turn} of {id} is told to stop; `turnwright approvals list` shows what it waits for"));
+        }
     }
     Ok(())
 }

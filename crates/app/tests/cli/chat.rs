@@ -130,6 +130,31 @@ fn a_failed_turn_says_why_and_what_to_do() {
 }
 
 #[test]
+fn an_open_turn_is_not_taken_up_with_other_choices_and_says_so() {
+    let place = Place::new();
+    place.park("c");
+    let before = place.json(&["conversations", "show", "c", "--json"]);
+    let refusal = "error: turn_1 is open and goes on with practice/practice, approve ask, max steps 25";
+    let others = [["--approve", "none"], ["--model", "practice/other"], ["--max-steps", "3"]];
+    let ways: [&[&str]; 3] = [&["chat"], &["chat", "more"], &["chat", "--retry"]];
+    for other in others {
+        for way in ways {
+            let ran = place.run(&[way, &["--conversation", "c"], &other].concat());
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+            assert!(ran.stderr.starts_with(refusal) && ran.stderr.contains("`turnwright conversations stop c`"), "{ran:?}");
+        }
+    }
+    assert_eq!(place.json(&["conversations", "show", "c", "--json"]), before, "nothing was stored");
+    for same in [["--conversation", "c", "--approve", "ask"].as_slice(), &["--conversation", "c", "--retry"]] {
+        assert_eq!(place.run(&[&["chat"], same].concat()).code, Some(3), "it is taken up");
+    }
+    let stopped = place.run(&["conversations", "stop", "c"]);
+    assert_eq!((stopped.code, stopped.stderr.as_str()), (Some(0), "turn_1 of c is over\n"));
+    let again = place.run(&["conversations", "stop", "c"]);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(1), "error: no turn is open\n"));
+}
+
+#[test]
 fn an_unknown_provider_is_refused_before_anything_is_stored() {
     let place = Place::new();
     let ran = place.run(&["chat", "hi", "--model", "practise/x"]);
