@@ -26,11 +26,14 @@ pub(crate) fn base(config: &EndpointConfig) -> Result<Url, ProviderFailure> {
     Ok(url)
 }
 
-/// The address of `path` below the base address. The base's query is kept, that of the path follows it.
+/// The address of `path` below the base address. The base's query is kept, that of the path follows it. Where both name
+/// the API's version it is written once: Anthropic's own clients leave it out of the base, those of all others do not.
 pub(crate) fn url(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-    let whole = format!("{}{path}", url.path().trim_end_matches('/'));
+    let above = url.path().trim_end_matches('/');
+    let path = path.strip_prefix("/v1").filter(|rest| rest.starts_with('/') && above.ends_with("/v1")).unwrap_or(path);
+    let whole = format!("{above}{path}");
     url.set_path(&whole);
     if let Some(query) = query {
         let whole = url.query().filter(|own| !own.is_empty()).map(|own| format!("{own}&{query}"));
@@ -99,4 +102,19 @@ pub(crate) async fn client(config: &EndpointConfig) -> Result<Client, ProviderFa
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_an_api_stands_in_an_address_once() {
+        let at = |base: &str, path| url(&base.parse().unwrap(), path).to_string();
+        assert_eq!(at("http://h", "/v1/messages"), "http://h/v1/messages");
+        assert_eq!(at("http://h/v1/", "/v1/messages"), "http://h/v1/messages");
+        assert_eq!(at("http://h/api/v1?a=b", "/v1/models?limit=1"), "http://h/api/v1/models?a=b&limit=1");
+        assert_eq!(at("http://h/v1", "/chat/completions"), "http://h/v1/chat/completions");
+        assert_eq!(at("http://h/v1", "/v1beta"), "http://h/v1/v1beta");
+    }
 }

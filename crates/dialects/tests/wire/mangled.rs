@@ -112,8 +112,8 @@ fn half_a_surrogate_pair_in_an_answer_becomes_a_replacement_character() {
         ),
     ] {
         let body = format!("{}\n\n", body.replace('|', "\n\n"));
-        let decoder = by_name(name).unwrap().decoder(&Profile::COMPATIBLE, &Offered::default());
-        let decoded = decode_reply(decoder, Some(content_type), &[body.as_bytes()]);
+        let reader = by_name(name).unwrap().decoder(&Profile::COMPATIBLE, &Offered::default());
+        let decoded = decode_reply(reader, Some(content_type), &[body.as_bytes()]);
         assert_eq!((decoded.message.text().as_str(), decoded.failure), ("a\u{fffd}", None), "{name}");
     }
 }

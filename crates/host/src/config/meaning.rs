@@ -31,8 +31,8 @@ impl Meaning<'_> {
         })
     }
 
-    /// What is sent to a provider can be sent as it is written, and to where it answers.
-    pub(crate) fn providers(self, endpoints: &[Endpoint], problems: &mut Vec<Problem>) {
+    /// What is sent to a provider can be sent as it is written.
+    pub(crate) fn providers(self, problems: &mut Vec<Problem>) {
         for (name, provider) in &self.config.providers {
             let mut tell = |keys: &[&str], text: String| {
                 let keys = ["providers", name].into_iter().chain(keys.iter().copied());
@@ -50,16 +50,6 @@ impl Meaning<'_> {
             for (keys, _) in key.chain(headers).filter(|(_, value)| !is_header_value(value.expose())) {
                 let text = "holds a line break or another control character; it must be one line of text";
                 tell(&keys, text.to_owned());
-            }
-            let endpoint = endpoints.iter().find(|endpoint| endpoint.name == *name);
-            if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.dialect == Dialect::Anthropic)
-                && let Some(base) = endpoint.base_url.strip_suffix("/v1")
-            {
-                let url = &endpoint.base_url;
-                tell(
-                    &["base_url"],
-                    format!("is {url:?}; it must be what comes before the API's own path, `/v1/messages`: `{base}`"),
-                );
             }
         }
     }
