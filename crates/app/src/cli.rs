@@ -192,6 +192,8 @@ pub(crate) enum Mcp {
         #[arg(long)]
         no_browser: bool,
     },
+    /// Offer all tools to the MCP client that started this, over standard input and output
+    Serve(McpServe),
     /// Forget what signing in at a server brought
     Logout {
         /// The server's name
@@ -204,6 +206,14 @@ pub(crate) enum Mcp {
         #[command(flatten)]
         listed: Listed,
     },
+}
+
+/// Offers all tools to an MCP client.
+#[derive(Debug, Args)]
+pub(crate) struct McpServe {
+    /// What happens to calls for which no rule decides
+    #[arg(long, value_name = "MODE")]
+    pub(crate) approve: Option<Approve>,
 }
 
 /// Models.

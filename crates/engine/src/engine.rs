@@ -164,6 +164,11 @@ impl Engine {
         self.inner.catalogs.current().offered(None)
     }
 
+    /// The same at this moment, without waiting for anything. A tool that did not change is the very same value as before.
+    pub fn tools_now(&self) -> Vec<Arc<ToolDefinition>> {
+        self.inner.catalogs.current().offered(None)
+    }
+
     /// Tools that cannot be offered, each with the reason.
     pub fn tools_set_aside(&self) -> Vec<SetAside> {
         let catalogs = &self.inner.catalogs;

@@ -8,6 +8,7 @@ pub mod environment;
 mod error;
 mod host;
 mod look;
+mod mcp_endpoint;
 mod providers;
 mod sources;
 mod swept_store;
@@ -16,10 +17,13 @@ pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
+pub use mcp_endpoint::{McpEndpoint, McpServing};
 /// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 
 pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
+/// How the serving of an MCP client ended.
+pub use turnwright_mcp::serve::StdioEnd;
 /// What an MCP server and we agreed on.
 pub use turnwright_mcp::{Agreed, Ground};
 /// Conversations in the forms of others, out and in. Pure.

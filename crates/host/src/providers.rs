@@ -8,6 +8,7 @@ use turnwright_engine::{Provider, Providers, SystemClock};
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
 
 use crate::config::{Endpoint, EndpointOrigin, fallback};
+use crate::mcp_endpoint::caller::{self, Caller};
 
 /// The provider that is always there.
 pub(crate) const PRACTICE: &str = "practice";
@@ -100,6 +101,9 @@ pub(crate) fn origin(endpoint: Option<&Endpoint>) -> String {
 
 impl Providers for ProviderSet {
     fn get(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderFailure> {
+        if name == caller::NAME {
+            return Ok(Arc::new(Caller));
+        }
         if let Some(entry) = self.entries.get(name) {
             return entry.provider();
         }

@@ -6,7 +6,7 @@
 //! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what
 //! came of it, `list` and `call` use it, `kept` remembers what a server offered, `supervision` decides what happens to a
 //! server next, and `supervisor` does it. [`import`] reads the server lists of other
-//! programs.
+//! programs. [`serve`] is the other side: our tools for MCP clients.
 //!
 //! Not here: variables of configuration files, which the host expands, and limits on what reaches the model, which are
 //! the engine's. The protocol is MCP 2025-11-25 and before, and 2026-07-28; <https://modelcontextprotocol.io/specification>.
@@ -26,6 +26,7 @@ mod list;
 mod log;
 mod login;
 mod output;
+pub mod serve;
 mod server;
 mod supervision;
 mod supervisor;

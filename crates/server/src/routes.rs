@@ -5,6 +5,7 @@ mod chat;
 mod conversations;
 mod history;
 mod installation;
+mod mcp_endpoint;
 mod page;
 mod streams;
 mod tools;
@@ -13,7 +14,7 @@ mod ui_chat;
 use axum::extract::Request;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{any, delete, get, post};
 use axum::{Json, Router};
 use http::StatusCode;
 
@@ -44,6 +45,7 @@ pub fn router(state: ServerState) -> Router {
         .nest("/api/v1", api)
         .route("/api/chat", post(ui_chat::chat))
         .route("/api/chat/{id}/stream", get(ui_chat::resume))
+        .route("/mcp", any(mcp_endpoint::answer))
         .route("/healthz", get(installation::healthy))
         .route("/readyz", get(installation::ready))
         .route("/", get(page::page))

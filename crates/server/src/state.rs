@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use turnwright_engine::Engine;
+use turnwright_host::McpEndpoint;
 
 /// What the server is told by its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub struct ServerState(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     engine: Engine,
+    mcp: Option<McpEndpoint>,
     options: ServerOptions,
     changing_settings: Mutex<()>,
 }
@@ -32,7 +34,18 @@ struct Shared {
 impl ServerState {
     /// The state of a server for `engine`.
     pub fn new(engine: Engine, options: ServerOptions) -> Self {
-        Self(Arc::new(Shared { engine, options, changing_settings: Mutex::new(()) }))
+        Self(Arc::new(Shared { engine, mcp: None, options, changing_settings: Mutex::new(()) }))
+    }
+
+    /// With an endpoint for MCP clients.
+    #[must_use]
+    pub fn with_mcp(engine: Engine, options: ServerOptions, mcp: McpEndpoint) -> Self {
+        Self(Arc::new(Shared { engine, mcp: Some(mcp), options, changing_settings: Mutex::new(()) }))
+    }
+
+    /// The endpoint for MCP clients, where there is one.
+    pub(crate) fn mcp(&self) -> Option<&McpEndpoint> {
+        self.0.mcp.as_ref()
     }
 
     /// The engine.

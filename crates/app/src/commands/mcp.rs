@@ -1,6 +1,7 @@
 //! `turnwright mcp`: MCP servers.
 
 mod login;
+mod serve;
 
 use serde_json::{Value, json};
 use turnwright_engine::SourceState;
@@ -14,11 +15,13 @@ use crate::table::table;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Output) -> Result<Exit, Failure> {
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
-    let host = opened.start(Needs::Store).await?;
-    for problem in host.problems() {
+    let needs = if matches!(command, Mcp::Serve(_)) { Needs::Everything } else { Needs::Store };
+    let host = opened.start(needs).await?;
+    for problem in host.problems().iter().filter(|_| needs == Needs::Store) {
         say(&format!("warning: {problem}"));
     }
     let result = match command {
+        Mcp::Serve(serve) => serve::run(&host, serve).await,
         Mcp::List(listed) => {
             list(&host.mcp_servers(), listed, output);
             Ok(Exit::Done)

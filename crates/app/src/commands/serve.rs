@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use turnwright_host::{Host, Needs, Overrides};
+use turnwright_host::{Host, McpServing, Needs, Overrides};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_terminal::Interrupts;
 
@@ -64,7 +64,9 @@ async fn serve_on(host: &Host, listener: TcpListener, signals: &mut Signals) -> 
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let router = router(ServerState::new(engine.clone(), ServerOptions::default()));
+    let options = ServerOptions::default();
+    let mcp = host.mcp_endpoint(McpServing::default(), options.body_limit_bytes);
+    let router = router(ServerState::with_mcp(engine.clone(), options, mcp.clone()));
     let (tell, told) = watch::channel(false);
     let mut serving = std::pin::pin!(turnwright_server::serve(listener, router, async move {
         let mut told = told;
@@ -79,7 +81,13 @@ async fn serve_on(host: &Host, listener: TcpListener, signals: &mut Signals) -> 
     tracing::info!("ending");
     tell.send_replace(true);
     // Streams end when their engine does. Turns stay open and go on at the next start.
-    let at_rest = async { tokio::join!(serving, engine.shutdown()).0 };
+    let at_rest = async {
+        tokio::join!(serving, async {
+            mcp.end().await;
+            engine.shutdown().await;
+        })
+        .0
+    };
     tokio::select! {
         served = tokio::time::timeout(DRAIN, at_rest) => match served {
             Ok(Err(error)) => Err(Failure::failed(error.to_string())),

@@ -1,0 +1,204 @@
+//! Calls of MCP clients as turns of the engine.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use turnwright_core::{ApproveMode, ConversationId, Entry, Seq, ToolDefinition, TurnId};
+use turnwright_engine::{
+    Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SentState, SettingsOverlay, WatchFrom,
+};
+use turnwright_mcp::serve::{Backing, OfferedCall, Refused, RunningCall};
+
+use super::McpServing;
+use super::caller;
+use super::pool::{Pool, Slot};
+use super::running::Running;
+
+/// How often it is looked whether the tools are still the same, once a client wants to know.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The steps of a call's turn: asking for it, and being content.
+const STEPS: u32 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct EngineBacking {
+    engine: Engine,
+    kept_by: KeptBy,
+    approve: Option<ApproveMode>,
+    unqualified: Option<String>,
+    shared: Arc<Shared>,
+    changes: OnceLock<watch::Sender<u64>>,
+}
+
+/// What the calls share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) pool: Pool,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+}
+
+impl EngineBacking {
+    pub(super) fn new(engine: Engine, kept_by: KeptBy, serving: McpServing) -> Self {
+        let McpServing { approve, unqualified } = serving;
+        Self { engine, kept_by, approve, unqualified, shared: Arc::default(), changes: OnceLock::new() }
+    }
+
+    /// Ends what runs beside the calls. What waits for a person stays stored.
+    pub(super) async fn end(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    /// A tool under the name by which clients call it.
+    fn offered(&self, tool: Arc<ToolDefinition>) -> Arc<ToolDefinition> {
+        if self.unqualified.as_ref() == Some(&tool.source) {
+            Arc::new(ToolDefinition { name: tool.tool.clone(), ..(*tool).clone() })
+        } else {
+            tool
+        }
+    }
+
+    /// The qualified name of the tool that clients call `name`.
+    async fn qualified(&self, name: &str) -> Result<String, Refused> {
+        let find = |tools: Vec<Arc<ToolDefinition>>| {
+            let qualified = |tool: &Arc<ToolDefinition>| tool.name.clone();
+            tools.iter().find(|tool| self.offered(Arc::clone(tool)).name == name).map(qualified)
+        };
+        match find(self.engine.tools_now()) {
+            Some(found) => Ok(found),
+            // It may belong to a source that is only just starting.
+            None => find(self.engine.tools().await).ok_or_else(|| Refused::NoSuchTool(name.to_owned())),
+        }
+    }
+
+    /// A conversation without an open turn, and its last entry.
+    async fn free(&self, client: &str) -> Result<(Slot, Option<Seq>), EngineError> {
+        while let Some(slot) = self.shared.pool.take(client) {
+            let look = |journal: &turnwright_core::Journal| (journal.open_turn().is_none(), journal.last_seq());
+            match self.engine.look(&slot.conversation, look).await {
+                Ok((true, last)) => return Ok((slot, last)),
+                // Somebody else uses it, or deleted it.
+                Ok((false, _)) | Err(EngineError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let title = Some(format!("MCP client {client}"));
+        let new = self.engine.create(NewConversation { title, ..NewConversation::default() }).await?;
+        Ok((Slot { conversation: new.id, calls: 0 }, None))
+    }
+
+    async fn send(&self, call: &OfferedCall, qualified: &str) -> Result<Running, EngineError> {
+        let (slot, after) = self.free(&call.client).await?;
+        let overlay = SettingsOverlay {
+            model: Some(caller::model()),
+            approve: self.approve,
+            max_steps: Some(STEPS),
+            ..SettingsOverlay::default()
+        };
+        let message = NewMessage {
+            overlay,
+            on_waiting: OnWaiting::Hold,
+            kept_by: self.kept_by,
+            ..NewMessage::text(caller::message(qualified, &call.arguments))
+        };
+        let sent = self.engine.send(&slot.conversation, message).await?;
+        if sent.state != SentState::Started {
+            return Err(EngineError::Invalid { what: format!("conversation `{}` is in use", slot.conversation) });
+        }
+        self.running(call, (slot.conversation.clone(), sent.turn_id), after, Some(slot)).await
+    }
+
+    async fn running(
+        &self,
+        call: &OfferedCall,
+        (conversation, turn): (ConversationId, TurnId),
+        after: Option<Seq>,
+        slot: Option<Slot>,
+    ) -> Result<Running, EngineError> {
+        let watch = self.engine.watch(&conversation, WatchFrom::After(after)).await?;
+        let (engine, shared) = (self.engine.clone(), self.shared.clone());
+        Ok(Running::new(engine, shared, key(call), call, (conversation, turn), (watch, after), slot))
+    }
+}
+
+#[async_trait]
+impl Backing for EngineBacking {
+    async fn tools(&self) -> Vec<Arc<ToolDefinition>> {
+        self.engine.tools().await.into_iter().map(|tool| self.offered(tool)).collect()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        let changes = self.changes.get_or_init(|| {
+            let changes = watch::Sender::new(0);
+            self.shared.tasks.spawn(look(self.engine.clone(), changes.clone(), self.shared.stop.clone()));
+            changes
+        });
+        changes.subscribe()
+    }
+
+    async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
+        let qualified = self.qualified(&call.tool).await?;
+        if let Some(handle) = self.shared.pool.left(&key(&call))
+            && let Ok(running) = self.find(&handle, call.clone()).await
+        {
+            return Ok(running);
+        }
+        let other = |error: EngineError| Refused::Other(format!("`{}` was not called: {error}", call.tool));
+        Ok(Box::new(self.send(&call, &qualified).await.map_err(other)?))
+    }
+
+    async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
+        let unknown = || Refused::Other("there is no such call to go on with; call the tool anew".to_owned());
+        let (conversation, turn) = handle.split_once('/').ok_or_else(unknown)?;
+        let (conversation, turn): (ConversationId, TurnId) =
+            (conversation.parse().map_err(|_| unknown())?, turn.parse().map_err(|_| unknown())?);
+        let qualified = self.qualified(&call.tool).await?;
+        let message = caller::message(&qualified, &call.arguments);
+        let is_this = |journal: &turnwright_core::Journal| match journal.entry(turn.0).map(|stored| &*stored.entry) {
+            Some(Entry::User(said)) => {
+                said.settings.model == caller::model() && said.content == [turnwright_core::ContentBlock::text(message)]
+            }
+            _ => false,
+        };
+        if !self.engine.look(&conversation, is_this).await.unwrap_or(false) {
+            return Err(unknown());
+        }
+        self.shared.pool.forget(handle);
+        // Where nobody drives it, what was decided elsewhere has not begun yet.
+        if let Err(error) = self.engine.resume(&conversation).await {
+            return Err(Refused::Other(format!("`{}` cannot go on: {error}", call.tool)));
+        }
+        let after = turn.0.get().checked_sub(1).and_then(Seq::new);
+        let running = self.running(&call, (conversation, turn), after, None).await;
+        let running = running.map_err(|error| Refused::Other(format!("`{}` cannot go on: {error}", call.tool)))?;
+        Ok(Box::new(running))
+    }
+}
+
+/// What makes two calls the same.
+fn key(call: &OfferedCall) -> String {
+    format!("{}\n{}\n{}", call.client, call.tool, serde_json::Value::Object(call.arguments.clone()))
+}
+
+/// Counts how often the tools change.
+async fn look(engine: Engine, changes: watch::Sender<u64>, stop: CancellationToken) {
+    let mut known = engine.tools_now();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        let now = engine.tools_now();
+        let is_same = now.len() == known.len() && now.iter().zip(&known).all(|(a, b)| Arc::ptr_eq(a, b) || a == b);
+        if !is_same {
+            known = now;
+            changes.send_modify(|count| *count += 1);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One call of an MCP client while it runs: its turn's events as the port tells them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use turnwright_core::{CallId, ConversationId, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, ToolOutput, WaitingCall, Watch, WatchFrom};
+use turnwright_mcp::serve::{Happened, OfferedCall, Question, RunningCall};
+
+use super::backing::Shared;
+use super::pool::Slot;
+
+/// How long a call that is stopped may take to stand still.
+const STOP_TIME: Duration = Duration::from_secs(10);
+/// The most characters of arguments in a question.
+const MAX_ARGUMENTS: usize = 2_000;
+/// How many calls that were left are gone on with in the background.
+const MAX_LEFT: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Running {
+    engine: Engine,
+    shared: Arc<Shared>,
+    key: String,
+    client: String,
+    tool: String,
+    conversation: ConversationId,
+    turn: TurnId,
+    handle: String,
+    watch: Watch,
+    seen: Option<Seq>,
+    told: VecDeque<Event>,
+    asked: Option<CallId>,
+    output: Option<ToolOutput>,
+    /// Given back at the end; `None` where the call was found again.
+    slot: Option<Slot>,
+}
+
+impl Running {
+    pub(super) fn new(
+        engine: Engine,
+        shared: Arc<Shared>,
+        key: String,
+        call: &OfferedCall,
+        (conversation, turn): (ConversationId, TurnId),
+        (watch, seen): (Watch, Option<Seq>),
+        slot: Option<Slot>,
+    ) -> Self {
+        let handle = format!("{conversation}/{turn}");
+        let (client, tool) = (call.client.clone(), call.tool.clone());
+        let (told, asked, output) = (VecDeque::new(), None, None);
+        Self { engine, shared, key, client, tool, conversation, turn, handle, watch, seen, told, asked, output, slot }
+    }
+
+    /// What an event means for whoever waits for the call.
+    async fn read(&mut self, event: Event) -> Option<Happened> {
+        match event {
+            Event::Entry { seq, .. } => {
+                self.seen = Some(seq);
+                None
+            }
+            Event::ToolProgress { progress, total, message, .. } => {
+                Some(Happened::Progress(Progress { progress, total, message }))
+            }
+            Event::ToolApprovalRequested { call_id, .. } => {
+                let waiting = self.engine.waiting(&self.conversation).await.unwrap_or_default();
+                // What is told from the beginning may have been decided long ago.
+                let waiting = waiting.into_iter().find(|waiting| waiting.call == call_id)?;
+                self.asked = Some(call_id);
+                Some(Happened::Asked(question(&self.tool, &waiting)))
+            }
+            Event::ToolApprovalDecided { rule: None, .. } => {
+                self.go_on().await;
+                Some(Happened::Decided)
+            }
+            Event::ToolFinished { content, structured_content, is_error, .. } => {
+                self.output = Some(ToolOutput { content, structured_content, is_error });
+                None
+            }
+            Event::TurnFinished { turn_id, status, error } if turn_id == self.turn => {
+                if let Some(slot) = self.slot.take() {
+                    self.shared.pool.give(&self.client, Slot { calls: slot.calls + 1, ..slot });
+                }
+                let ended = self.output.take().unwrap_or_else(|| {
+                    let why = error.unwrap_or_else(|| format!("its turn is {status}"));
+                    failure(format!("`{}` gave no result: {why}", self.tool))
+                });
+                Some(Happened::Ended(ended))
+            }
+            Event::TurnStarted { .. }
+            | Event::StepStarted { .. }
+            | Event::StepReset
+            | Event::StepFinished { .. }
+            | Event::TextDelta { .. }
+            | Event::ReasoningDelta { .. }
+            | Event::RefusalDelta { .. }
+            | Event::ToolInputStarted { .. }
+            | Event::ToolInputDelta { .. }
+            | Event::ToolInputReady { .. }
+            | Event::ToolApprovalDecided { .. }
+            | Event::ToolStarted { .. }
+            | Event::Usage { .. }
+            | Event::Notice { .. }
+            | Event::TurnSuspended { .. }
+            | Event::TurnFinished { .. } => None,
+        }
+    }
+
+    /// Has the turn driven where a decision freed it and nobody else takes it up.
+    async fn go_on(&self) {
+        if let Err(error) = self.engine.resume(&self.conversation).await {
+            tracing::warn!(conversation = %self.conversation, %error, "a call that was decided about does not go on yet");
+        }
+    }
+}
+
+#[async_trait]
+impl RunningCall for Running {
+    fn handle(&self) -> &str {
+        &self.handle
+    }
+
+    async fn next(&mut self) -> Happened {
+        loop {
+            if let Some(event) = self.told.pop_front() {
+                if let Some(happened) = self.read(event).await {
+                    return happened;
+                }
+                continue;
+            }
+            match self.watch.next().await {
+                Some(frame) => self.told.extend(frame.events.iter().cloned()),
+                // It was too slow, or the engine ends.
+                None => match self.engine.watch(&self.conversation, WatchFrom::After(self.seen)).await {
+                    Ok(watch) if !self.shared.stop.is_cancelled() => {
+                        self.watch = watch;
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(_) => return Happened::Ended(failure("this server is ending; ask again later".to_owned())),
+                    Err(error) => return Happened::Ended(failure(format!("`{}` is lost: {error}", self.tool))),
+                },
+            }
+        }
+    }
+
+    async fn decide(&mut self, may_run: bool) -> Result<(), String> {
+        let Some(call) = self.asked else { return Ok(()) };
+        let verdict = if may_run { Verdict::Allow } else { Verdict::Deny };
+        let reason = (!may_run).then(|| format!("the person at {} did not allow it", self.client));
+        match self.engine.decide(&self.conversation, call, Choice { verdict, arguments: None, reason }).await {
+            Ok(()) | Err(EngineError::NotWaiting { .. }) => {
+                self.go_on().await;
+                Ok(())
+            }
+            Err(error) => Err(format!("the decision about `{}` was not taken: {error}", self.tool)),
+        }
+    }
+
+    async fn cancel(&mut self) {
+        match self.engine.cancel(&self.conversation, Some(self.turn)).await {
+            Ok(_) => self.go_on().await,
+            // It ended by itself.
+            Err(EngineError::NoOpenTurn { .. }) => {}
+            Err(error) => tracing::warn!(conversation = %self.conversation, %error, "a call cannot be stopped"),
+        }
+        let ended = async { while !matches!(self.next().await, Happened::Ended(_)) {} };
+        if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
+            tracing::warn!(conversation = %self.conversation, "a call that was stopped goes on");
+        }
+    }
+
+    fn leave(mut self: Box<Self>) {
+        self.shared.pool.waits(self.key.clone(), self.handle.clone());
+        let (tasks, stop) = (self.shared.tasks.clone(), self.shared.stop.clone());
+        if tasks.len() >= MAX_LEFT {
+            return;
+        }
+        tasks.spawn(async move {
+            let ended = async { while !matches!(self.next().await, Happened::Ended(_)) {} };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = ended => {}
+            }
+        });
+    }
+}
+
+fn failure(text: String) -> ToolOutput {
+    ToolOutput { is_error: true, ..ToolOutput::text(text) }
+}
+
+/// What a person is asked, and where they can answer.
+fn question(tool: &str, waiting: &WaitingCall) -> Question {
+    let WaitingCall { conversation, call, name, arguments, reason, rule } = waiting;
+    let mut shown: String = arguments.chars().take(MAX_ARGUMENTS).collect();
+    if shown.len() < arguments.len() {
+        shown.push('…');
+    }
+    let why = match (reason, rule) {
+        (QuestionReason::Approval, Some(rule)) => format!("{rule} wants a person to allow it"),
+        (QuestionReason::Approval, None) => "a person has to allow it".to_owned(),
+        (QuestionReason::DefinitionChanged, _) => "the tool is not the one any more that was allowed".to_owned(),
+        (QuestionReason::UnknownOutcome, _) => "it was begun before and may have happened".to_owned(),
+    };
+    let (allow, unlock) = match reason {
+        QuestionReason::Approval | QuestionReason::DefinitionChanged => ("allow", "It runs once that is done"),
+        QuestionReason::UnknownOutcome => ("run_again", "It runs again once that is done"),
+    };
+    Question {
+        text: format!("May `{name}` run with {shown}? {why}."),
+        elsewhere: format!(
+            "`{tool}` did not run: {why}, and this client cannot ask anybody. Tell the person to run\n\
+             turnwright approvals decide {call} {allow} --conversation {conversation}\n\
+             {unlock}; call the tool again with the same arguments to get the result. A rule in turnwright.toml allows it \
+             from then on:\n\
+             [[approval.rules]]\n\
+             tool = \"{name}\"\n\
+             action = \"allow\""
+        ),
+    }
+}

@@ -1,0 +1,98 @@
+//! The port to what has the tools and runs them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use turnwright_core::ToolDefinition;
+use turnwright_engine::{Progress, ToolOutput};
+
+/// Has tools, and runs one when it is asked to.
+#[async_trait]
+pub trait Backing: Send + Sync + Debug {
+    /// The tools of this moment under the names by which they are called. Waits for what is starting.
+    async fn tools(&self) -> Vec<Arc<ToolDefinition>>;
+
+    /// A number that changes whenever the tools do.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Begins a call; it runs, or waits for a person, from then on.
+    ///
+    /// # Errors
+    /// [`Refused`] where nothing was begun.
+    async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused>;
+
+    /// Finds the call that was begun under `handle`, with everything that happened to it. `call` must be the same one.
+    ///
+    /// # Errors
+    /// [`Refused`] where there is no such call, or it is another.
+    async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused>;
+}
+
+/// A call that a client asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedCall {
+    /// What the client calls itself, for people.
+    pub client: String,
+    /// The tool, by the name under which it is offered.
+    pub tool: String,
+    /// Its arguments, as they came.
+    pub arguments: Map<String, Value>,
+}
+
+/// A call that was begun. Dropping it stops nothing.
+#[async_trait]
+pub trait RunningCall: Send + Debug {
+    /// By which [`Backing::find`] finds it again. Nobody can guess it.
+    fn handle(&self) -> &str;
+
+    /// What happens next. Nothing more comes after [`Happened::Ended`].
+    async fn next(&mut self) -> Happened;
+
+    /// Takes the decision of a person: whether it may run.
+    ///
+    /// # Errors
+    /// Where it could not be taken, in words for people. That it was decided before is no error.
+    async fn decide(&mut self, may_run: bool) -> Result<(), String>;
+
+    /// Stops it, and waits until it stands still.
+    async fn cancel(&mut self);
+
+    /// Goes on with it in the background when a person decides; nobody waits for it here.
+    fn leave(self: Box<Self>);
+}
+
+/// What happened to a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Happened {
+    /// It says how far it is.
+    Progress(Progress),
+    /// It does not run before a person allows it.
+    Asked(Question),
+    /// A person decided, here or elsewhere.
+    Decided,
+    /// It has its result.
+    Ended(ToolOutput),
+}
+
+/// What a person is asked about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What may run or not, and why that is asked.
+    pub text: String,
+    /// How to allow it where the client cannot ask: for a model, which tells its person.
+    pub elsewhere: String,
+}
+
+/// Why a call was not begun.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// There is no such tool.
+    #[error("there is no tool `{0}`; tools/list tells which there are")]
+    NoSuchTool(String),
+    /// Something else, in words for a model.
+    #[error("{0}")]
+    Other(String),
+}

@@ -1,0 +1,266 @@
+//! Answers a client's requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use turnwright_engine::Progress;
+
+use super::approval;
+use super::backing::{Backing, Happened, OfferedCall, Question, Refused, RunningCall};
+use super::result::{Form, failed, result, tool};
+use crate::client::me;
+
+/// How often it is looked whether a client that is told of changes is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// What clients are told that this is.
+const INSTRUCTIONS: &str = "The tools of several sources under one roof; a tool's name begins with its source's. \
+    A call may wait until a person allows it.";
+
+/// The server's side of one connection, or of one request where there are no connections.
+#[derive(Debug, Clone)]
+pub(super) struct Handler {
+    pub(super) backing: Arc<dyn Backing>,
+    /// Owns what runs beside the requests.
+    pub(super) tasks: TaskTracker,
+    /// Fires when the serving ends.
+    pub(super) stop: CancellationToken,
+}
+
+/// What came of asking the client's person.
+enum Asked {
+    /// The call goes on.
+    Goes,
+    /// Nobody could be asked here.
+    NotHere,
+    /// The client does not want the call any more.
+    Cancelled,
+}
+
+impl Handler {
+    pub(super) fn new(backing: Arc<dyn Backing>) -> Self {
+        Self { backing, tasks: TaskTracker::new(), stop: CancellationToken::new() }
+    }
+
+    async fn run(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = Caller::of(&context);
+        let call = OfferedCall {
+            client: caller.name.clone(),
+            tool: params.name.clone().into_owned(),
+            arguments: params.arguments.unwrap_or_default(),
+        };
+        let begun = match &params.request_state {
+            Some(handle) => self.backing.find(handle, call).await,
+            None => self.backing.begin(call).await,
+        };
+        let mut running = match begun {
+            Ok(running) => running,
+            Err(refused @ Refused::NoSuchTool(_)) => return Err(ErrorData::invalid_params(refused.to_string(), None)),
+            Err(refused @ Refused::Other(_)) => return Ok(failed(refused.to_string()).into()),
+        };
+        let mut answer = approval::answered(params.input_responses.as_ref());
+        let mut told = Told { token: context.meta.get_progress_token(), last: None };
+        loop {
+            let happened = tokio::select! {
+                biased;
+                happened = running.next() => happened,
+                () = self.gone(&context) => {
+                    running.cancel().await;
+                    return Err(ErrorData::internal_error("the call was cancelled", None));
+                }
+            };
+            match happened {
+                Happened::Progress(progress) => told.tell(&context, progress).await,
+                Happened::Decided => {}
+                Happened::Ended(output) => return Ok(result(output, caller.form).into()),
+                Happened::Asked(question) => {
+                    if let Some(may_run) = answer.take() {
+                        if let Err(why) = running.decide(may_run).await {
+                            return Ok(failed(why).into());
+                        }
+                        continue;
+                    }
+                    if caller.can_ask
+                        && caller.form == Form::Modern
+                        && let Some(required) = approval::required(&question.text, running.handle())
+                    {
+                        running.leave();
+                        return Ok(required.into());
+                    }
+                    let asked =
+                        if caller.can_ask { self.ask(&context, &question, &mut *running).await } else { Asked::NotHere };
+                    match asked {
+                        Asked::Goes => {}
+                        Asked::NotHere => {
+                            running.leave();
+                            return Ok(failed(question.elsewhere).into());
+                        }
+                        Asked::Cancelled => {
+                            running.cancel().await;
+                            return Err(ErrorData::internal_error("the call was cancelled", None));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the person at a client of a session, until they answer or somebody decides elsewhere.
+    async fn ask(&self, context: &RequestContext<RoleServer>, question: &Question, running: &mut dyn RunningCall) -> Asked {
+        let Some(form) = approval::form(&question.text) else { return Asked::NotHere };
+        let may_run = tokio::select! {
+            biased;
+            () = decided(running) => return Asked::Goes,
+            () = self.gone(context) => return Asked::Cancelled,
+            answer = context.peer.create_elicitation(form) => match answer {
+                Ok(answer) => approval::allows(&answer),
+                Err(error) => {
+                    tracing::info!(%error, "a client that says it can ask its person did not");
+                    return Asked::NotHere;
+                }
+            },
+        };
+        match running.decide(may_run).await {
+            Ok(()) => Asked::Goes,
+            Err(why) => {
+                tracing::warn!(why, "a decision about a call was not taken");
+                Asked::NotHere
+            }
+        }
+    }
+
+    /// Whether the client does not need the answer any more.
+    async fn gone(&self, context: &RequestContext<RoleServer>) {
+        tokio::select! {
+            () = context.ct.cancelled() => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+}
+
+/// Waits until somebody decided about the call.
+async fn decided(running: &mut dyn RunningCall) {
+    loop {
+        match running.next().await {
+            Happened::Decided => return,
+            // The call is not over while it waits; whatever comes, the question is answered.
+            Happened::Ended(_) => std::future::pending().await,
+            Happened::Progress(_) | Happened::Asked(_) => {}
+        }
+    }
+}
+
+/// Who asks.
+struct Caller {
+    name: String,
+    form: Form,
+    can_ask: bool,
+}
+
+impl Caller {
+    fn of(context: &RequestContext<RoleServer>) -> Self {
+        let version = context.protocol_version();
+        let is_modern = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let info = context.client_info();
+        Self {
+            name: info.map_or_else(|| "a client without a name".to_owned(), |info| info.name),
+            form: if is_modern { Form::Modern } else { Form::Legacy },
+            can_ask: approval::can_ask(context.client_capabilities().as_ref()),
+        }
+    }
+}
+
+/// What the client was told of how far its call is.
+struct Told {
+    token: Option<ProgressToken>,
+    last: Option<f64>,
+}
+
+impl Told {
+    /// Tells it, where it wants to know and this is more than before.
+    async fn tell(&mut self, context: &RequestContext<RoleServer>, progress: Progress) {
+        let Some(token) = &self.token else { return };
+        if self.last.is_some_and(|last| progress.progress <= last) {
+            return;
+        }
+        self.last = Some(progress.progress);
+        let mut told = ProgressNotificationParam::new(token.clone(), progress.progress);
+        (told.total, told.message) = (progress.total, progress.message);
+        if let Err(error) = context.peer.notify_progress(told).await {
+            tracing::debug!(%error, "a client was not told how far its call is");
+        }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        ServerConfig::new(capabilities).with_server_info(me().with_title("Turnwright")).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.backing.tools().await;
+        Ok(ListToolsResult::with_all_items(tools.iter().map(|definition| tool(definition)).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        // Whoever ends the serving waits for the calls that are being stopped.
+        self.tasks.track_future(self.run(params, context)).await
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let (mut news, stop) = (self.backing.changes(), self.stop.clone());
+        self.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    told = news.changed() => {
+                        if told.is_err() || context.peer.notify_tool_list_changed().await.is_err() {
+                            return;
+                        }
+                    }
+                    () = tokio::time::sleep(LOOK_EVERY) => if context.peer.is_transport_closed() { return },
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut news = self.backing.changes();
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                () = context.cancelled() => return Ok(()),
+                told = news.changed() => {
+                    if told.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! From our tools and results to the protocol's, in the form of each era.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
+use serde_json::{Map, Value};
+use turnwright_core::ToolDefinition;
+use turnwright_engine::ToolOutput;
+
+/// Whose form a result has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Up to 2025-11-25: the structured content is an object.
+    Legacy,
+    /// From 2026-07-28 on: it is any value.
+    Modern,
+}
+
+/// A tool as it is listed.
+pub(super) fn tool(definition: &ToolDefinition) -> Tool {
+    let mut tool = Tool::default();
+    tool.name = Cow::Owned(definition.name.clone());
+    tool.title.clone_from(&definition.title);
+    tool.description = (!definition.description.is_empty()).then(|| Cow::Owned(definition.description.clone()));
+    tool.input_schema = Arc::new(match &definition.input_schema {
+        Value::Object(schema) => schema.clone(),
+        _ => Map::from_iter([("type".to_owned(), Value::from("object"))]),
+    });
+    tool.annotations = definition.annotations.clone().and_then(|hints| serde_json::from_value(hints).ok());
+    if definition.declared.read_only {
+        // What the operator declares counts more than what the source hints.
+        let mut annotations = tool.annotations.take().unwrap_or_else(ToolAnnotations::default);
+        annotations.read_only_hint = Some(true);
+        tool.annotations = Some(annotations);
+    }
+    tool
+}
+
+/// A result as it is answered.
+pub(super) fn result(output: ToolOutput, form: Form) -> CallToolResult {
+    let ToolOutput { content, structured_content, is_error } = output;
+    let content: Vec<ContentBlock> = content
+        .into_iter()
+        .map(|block| {
+            let shown = block.as_text().into_owned();
+            let read = serde_json::to_value(block).and_then(serde_json::from_value);
+            read.unwrap_or_else(|_| ContentBlock::text(shown))
+        })
+        .collect();
+    let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = structured_content.filter(|value| form == Form::Modern || value.is_object());
+    result
+}
+
+/// A call that failed, in words for the model.
+pub(super) fn failed(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text.into())])
+}
