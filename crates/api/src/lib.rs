@@ -27,5 +27,5 @@ pub use model::{LongPromptPrices, Model, Models, Prices, UnavailableProvider};
 pub use patch::Patch;
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem};
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
-pub use tool::{ConversationTool, SetAsideTool, Tool, ToolList, ToolName};
+pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};

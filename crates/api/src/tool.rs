@@ -20,10 +20,35 @@ pub struct Tool {
     pub description: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
+    /// The JSON Schema that its structured results promise to fit; null where there is none.
+    #[serde(default)]
+    pub output_schema: Option<Value>,
+    /// The server's own hints (MCP `annotations`), not checked; null where there are none.
+    #[serde(default)]
+    pub annotations: Option<Value>,
+    /// Pictures that stand for it, as its server names them.
+    #[serde(default)]
+    pub icons: Vec<Icon>,
+    /// Whom its server means it for: `model`, `app`.
+    #[serde(default)]
+    pub visibility: Vec<String>,
     /// Whether the operator declared that it changes nothing.
     pub read_only: bool,
     /// What its server is doing: `starting | ready | failing | stopped`.
     pub server_state: String,
+}
+
+/// A picture (MCP `icons`). Its address is the server's own word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Icon {
+    /// An `https` address, or the picture itself as a `data:` address.
+    pub src: String,
+    /// Its MIME type; null where the server does not say it.
+    pub mime_type: Option<String>,
+    /// Its sizes, such as `48x48` or `any`.
+    pub sizes: Vec<String>,
+    /// The background that it is for, `light` or `dark`; null for any.
+    pub theme: Option<String>,
 }
 
 /// A tool of a conversation.

@@ -9,7 +9,8 @@ use turnwright_core::ToolDefinition;
 
 use crate::names::{hex, qualified};
 use crate::schema::check_schema;
-use crate::{SetAside, SourceTool, ToolSource};
+use crate::source::shown_name;
+use crate::{SetAside, SourceTool, ToolFace, ToolSource, Visibility};
 
 /// A tool that can be called.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub(crate) struct CatalogTool {
     /// Over name, description, schema and annotations: what a person agrees to when they allow a call.
     pub(crate) hash: Arc<str>,
     pub(crate) source: Arc<dyn ToolSource>,
+    /// What else its source says of it.
+    pub(crate) face: Arc<ToolFace>,
 }
 
 /// All tools of one moment, sorted by qualified name: the canonical order of every request (law 7).
@@ -91,16 +94,16 @@ fn same_tools(a: &Arc<[SourceTool]>, b: &Arc<[SourceTool]>) -> bool {
 fn build(sources: &[Arc<dyn ToolSource>], tools: &[Arc<[SourceTool]>]) -> Catalog {
     let mut catalog = Catalog::default();
     for (source, tools) in sources.iter().zip(tools) {
-        for tool in tools.iter() {
+        for tool in tools.iter().filter(|tool| tool.face.visibility != Visibility::Pages) {
             if let Err(why) = check_schema(&tool.input_schema) {
-                tracing::warn!(source = source.name(), tool = tool.name, why, "tool set aside");
+                tracing::info!(source = source.name(), tool = shown_name(&tool.name), why, "tool set aside");
                 let source = source.name().to_owned();
                 catalog.set_aside.push(SetAside { source, tool: tool.name.clone(), reason: why });
                 continue;
             }
             let definition = Arc::new(definition(source.name(), tool));
             let hash = definition_hash(&definition);
-            catalog.tools.push(CatalogTool { definition, hash, source: source.clone() });
+            catalog.tools.push(CatalogTool { definition, hash, source: source.clone(), face: tool.face.clone() });
         }
     }
     catalog.tools.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));

@@ -19,7 +19,7 @@ use crate::live::Live;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::{
     Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay, Store,
-    StoreError, ToolSource, Watch, WatchFrom,
+    StoreError, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -167,6 +167,11 @@ impl Engine {
     /// The same at this moment, without waiting for anything. A tool that did not change is the very same value as before.
     pub fn tools_now(&self) -> Vec<Arc<ToolDefinition>> {
         self.inner.catalogs.current().offered(None)
+    }
+
+    /// What a source says of the tool with this qualified name besides what models are told; nothing where there is none.
+    pub fn tool_face(&self, name: &str) -> Arc<ToolFace> {
+        self.inner.catalogs.current().get(name).map(|tool| tool.face.clone()).unwrap_or_default()
     }
 
     /// Tools that cannot be offered, each with the reason.

@@ -38,10 +38,11 @@ pub use error::EngineError;
 pub use event::Event;
 pub use names::qualified;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
+pub use schema::bounded_validator;
 pub use settings::SettingsOverlay;
 pub use source::{
-    CallContext, CallLimits, Progress, ProgressSink, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput,
-    ToolSource,
+    CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolFace,
+    ToolOutput, ToolSource, Visibility, shown_name,
 };
 pub use stand_back::let_others_run;
 pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};

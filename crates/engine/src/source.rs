@@ -63,8 +63,15 @@ pub struct SetAside {
 impl std::fmt::Display for SetAside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { source, tool, reason } = self;
-        if tool.is_empty() { write!(f, "{source}: {reason}") } else { write!(f, "{tool} of {source}: {reason}") }
+        if tool.is_empty() { write!(f, "{source}: {reason}") } else { write!(f, "{} of {source}: {reason}", shown_name(tool)) }
     }
+}
+
+/// A tool's own name as people are shown it: a source may have chosen one that fills a page.
+pub fn shown_name(name: &str) -> String {
+    const MOST: usize = 100;
+    let plain: String = name.chars().take(MOST).filter(|letter| !letter.is_control()).collect();
+    if name.chars().nth(MOST).is_some() { plain + "…" } else { plain }
 }
 
 /// What a tool source is doing.
@@ -119,6 +126,55 @@ pub struct SourceTool {
     pub annotations: Option<Value>,
     /// What the operator declares.
     pub declared: Declared,
+    /// What else its source says of it.
+    pub face: Arc<ToolFace>,
+}
+
+/// What a source says of a tool besides what models are told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolFace {
+    /// The JSON Schema that its structured results promise to fit.
+    pub output_schema: Option<Value>,
+    /// Pictures that stand for it.
+    pub icons: Vec<Icon>,
+    /// Whom its source means it for.
+    pub visibility: Visibility,
+}
+
+/// A picture (MCP `icons`). The source's own word: its address is shown, never fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Icon {
+    /// Where it is: an address, or the picture itself as a `data:` address.
+    pub src: String,
+    /// Its MIME type, where its source says it.
+    pub mime_type: Option<String>,
+    /// Its sizes, such as `48x48` or `any`.
+    pub sizes: Vec<String>,
+    /// The background that it is for: `light` or `dark`.
+    pub theme: Option<String>,
+}
+
+/// Whom a tool is meant for (MCP Apps, `_meta.ui.visibility`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Visibility {
+    /// Models, and its server's own pages.
+    #[default]
+    Everyone,
+    /// Models alone.
+    Models,
+    /// Its server's own pages alone: no model is offered it.
+    Pages,
+}
+
+impl Visibility {
+    /// As the protocol lists it.
+    pub fn as_list(self) -> &'static [&'static str] {
+        match self {
+            Self::Everyone => &["model", "app"],
+            Self::Models => &["model"],
+            Self::Pages => &["app"],
+        }
+    }
 }
 
 /// A call to a tool.
@@ -167,17 +223,24 @@ pub struct ToolOutput {
     pub structured_content: Option<Value>,
     /// Whether the tool says that it failed.
     pub is_error: bool,
+    /// What only the operator is told.
+    pub diagnostic: Option<String>,
 }
 
 impl ToolOutput {
     /// A success with one text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![ContentBlock::text(text)], structured_content: None, is_error: false }
+        Self { content: vec![ContentBlock::text(text)], structured_content: None, is_error: false, diagnostic: None }
     }
 
     /// A success with a JSON value, which is also its text.
     pub fn json(value: Value) -> Self {
-        Self { content: vec![ContentBlock::text(value.to_string())], structured_content: Some(value), is_error: false }
+        Self {
+            content: vec![ContentBlock::text(value.to_string())],
+            structured_content: Some(value),
+            is_error: false,
+            diagnostic: None,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
-use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource};
+use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource, shown_name};
 use turnwright_mcp::{Agreed, McpError};
 use turnwright_providers::{Probe, SchemaReading};
 
@@ -305,6 +305,6 @@ fn status(server: &Server, set_aside: &[SetAside]) -> McpStatus {
         agreed: server.server.agreed(),
         tools: offered.map(|tool| turnwright_engine::qualified(&config.name, &tool.name)).collect(),
         log: server.server.logs().into_iter().map(|line| line.text).collect(),
-        quarantined: aside.iter().map(|tool| format!("{}: {}", tool.tool, tool.reason)).collect(),
+        quarantined: aside.iter().map(|tool| format!("{}: {}", shown_name(&tool.tool), tool.reason)).collect(),
     }
 }

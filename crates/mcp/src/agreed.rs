@@ -1,7 +1,7 @@
 //! What a server and we agreed on when it was opened.
 
 use rmcp::RoleClient;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ProtocolVersion, ServerCapabilities};
 use rmcp::service::RunningService;
 
 use crate::McpError;
@@ -20,8 +20,48 @@ pub struct Agreed {
     pub server: Option<String>,
     /// What it wants the model to know of it.
     pub instructions: Option<String>,
-    /// Whether it says that it has tools.
-    pub has_tools: bool,
+    /// What it says that it has.
+    pub offers: Vec<Offer>,
+}
+
+/// Something that a server says it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// Tools.
+    Tools,
+    /// It tells when its tools change.
+    ToolChanges,
+    /// Resources.
+    Resources,
+    /// It tells when the list of its resources changes.
+    ResourceChanges,
+    /// It tells when a resource changes.
+    ResourceUpdates,
+    /// Prompts.
+    Prompts,
+    /// It tells when its prompts change.
+    PromptChanges,
+    /// Completion of what prompts and templates are given.
+    Completions,
+    /// Log messages.
+    Logging,
+}
+
+impl Offer {
+    /// What it is, for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::ToolChanges => "changes of tools",
+            Self::Resources => "resources",
+            Self::ResourceChanges => "changes of resources",
+            Self::ResourceUpdates => "updates of resources",
+            Self::Prompts => "prompts",
+            Self::PromptChanges => "changes of prompts",
+            Self::Completions => "completions",
+            Self::Logging => "log messages",
+        }
+    }
 }
 
 impl Agreed {
@@ -39,7 +79,34 @@ impl Agreed {
             ground: finding.ground,
             server: info.server_info.as_ref().map(|server| format!("{} {}", server.name, server.version)),
             instructions: info.instructions.clone(),
-            has_tools: info.capabilities.tools.is_some(),
+            offers: offers(&info.capabilities),
         })
     }
+
+    /// Whether it says that it has this.
+    pub fn offers(&self, offer: Offer) -> bool {
+        self.offers.contains(&offer)
+    }
+
+    /// Whether it is spoken to without a handshake.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.version == ProtocolVersion::V_2026_07_28.as_str()
+    }
+}
+
+fn offers(capabilities: &ServerCapabilities) -> Vec<Offer> {
+    let ServerCapabilities { tools, resources, prompts, completions, logging, .. } = capabilities;
+    let is = |said: Option<bool>| said == Some(true);
+    let said = [
+        (Offer::Tools, tools.is_some()),
+        (Offer::ToolChanges, is(tools.as_ref().and_then(|tools| tools.list_changed))),
+        (Offer::Resources, resources.is_some()),
+        (Offer::ResourceChanges, is(resources.as_ref().and_then(|resources| resources.list_changed))),
+        (Offer::ResourceUpdates, is(resources.as_ref().and_then(|resources| resources.subscribe))),
+        (Offer::Prompts, prompts.is_some()),
+        (Offer::PromptChanges, is(prompts.as_ref().and_then(|prompts| prompts.list_changed))),
+        (Offer::Completions, completions.is_some()),
+        (Offer::Logging, logging.is_some()),
+    ];
+    said.into_iter().filter_map(|(offer, is_there)| is_there.then_some(offer)).collect()
 }

@@ -22,6 +22,8 @@ use crate::transport::ProgressRoute;
 
 /// How long the reason of a server's end is waited for.
 const END_KNOWN: Duration = Duration::from_secs(2);
+/// What keeps an answer from being read that came line by line.
+const SPREAD: &str = "it prints its messages over many lines, and each must be one";
 /// How long a server may take to read that a call is cancelled.
 const CANCEL_WRITTEN: Duration = Duration::from_secs(2);
 
@@ -90,7 +92,12 @@ pub(crate) async fn call(
         },
         Waited::TimedOut => {
             connection.wire.timed_out();
-            Err(timed_out(caller, &tool))
+            let mut error = timed_out(caller, &tool);
+            if connection.wire.is_spread.get().is_some() {
+                let why = format!("no answer to tools/call within {} ms: {SPREAD}", caller.total.as_millis());
+                error.diagnostic = Some(caller.log.with_last_words(&why));
+            }
+            Err(error)
         }
     }
 }

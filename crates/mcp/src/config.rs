@@ -33,6 +33,8 @@ pub struct ServerConfig {
     pub serial: bool,
     /// Whether `readOnlyHint` and `idempotentHint` of its tools are believed.
     pub trust_annotations: bool,
+    /// From which level on it is asked to log; what it likes where not given.
+    pub log_level: Option<LogLevel>,
     /// What is declared about single tools, by their names at the server.
     pub tools: BTreeMap<String, ToolDeclaration>,
     /// The most calls that may run at once.
@@ -58,12 +60,50 @@ impl ServerConfig {
             enabled: true,
             serial: false,
             trust_annotations: false,
+            log_level: None,
             tools: BTreeMap::new(),
             max_concurrent_calls: 16,
             max_message_bytes: 64 << 20,
             restart: RestartPolicy::default(),
             stop_grace: Duration::from_secs(2),
             cancel_grace: Duration::from_secs(1),
+        }
+    }
+}
+
+/// How grave something is that a server logs (RFC 5424), the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// For whoever looks for a fault.
+    Debug,
+    /// What happens.
+    Info,
+    /// What happens and is worth knowing.
+    Notice,
+    /// What may be wrong.
+    Warning,
+    /// What is wrong.
+    Error,
+    /// What must be mended soon.
+    Critical,
+    /// What must be mended now.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+impl LogLevel {
+    /// As the protocol says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
-use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::service::{ClientCacheConfig, ClientInitializeError, RunningService};
 use rmcp::transport::Transport;
 use rmcp::{ClientServiceExt, Peer, RoleClient};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agreed::Agreed;
+use crate::agreed::{Agreed, Offer};
 use crate::carrier::{self, Carrier, Ends, Pipes};
 use crate::client::{Client, me};
 use crate::era::{self, Era, Finding, Ground};
@@ -229,7 +229,11 @@ async fn handshake(
     let agreed = Agreed::of(&service, finding)?;
     *era = is_remembered.then_some(finding.era);
     *waited_for = "no answer to tools/list came";
-    let listing = if agreed.has_tools { first_list(service.peer(), wire, config, deadline).await? } else { Listing::default() };
+    let listing = if agreed.offers(Offer::Tools) {
+        first_list(service.peer(), wire, config, deadline).await?
+    } else {
+        Listing::default()
+    };
     Ok(Opened { service, agreed, listing })
 }
 
@@ -255,7 +259,10 @@ async fn greet<T>(transport: T, era: Era) -> Result<RunningService<RoleClient, C
 where
     T: Transport<RoleClient> + 'static,
 {
-    Client.serve_with_lifecycle(transport, era.lifecycle()).await.map_err(refused)
+    let service = Client.serve_with_lifecycle(transport, era.lifecycle()).await.map_err(refused)?;
+    // What is kept is kept here, where an answer from before is not taken for one of a server that is gone.
+    service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
+    Ok(service)
 }
 
 async fn first_list(

@@ -15,6 +15,11 @@ use crate::transport::{Message, PipeTransport};
 /// The id of the question; `rmcp` counts its own.
 const ID: &str = "era-probe";
 
+/// The errors that only 2026-07-28 knows.
+const MODERN_ERRORS: std::ops::RangeInclusive<i32> = -32022..=-32020;
+/// The one of them that names the versions that a server speaks.
+const UNSUPPORTED_VERSION: i32 = -32022;
+
 /// Which protocol a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
@@ -118,12 +123,50 @@ where
 pub(crate) fn answer(message: &Message) -> Option<Era> {
     let is_modern = match message {
         Message::Response { id, result } if is_ours(id) => result.get("supportedVersions").is_some_and(Value::is_array),
-        Message::Error { id: Some(id), code, .. } if is_ours(id) => (-32022..=-32020).contains(code),
+        Message::Error { id: Some(id), code: UNSUPPORTED_VERSION, data, .. } if is_ours(id) => {
+            !names_only_old(data.as_ref().and_then(|data| data.get("supported")))
+        }
+        Message::Error { id: Some(id), code, .. } if is_ours(id) => MODERN_ERRORS.contains(code),
         _ => return None,
     };
     Some(if is_modern { Era::Modern } else { Era::Legacy })
 }
 
+/// Whether a server that refused our version names others, and of those that are spoken here only ones with a handshake.
+fn names_only_old(supported: Option<&Value>) -> bool {
+    let named = |version: &ProtocolVersion| {
+        let versions = supported.and_then(Value::as_array);
+        versions.is_some_and(|named| named.iter().any(|named| named == version.as_str()))
+    };
+    let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    !named(&ProtocolVersion::V_2026_07_28) && known.filter(|version| named(version)).count() > 0
+}
+
 fn is_ours(id: &RequestId) -> bool {
     matches!(id, NumberOrString::String(text) if &**text == ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: i32, supported: &Value) -> Option<Era> {
+        let data = Some(json!({"supported": supported, "requested": "2026-07-28"}));
+        answer(&Message::Error { id: Some(NumberOrString::String(ID.into())), code, message: "no".into(), data })
+    }
+
+    #[test]
+    fn a_server_that_refuses_the_version_is_opened_with_one_that_it_names() {
+        for (code, supported, era) in [
+            (-32022, json!(["2026-07-28"]), Era::Modern),
+            (-32022, json!(["2025-11-25", "2026-07-28"]), Era::Modern),
+            (-32022, json!(["2025-11-25", "2027-01-01"]), Era::Legacy),
+            (-32022, json!(["2027-01-01"]), Era::Modern),
+            (-32022, json!(null), Era::Modern),
+            (-32021, json!(["2025-11-25"]), Era::Modern),
+            (-32601, json!(["2026-07-28"]), Era::Legacy),
+        ] {
+            assert_eq!(refused(code, &supported), Some(era), "{code} {supported}");
+        }
+    }
 }

@@ -6,11 +6,12 @@ use std::fmt::{Debug, Write};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::ServerConfig;
+use crate::{ServerConfig, Shelf};
 
 /// The most that is read of what was kept of one server.
 const MAX_BYTES: u64 = 32 << 20;
@@ -22,6 +23,14 @@ pub trait Definitions: Send + Sync + Debug {
 
     /// Keeps them. Where that fails the server is started the next time, no more.
     fn keep(&self, server: &ServerConfig, tools: &[Value]);
+
+    /// What this server offered besides tools the last time.
+    fn kept_shelf(&self, _server: &ServerConfig) -> Option<Shelf> {
+        None
+    }
+
+    /// Keeps that too.
+    fn keep_shelf(&self, _server: &ServerConfig, _shelf: &Shelf) {}
 }
 
 /// Remembers nothing: every server is started to learn what it offers.
@@ -49,6 +58,12 @@ struct Kept {
     tools: Vec<Value>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct KeptShelf {
+    way: String,
+    shelf: Shelf,
+}
+
 impl FileDefinitions {
     /// In this folder, which is made when something is kept.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -58,29 +73,49 @@ impl FileDefinitions {
     fn file(&self, server: &ServerConfig) -> PathBuf {
         self.folder.join(format!("{}.json", digest(&server.name)))
     }
-}
 
-impl Definitions for FileDefinitions {
-    fn kept(&self, server: &ServerConfig) -> Option<Vec<Value>> {
-        let file = self.file(server);
-        if std::fs::metadata(&file).ok()?.len() > MAX_BYTES {
-            return None;
-        }
-        let kept: Kept = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-        (kept.way == way(server)).then_some(kept.tools)
+    fn shelf_file(&self, server: &ServerConfig) -> PathBuf {
+        self.folder.join(format!("{}-shelf.json", digest(&server.name)))
     }
 
-    fn keep(&self, server: &ServerConfig, tools: &[Value]) {
-        let kept = Kept { way: way(server), tools: tools.to_vec() };
-        if let Err(error) = write(&self.folder, &self.file(server), &kept) {
+    fn write(&self, server: &ServerConfig, file: &Path, kept: &impl Serialize) {
+        if let Err(error) = write(&self.folder, file, kept) {
             let server = server.name.as_str();
             tracing::warn!(server, %error, "what an MCP server offers could not be kept; it is started the next time");
         }
     }
 }
 
+impl Definitions for FileDefinitions {
+    fn kept(&self, server: &ServerConfig) -> Option<Vec<Value>> {
+        let kept: Kept = read(&self.file(server))?;
+        (kept.way == way(server)).then_some(kept.tools)
+    }
+
+    fn keep(&self, server: &ServerConfig, tools: &[Value]) {
+        let kept = Kept { way: way(server), tools: tools.to_vec() };
+        self.write(server, &self.file(server), &kept);
+    }
+
+    fn kept_shelf(&self, server: &ServerConfig) -> Option<Shelf> {
+        let kept: KeptShelf = read(&self.shelf_file(server))?;
+        (kept.way == way(server)).then_some(kept.shelf)
+    }
+
+    fn keep_shelf(&self, server: &ServerConfig, offered: &Shelf) {
+        self.write(server, &self.shelf_file(server), &KeptShelf { way: way(server), shelf: offered.clone() });
+    }
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> Option<T> {
+    if std::fs::metadata(file).ok()?.len() > MAX_BYTES {
+        return None;
+    }
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
 /// Whole or not at all, whoever writes at the same time.
-fn write(folder: &Path, file: &Path, kept: &Kept) -> io::Result<()> {
+fn write(folder: &Path, file: &Path, kept: &impl Serialize) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let draft = file.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&draft, serde_json::to_vec(kept)?)?;

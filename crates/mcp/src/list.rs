@@ -9,13 +9,18 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value, json};
 use turnwright_core::Declared;
-use turnwright_engine::SourceTool;
+use turnwright_engine::{SourceTool, Visibility, shown_name};
 
-use crate::{McpError, ServerConfig};
+use crate::promise::Promises;
+use crate::{McpError, ServerConfig, face};
 
 /// Pages and tools that are taken from one server.
 const MAX_PAGES: usize = 100;
 const MAX_TOOLS: usize = 10_000;
+/// The longest name that a tool may have, in bytes.
+const MAX_NAME_BYTES: usize = 1024;
+/// How deep a tool may be nested: nobody means more, and what keeps and reads it goes as deep.
+const MAX_DEPTH: usize = 64;
 /// Bytes of a description that are kept.
 const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
 
@@ -33,6 +38,8 @@ pub struct Quarantined {
 pub(crate) struct Listing {
     pub(crate) tools: Vec<SourceTool>,
     pub(crate) quarantined: Vec<Quarantined>,
+    /// What is not right with tools that are offered.
+    pub(crate) remarks: Vec<Quarantined>,
     /// The tools as they came.
     pub(crate) raw: Vec<Value>,
 }
@@ -98,9 +105,10 @@ impl<'a> ListReader<'a> {
         };
         match page.remove("tools") {
             Some(Value::Array(tools)) => {
-                self.listing.raw.extend(tools.iter().cloned());
                 for tool in tools {
+                    let kept = (!is_deeper(&tool, MAX_DEPTH)).then(|| tool.clone());
                     self.tool(tool);
+                    self.listing.raw.extend(kept);
                 }
             }
             _ => self.complain("", "the answer to tools/list has no array `tools`"),
@@ -118,11 +126,18 @@ impl<'a> ListReader<'a> {
     }
 
     fn tool(&mut self, tool: Value) {
+        let is_deep = is_deeper(&tool, MAX_DEPTH);
         let Value::Object(mut tool) = tool else { return self.complain("", "the entry is no object") };
         let name = match tool.remove("name") {
             Some(Value::String(name)) if !name.is_empty() => name,
             _ => return self.complain("", "the tool has no name"),
         };
+        if name.len() > MAX_NAME_BYTES {
+            return self.complain(&name, format!("its name is {} bytes long, limit {MAX_NAME_BYTES}", name.len()));
+        }
+        if is_deep {
+            return self.complain(&name, format!("it is nested more than {MAX_DEPTH} levels deep"));
+        }
         if !self.names.insert(name.clone()) {
             return self.complain(&name, "the name is there twice: the first one is kept");
         }
@@ -135,11 +150,28 @@ impl<'a> ListReader<'a> {
             text(tool.remove("title")).or_else(|| annotations.as_ref().and_then(|hints| text(hints.get("title").cloned())));
         let description = capped(text(tool.remove("description")).unwrap_or_default());
         let declared = declared(self.config, &name, annotations.as_ref());
-        self.listing.tools.push(SourceTool { name, title, description, input_schema, annotations, declared });
+        let (face, problem) = face::read(&mut tool);
+        let remark = |reason| Quarantined { tool: shown_name(&name), reason };
+        self.listing.remarks.extend(problem.map(|problem| remark(format!("{problem}: its results are not checked"))));
+        if face.visibility == Visibility::Pages {
+            self.listing.remarks.push(remark("it is for its server's pages alone: models are not offered it".to_owned()));
+        }
+        let face = Arc::new(face);
+        self.listing.tools.push(SourceTool { name, title, description, input_schema, annotations, declared, face });
     }
 
     fn complain(&mut self, tool: &str, reason: impl Into<String>) {
-        self.listing.quarantined.push(Quarantined { tool: tool.to_owned(), reason: reason.into() });
+        self.listing.quarantined.push(Quarantined { tool: shown_name(tool), reason: reason.into() });
+    }
+}
+
+/// Whether objects and arrays lie more than `levels` within one another.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => true,
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Object(members) => members.values().any(|member| is_deeper(member, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -159,13 +191,18 @@ fn schema(schema: Option<Value>) -> Result<Value, String> {
         Some(kind) => return Err(format!("its inputSchema is of type {kind}, not of type \"object\"")),
     }
     let schema = Value::Object(schema);
-    // A dialect that nobody here knows is read as the protocol's own (2020-12).
-    let checked = match jsonschema::meta::validator_for(&schema) {
-        Ok(validator) => validator.validate(&schema).map_err(|error| error.to_string()),
-        Err(_) => jsonschema::draft202012::meta::validate(&schema).map_err(|error| error.to_string()),
-    };
-    checked.map_err(|reason| format!("its inputSchema is no JSON Schema: {}", capped_to(reason, 300)))?;
+    is_schema(&schema).map_err(|reason| format!("its inputSchema is no JSON Schema: {reason}"))?;
     Ok(schema)
+}
+
+/// Whether a value is a JSON Schema, or why it is none. A dialect that nobody here knows is read as the protocol's own
+/// (2020-12).
+pub(crate) fn is_schema(schema: &Value) -> Result<(), String> {
+    let checked = match jsonschema::meta::validator_for(schema) {
+        Ok(validator) => validator.validate(schema).map_err(|error| error.to_string()),
+        Err(_) => jsonschema::draft202012::meta::validate(schema).map_err(|error| error.to_string()),
+    };
+    checked.map_err(|reason| capped_to(reason, 300))
 }
 
 /// What holds for the calls of a tool: what the operator declares, and the server's hints where they are trusted.
@@ -181,7 +218,7 @@ fn declared(config: &ServerConfig, tool: &str, annotations: Option<&Value>) -> D
     declared
 }
 
-fn text(value: Option<Value>) -> Option<String> {
+pub(crate) fn text(value: Option<Value>) -> Option<String> {
     match value {
         Some(Value::String(text)) if !text.is_empty() => Some(text),
         _ => None,
@@ -189,10 +226,19 @@ fn text(value: Option<Value>) -> Option<String> {
 }
 
 fn capped(text: String) -> String {
-    capped_to(text, MAX_DESCRIPTION_BYTES)
+    capped_to(plain(text), MAX_DESCRIPTION_BYTES)
 }
 
-fn capped_to(mut text: String, bytes: usize) -> String {
+/// The text without what moves a cursor or turns the direction of writing: it may show people something else than it says.
+fn plain(text: String) -> String {
+    let is_shown = |letter: char| {
+        let turns = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        !turns && (!letter.is_control() || matches!(letter, '\n' | '\t' | '\r'))
+    };
+    if text.chars().all(is_shown) { text } else { text.chars().filter(|letter| is_shown(*letter)).collect() }
+}
+
+pub(crate) fn capped_to(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes));
         text.push('…');
@@ -200,16 +246,23 @@ fn capped_to(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// What a server offers, as it is shared.
+/// What a server offers, as it is shared. Its promises are new with each list, since the schemas may be.
 #[derive(Debug, Clone)]
 pub(crate) struct Offered {
     pub(crate) tools: Arc<[SourceTool]>,
     pub(crate) quarantined: Arc<[Quarantined]>,
+    pub(crate) remarks: Arc<[Quarantined]>,
+    pub(crate) promises: Arc<Promises>,
 }
 
 impl From<Listing> for Offered {
     fn from(listing: Listing) -> Self {
-        Self { tools: listing.tools.into(), quarantined: listing.quarantined.into() }
+        Self {
+            tools: listing.tools.into(),
+            quarantined: listing.quarantined.into(),
+            remarks: listing.remarks.into(),
+            promises: Arc::default(),
+        }
     }
 }
 

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use turnwright_engine::Clock;
 
+use crate::list::capped_to;
+use crate::secrets::Secrets;
+
 /// Lines that are kept.
 const MAX_LINES: usize = 200;
 /// Bytes that are kept of a line.
@@ -51,11 +54,25 @@ impl LogOrigin {
 pub(crate) struct ServerLog {
     lines: Mutex<VecDeque<LogLine>>,
     clock: Arc<dyn Clock>,
+    secrets: Secrets,
 }
 
 impl ServerLog {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { lines: Mutex::new(VecDeque::new()), clock }
+    pub(crate) fn new(clock: Arc<dyn Clock>, secrets: Secrets) -> Self {
+        Self { lines: Mutex::new(VecDeque::new()), clock, secrets }
+    }
+
+    /// What may not be shown.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Whether its last words are those of a program that could not load what it needs.
+    pub(crate) fn misses_a_package(&self) -> bool {
+        const SIGNS: [&str; 4] = ["ImportError: ", "ModuleNotFoundError: ", "ERR_MODULE_NOT_FOUND", "Cannot find module "];
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lines.iter().rev().filter(|line| line.origin == LogOrigin::Stderr).take(10);
+        last.any(|line| SIGNS.iter().any(|sign| line.text.contains(sign)))
     }
 
     /// Keeps a line; invalid UTF-8 is replaced, and what is beyond the cap is cut off.
@@ -65,6 +82,7 @@ impl ServerLog {
     }
 
     pub(crate) fn push(&self, origin: LogOrigin, text: &str) {
+        let text = self.secrets.hidden(text);
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         let text = text.get(..end).unwrap_or_default().to_owned();
         let line = LogLine { at_ms: self.clock.now_ms(), origin, text };
@@ -79,9 +97,10 @@ impl ServerLog {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// `text` with the last lines that the server itself wrote below it.
+    /// `text` with the last lines that the server itself wrote below it, of each as much as one can read.
     pub(crate) fn with_last_words(&self, text: &str) -> String {
         const LAST: usize = 10;
+        const MOST_OF_A_LINE: usize = 300;
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let own: Vec<&str> = lines
             .iter()
@@ -96,7 +115,7 @@ impl ServerLog {
         let mut all = format!("{text}; its last lines:");
         for line in own.into_iter().rev() {
             all.push('\n');
-            all.push_str(line);
+            all.push_str(&capped_to(line.to_owned(), MOST_OF_A_LINE));
         }
         all
     }
@@ -122,7 +141,7 @@ mod tests {
 
     #[test]
     fn only_the_last_two_hundred_lines_are_kept_and_each_is_capped() {
-        let log = ServerLog::new(Arc::new(Fixed));
+        let log = ServerLog::new(Arc::new(Fixed), Secrets::default());
         for number in 0..300 {
             log.push(LogOrigin::Stderr, &format!("line {number}"));
         }
@@ -134,8 +153,15 @@ mod tests {
     }
 
     #[test]
+    fn a_long_line_among_the_last_words_is_cut() {
+        let log = ServerLog::new(Arc::new(Fixed), Secrets::default());
+        log.push(LogOrigin::Stdout, &"x".repeat(4000));
+        assert_eq!(log.with_last_words("it ended"), format!("it ended; its last lines:\n{}…", "x".repeat(300)));
+    }
+
+    #[test]
     fn last_words_are_those_of_the_server() {
-        let log = ServerLog::new(Arc::new(Fixed));
+        let log = ServerLog::new(Arc::new(Fixed), Secrets::default());
         log.push(LogOrigin::Stderr, "boom");
         log.push(LogOrigin::Host, "it ended");
         assert_eq!(log.with_last_words("it ended by itself"), "it ended by itself; its last lines:\nboom");

@@ -16,7 +16,7 @@ pub(crate) enum NoOutput {
 /// Reads the answer.
 pub(crate) fn read(answer: Value) -> Result<ToolOutput, NoOutput> {
     let Value::Object(mut answer) = answer else {
-        return Ok(ToolOutput { content: vec![plain(answer)], structured_content: None, is_error: false });
+        return Ok(ToolOutput { content: vec![plain(answer)], structured_content: None, is_error: false, diagnostic: None });
     };
     match answer.get("resultType").and_then(Value::as_str) {
         Some("input_required") => return Err(NoOutput::InputRequired),
@@ -34,7 +34,7 @@ pub(crate) fn read(answer: Value) -> Result<ToolOutput, NoOutput> {
         // What the model is shown is the content.
         content.extend(structured_content.as_ref().map(|value| ContentBlock::text(value.to_string())));
     }
-    Ok(ToolOutput { content, structured_content, is_error })
+    Ok(ToolOutput { content, structured_content, is_error, diagnostic: None })
 }
 
 fn plain(value: Value) -> ContentBlock {
@@ -44,7 +44,8 @@ fn plain(value: Value) -> ContentBlock {
     }
 }
 
-fn block(block: Value) -> ContentBlock {
+/// One piece of content.
+pub(crate) fn block(block: Value) -> ContentBlock {
     let Value::Object(mut block) = block else { return plain(block) };
     let kind = match block.get("type") {
         Some(Value::String(kind)) => kind.clone(),
@@ -104,6 +105,7 @@ mod tests {
             ],
             structured_content: Some(json!([1])),
             is_error: true,
+            diagnostic: None,
         };
         assert_eq!(read(answer), Ok(expected));
     }

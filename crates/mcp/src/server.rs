@@ -96,6 +96,10 @@ impl McpServer {
         &self.shared.config
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {
         &self.shared.surroundings.tokens
     }
@@ -119,7 +123,7 @@ impl McpServer {
     }
 
     /// The open connection, waited for at most the start limit. One start serves all who wait.
-    async fn connection(&self, tool: &str) -> Result<Arc<Connection>, ToolError> {
+    pub(crate) async fn connection(&self, tool: &str) -> Result<Arc<Connection>, ToolError> {
         self.start_unless_stopped();
         let mut status = self.shared.status.subscribe();
         let failed_before = status.borrow().failed_starts;
@@ -239,7 +243,9 @@ impl ToolSource for McpServer {
             total: self.limits(&call.tool).total,
             cancel_grace: self.shared.config.cancel_grace,
         };
-        call::call(caller, &connection, call, context).await
+        let (promises, meant) = (self.shared.offered().promises, self.tool(&call.tool));
+        let output = call::call(caller, &connection, call, context).await?;
+        Ok(promises.judged(meant.as_ref(), self.shared.log.secrets().hidden_in(output)))
     }
 
     fn limits(&self, tool: &str) -> CallLimits {

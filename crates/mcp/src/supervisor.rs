@@ -1,27 +1,39 @@
 //! Keeps one server alive: starts it, watches it, and ends it, as [`crate::supervision`] decides.
 
+use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::{Peer, RoleClient};
+use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::agreed::Offer;
 use crate::connection::{self, Connection, NotOpened, Opening, Running};
 use crate::era::Era;
+use crate::features::asking;
+use crate::features::shelving::{self, Shelving};
+use crate::features::watching;
 use crate::list::{self, Listing, Offered};
 use crate::log::{LogOrigin, ServerLog};
+use crate::secrets::Secrets;
 use crate::supervision::{Course, Next, Supervision};
 use crate::transport::Wire;
-use crate::{McpError, ServerConfig, Surroundings};
+use crate::{McpError, ServerConfig, Surroundings, listen};
 
 /// How long a burst of changed tools may take to end, and the least time between two lists.
-const BURST: Duration = Duration::from_millis(250);
-const LIST_GAP: Duration = Duration::from_secs(5);
+pub(crate) const BURST: Duration = Duration::from_millis(250);
+pub(crate) const LIST_GAP: Duration = Duration::from_secs(5);
+/// What to do about a server whose program cannot be loaded.
+const MISSES_A_PACKAGE: &str =
+    "; a package that it needs is missing, or newer than it was written for: pin its version, such as `mcp<2`";
+/// How long a server may take to say that it logs as it is asked to.
+const LOG_LEVEL_LIMIT: Duration = Duration::from_secs(10);
 /// How long the exit of a server is waited for whose output ended, and the other way round.
 const OTHER_SIGN: Duration = Duration::from_millis(500);
 
@@ -60,14 +72,17 @@ pub(crate) struct Shared {
     pub(crate) needed: Notify,
     offered: Mutex<Offered>,
     is_known: AtomicBool,
+    /// What it offers besides tools.
+    pub(crate) shelving: Shelving,
 }
 
 impl Shared {
     pub(crate) fn new(config: ServerConfig, surroundings: Surroundings) -> Self {
-        let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock)));
+        let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock), Secrets::of(&config)));
         let kept = surroundings.definitions.kept(&config);
         let is_known = kept.is_some();
         let offered = Offered::from(kept.map(|tools| Listing::read(&config, &tools)).unwrap_or_default());
+        let shelving = Shelving::new(surroundings.definitions.kept_shelf(&config));
         Self {
             config,
             surroundings,
@@ -76,6 +91,7 @@ impl Shared {
             needed: Notify::new(),
             offered: Mutex::new(offered),
             is_known: AtomicBool::new(is_known),
+            shelving,
         }
     }
 
@@ -96,8 +112,13 @@ impl Shared {
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
         if offered.quarantined != new.quarantined {
             for bad in new.quarantined.iter() {
-                tracing::warn!(server = self.config.name, tool = bad.tool, reason = bad.reason, "a tool is not offered");
+                tracing::info!(server = self.config.name, tool = bad.tool, reason = bad.reason, "a tool is not offered");
                 self.log.push(LogOrigin::Host, &format!("the tool `{}` is not offered: {}", bad.tool, bad.reason));
+            }
+        }
+        if offered.remarks != new.remarks {
+            for remark in new.remarks.iter() {
+                self.log.push(LogOrigin::Host, &format!("the tool `{}`: {}", remark.tool, remark.reason));
             }
         }
         *offered = new;
@@ -115,7 +136,11 @@ impl Shared {
 
     /// Its failure, as everybody is told: with its last words.
     fn fail(&self, error: &McpError) -> Arc<str> {
-        let reason = self.log.with_last_words(&error.for_people(&self.config.name));
+        let mut reason = error.for_people(&self.config.name);
+        if self.log.misses_a_package() {
+            reason.push_str(MISSES_A_PACKAGE);
+        }
+        let reason = self.log.with_last_words(&reason);
         tracing::warn!(server = self.config.name, reason, "an MCP server failed");
         self.log.push(LogOrigin::Host, &error.to_string());
         reason.into()
@@ -219,7 +244,7 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
             let how = carrier.exited_within(OTHER_SIGN).await;
             Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| carrier.closed().to_owned()) })
         }
-        never = refresh(shared, &connection.peer, wire) => match never {},
+        never = Box::pin(keep_up(shared, &connection)) => match never {},
     };
     match &left {
         Left::Stopped => connection.finish("it was stopped".to_owned()),
@@ -246,8 +271,40 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
     }
 }
 
+/// Follows whatever changes at a running server.
+async fn keep_up(shared: &Shared, connection: &Connection) -> Infallible {
+    set_log_level(shared, connection).await;
+    let hearing = async {
+        if connection.agreed.is_modern() {
+            listen::listen(shared, connection).await
+        } else {
+            watching::subscribe(shared, connection).await
+        }
+    };
+    let (never, ..) = tokio::join!(
+        refresh(shared, &connection.peer, &connection.wire),
+        shelving::keep(shared, connection),
+        watching::hear(shared, connection),
+        hearing
+    );
+    never
+}
+
+/// Asks a server of the older form for the log messages that are wanted. One of 2026-07-28 is told with each request.
+async fn set_log_level(shared: &Shared, connection: &Connection) {
+    const SET: &str = "logging/setLevel";
+    let Some(level) = shared.config.log_level.filter(|_| connection.agreed.offers(Offer::Logging)) else { return };
+    if connection.agreed.is_modern() {
+        let _ = connection.wire.log_level.set(level.as_str());
+        return;
+    }
+    if let Err(error) = asking::ask(connection, SET, json!({"level": level.as_str()}), LOG_LEVEL_LIMIT).await {
+        shared.log.push(LogOrigin::Host, &format!("{SET}: {}", error.in_words(SET)));
+    }
+}
+
 /// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows.
-async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> std::convert::Infallible {
+async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> Infallible {
     loop {
         wire.tools_changed.notified().await;
         tokio::time::sleep(BURST).await;

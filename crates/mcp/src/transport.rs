@@ -12,6 +12,7 @@ mod notices;
 mod outbox;
 mod outgoing;
 mod pipe;
+mod shallow;
 mod wire;
 
 pub(crate) use cleaner::Message;

@@ -9,13 +9,13 @@ use support::http_server::{Answer, Asked, HttpServer, usual};
 use support::{call, context, fixture, nothing, started, text, told};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
-use turnwright_mcp::{Agreed, Ground};
+use turnwright_mcp::{Agreed, Ground, Offer};
 
 #[tokio::test]
 async fn everything_is_listed_called_and_heard_over_http() {
     let Some((_child, fixture)) = everything().await else { return };
     let agreed = fixture.server.agreed().unwrap();
-    assert_eq!((agreed.version.as_str(), agreed.ground, agreed.has_tools), ("2025-11-25", Ground::Declined, true));
+    assert_eq!((agreed.version.as_str(), agreed.ground, agreed.offers(Offer::Tools)), ("2025-11-25", Ground::Declined, true));
     assert_eq!(fixture.tool_names().len(), 13, "{:?}", fixture.tool_names());
     let echo = fixture.call("echo", json!({"message": "hello \u{1f642}"})).await.unwrap();
     assert_eq!((text(&echo), echo.is_error), ("Echo: hello \u{1f642}", false));
@@ -47,7 +47,7 @@ async fn configured_headers_go_with_every_request_and_show_nowhere() {
         ground: Ground::Declined,
         server: Some("small 1".into()),
         instructions: None,
-        has_tools: true,
+        offers: vec![Offer::Tools],
     };
     assert_eq!(fixture.server.agreed(), Some(agreed));
     assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok");

@@ -47,6 +47,7 @@ impl Backing for Two {
                 content: vec![ContentBlock::text(call.client)],
                 structured_content: Some(json!([1])),
                 is_error: false,
+                diagnostic: None,
             })]))),
             "two__other" => {
                 let question = Question { text: "May it?".into(), elsewhere: "Ask elsewhere.".into() };

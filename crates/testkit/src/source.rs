@@ -37,6 +37,7 @@ impl ScriptedTool {
             input_schema: json!({"type": "object"}),
             annotations: None,
             declared: Declared::default(),
+            face: Arc::default(),
         };
         Self { tool, work: Arc::new(move |call, context| Box::pin(work(call, context))) }
     }

@@ -120,6 +120,7 @@ impl TypedSource {
             input_schema: schema_of::<A>(),
             annotations: None,
             declared: spec.declared,
+            face: Arc::default(),
         };
         let name = spec.name;
         let run: Run = Box::new(move |arguments, context| match serde_json::from_value::<A>(Value::Object(arguments)) {

@@ -53,6 +53,7 @@ fn a_tool_is_offered_as_its_types_and_spec_say() {
         }),
         annotations: None,
         declared: Declared { read_only: true, ..Declared::default() },
+        face: std::sync::Arc::default(),
     };
     assert_eq!(source().tools()[0], tool);
     assert_eq!(source().limits("fail").total, Duration::from_secs(2));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use turnwright_api::Tool;
 use turnwright_core::{ApproveMode, ContentBlock, Outcome, ToolDefinition};
-use turnwright_engine::{Engine, SourceState};
+use turnwright_engine::{Engine, SourceState, Visibility, qualified, shown_name};
 use turnwright_host::{Host, Needs, SchemaReading, SchemaStrictness};
 use turnwright_terminal::Interrupts;
 
@@ -67,6 +67,9 @@ async fn list(engine: &Engine, listed: Listed, output: &mut Output) -> Exit {
 
 async fn show(host: &Host, name: &str, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
     let Some((definition, readings)) = host.tool(name).await else {
+        if is_for_pages(host.engine(), name) {
+            return Err(Failure::usage(format!("`{name}` is for its server's own pages alone: models are not offered it")));
+        }
         return Err(
             Failure::usage(format!("there is no tool `{name}`")).hint("`turnwright tools list` shows those that there are")
         );
@@ -76,7 +79,7 @@ async fn show(host: &Host, name: &str, listed: Listed, output: &mut Output) -> R
         output.json_pretty(&Shown { tool: tool(host.engine(), &definition), schemas });
         return Ok(Exit::Done);
     }
-    let (source, own) = (&definition.source, &definition.tool);
+    let (source, own) = (&definition.source, shown_name(&definition.tool));
     output.line(&format!("{name}  ({own} of {source})"));
     if let Some(title) = &definition.title {
         output.line(title);
@@ -88,10 +91,30 @@ async fn show(host: &Host, name: &str, listed: Listed, output: &mut Output) -> R
     if let Some(annotations) = &definition.annotations {
         output.line(&format!("its own hints, not checked: {annotations}"));
     }
+    let face = host.engine().tool_face(name);
+    if face.visibility != Visibility::default() {
+        output.line(&format!("meant for: {}", face.visibility.as_list().join(", ")));
+    }
+    for icon in &face.icons {
+        output.line(&format!("icon: {}", first_line(&icon.src, MAX_DESCRIPTION)));
+    }
     output.line("arguments:");
     output.json_pretty(&definition.input_schema);
+    if let Some(schema) = &face.output_schema {
+        output.line("structured result:");
+        output.json_pretty(schema);
+    }
     readings.iter().flat_map(said).for_each(|line| output.line(&line));
     Ok(Exit::Done)
+}
+
+/// Whether there is a tool of this name that its server keeps from models.
+fn is_for_pages(engine: &Engine, name: &str) -> bool {
+    engine.sources().iter().any(|source| {
+        let tools = source.tools();
+        let mut hidden = tools.iter().filter(|tool| tool.face.visibility == Visibility::Pages);
+        hidden.any(|tool| qualified(source.name(), &tool.name) == name)
+    })
 }
 
 /// What `tools show --json` prints.
@@ -175,6 +198,7 @@ async fn call(
 fn tool(engine: &Engine, definition: &ToolDefinition) -> Tool {
     let source = engine.sources().iter().find(|source| source.name() == definition.source);
     let state = source.map_or(SourceState::Stopped, |source| source.state());
+    let face = engine.tool_face(&definition.name);
     Tool {
         id: definition.name.clone(),
         server_id: definition.source.clone(),
@@ -182,7 +206,16 @@ fn tool(engine: &Engine, definition: &ToolDefinition) -> Tool {
         title: definition.title.clone(),
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),
+        output_schema: face.output_schema.clone(),
+        annotations: definition.annotations.clone(),
+        icons: face.icons.iter().map(icon).collect(),
+        visibility: face.visibility.as_list().iter().map(ToString::to_string).collect(),
         read_only: definition.declared.read_only,
         server_state: state.as_str().to_owned(),
     }
+}
+
+fn icon(icon: &turnwright_engine::Icon) -> turnwright_api::Icon {
+    let turnwright_engine::Icon { src, mime_type, sizes, theme } = icon.clone();
+    turnwright_api::Icon { src, mime_type, sizes, theme }
 }

@@ -151,6 +151,50 @@ fn doctor_says_what_is_found_and_fails_where_something_is_wrong() {
     assert_eq!((ran.code, ran.stdout.starts_with("problem  configuration")), (Some(2), true), "{ran:?}");
 }
 
+/// A server of another crate's tests that misbehaves in one way.
+fn misbehaving(mode: &str, argument: &str) -> Place {
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    Place::with(&format!(
+        "[mcp.servers.bad]\ncommand = \"python3\"\nargs = [\"{}\", \"{mode}\", \"{argument}\"]\n",
+        script.display()
+    ))
+}
+
+#[test]
+fn a_tool_that_is_set_aside_is_told_once_and_briefly() {
+    for (mode, argument, told) in [
+        ("deep_tool", "100", "u of bad: it is nested more than 64 levels deep".to_owned()),
+        ("long_name", "5000", format!("{}… of bad: its name is 5000 bytes long, limit 1024", "n".repeat(100))),
+        (
+            "far_schema",
+            "https://example.test/schema.json",
+            "u of bad: its input schema refers to `https://example.test/schema.json`, which is not part of it: nothing is fetched"
+                .to_owned(),
+        ),
+    ] {
+        let listed = misbehaving(mode, argument).run(&["tools", "list"]);
+        assert_eq!((listed.code, listed.stderr), (Some(0), format!("warning: set aside: {told}\n")), "{mode}");
+        assert!(listed.stdout.contains("bad__t") && !listed.stdout.contains("bad__u"), "{}", listed.stdout);
+    }
+}
+
+#[test]
+fn what_a_server_says_of_its_tools_is_shown() {
+    let place = misbehaving("promises", "");
+    let shown = place.json(&["tools", "show", "bad__t", "--json"]);
+    let schema = json!({"type": "object", "properties": {"celsius": {"type": "number"}}, "required": ["celsius"]});
+    assert_eq!((&shown["output_schema"], &shown["visibility"]), (&schema, &json!(["model", "app"])));
+    let icon = json!({"src": "data:image/png;base64,AA==", "mime_type": "image/png", "sizes": ["48x48"], "theme": null});
+    assert_eq!(shown["icons"], json!([icon]));
+    let told = place.run(&["tools", "show", "bad__t"]).stdout;
+    assert!(told.contains("icon: data:image/png;base64,AA==\n") && told.contains("structured result:\n"), "{told}");
+    let called = place.run(&["tools", "call", "bad__t", "--arguments", r#"{"celsius": "warm"}"#, "--approve", "all"]);
+    let note = "note: the result does not fit the tool's outputSchema: at /celsius: \"warm\" is not of type \"number\"\n";
+    assert_eq!((called.code, called.stderr.as_str()), (Some(0), note));
+    let hidden = misbehaving("pages", "").run(&["tools", "show", "bad__u"]);
+    assert_eq!(hidden.stderr, "error: `bad__u` is for its server's own pages alone: models are not offered it\n");
+}
+
 #[test]
 fn mcp_servers_are_listed_and_checked() {
     let place = Place::with("[mcp.servers.none]\ncommand = \"no-such-program-anywhere\"\nargs = [\"x\"]\n");

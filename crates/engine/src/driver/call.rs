@@ -92,7 +92,7 @@ fn result_of(id: CallId, name: &str, ending: Ending) -> ToolResult {
             outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
             content: output.content,
             structured_content: output.structured_content,
-            diagnostic: None,
+            diagnostic: output.diagnostic,
             duration_ms: None,
         },
         Ending::Returned(Err(error)) => {

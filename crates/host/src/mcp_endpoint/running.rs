@@ -77,7 +77,7 @@ impl Running {
                 Some(Happened::Decided)
             }
             Event::ToolFinished { content, structured_content, is_error, .. } => {
-                self.output = Some(ToolOutput { content, structured_content, is_error });
+                self.output = Some(ToolOutput { content, structured_content, is_error, diagnostic: None });
                 None
             }
             Event::TurnFinished { turn_id, status, error } if turn_id == self.turn => {

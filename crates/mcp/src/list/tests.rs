@@ -18,6 +18,7 @@ fn tool(name: &str, declared: Declared) -> SourceTool {
         input_schema: json!({"type": "object"}),
         annotations: None,
         declared,
+        face: Arc::default(),
     }
 }
 

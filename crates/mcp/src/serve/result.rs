@@ -39,7 +39,7 @@ pub(super) fn tool(definition: &ToolDefinition) -> Tool {
 
 /// A result as it is answered.
 pub(super) fn result(output: ToolOutput, form: Form) -> CallToolResult {
-    let ToolOutput { content, structured_content, is_error } = output;
+    let ToolOutput { content, structured_content, is_error, diagnostic: _ } = output;
     let content: Vec<ContentBlock> = content
         .into_iter()
         .map(|block| {

@@ -9,6 +9,8 @@ use rmcp::model::{NumberOrString, RequestId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::shallow;
+
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Message {
@@ -27,6 +29,10 @@ pub(crate) enum Remark {
     Noise,
     /// So many bytes of other text stood before its message.
     Glued(usize),
+    /// Its message was nested too deeply and is there without what lies too deep.
+    Cut,
+    /// It is an answer that cannot be read; its call was failed.
+    Unreadable,
 }
 
 /// JSON-RPC's code for what is wrong inside the other side.
@@ -85,6 +91,14 @@ fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
         });
         return if found { Remark::Clean } else { Remark::Noise };
     }
+    if let Some(value) = shallow::cut(text.as_bytes()).and_then(|cut| serde_json::from_slice(&cut).ok()) {
+        let mut found = false;
+        each(value, &mut |message| {
+            found = true;
+            take(message);
+        });
+        return if found { Remark::Cut } else { Remark::Noise };
+    }
     for start in [r#"{"jsonrpc""#, r#"{ "jsonrpc""#, r#"{"id""#, r#"{"result""#, r#"{"method""#] {
         let Some(at) = memmem::find(text.as_bytes(), start.as_bytes()) else { continue };
         let Some(rest) = text.get(at..) else { continue };
@@ -99,10 +113,11 @@ fn read_sloppy(line: &[u8], mut take: impl FnMut(Message)) -> Remark {
         }
     }
     if line.first() == Some(&b'{') && memmem::find(line, b"\"result\"").is_some() {
-        // Not readable, such as nested too deeply; its call must end all the same.
+        // Its call must end all the same.
         if let Some(id) = id_in_head(line) {
             let message = "the answer could not be parsed".to_owned();
             take(Message::Error { id: Some(id), code: INTERNAL_ERROR, message, data: None });
+            return Remark::Unreadable;
         }
     }
     Remark::Noise

@@ -11,6 +11,8 @@ pub(super) fn noticed(wire: &Wire, log: &ServerLog, method: &str, params: Option
     match method {
         "notifications/progress" => wire.progressed(params),
         "notifications/tools/list_changed" => wire.tools_changed.notify_one(),
+        "notifications/resources/list_changed" | "notifications/prompts/list_changed" => wire.shelf_changed.notify_one(),
+        "notifications/resources/updated" => wire.updated(params.as_ref()),
         "notifications/message" => {
             let data = params.as_ref().and_then(|params| params.get("data"));
             match data {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::wire::{ProgressRoute, Wire};
+use crate::listen::LISTEN;
 
 /// Whether a message has to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,13 @@ pub(super) enum Outgoing {
 pub(super) fn note(wire: &Wire, item: &mut TxJsonRpcMessage<RoleClient>) -> Outgoing {
     match item {
         JsonRpcMessage::Request(request) => {
+            if let Some(level) = wire.log_level.get() {
+                request.request.get_meta_mut().insert("io.modelcontextprotocol/logLevel".to_owned(), (*level).into());
+            }
+            if request.request.method() == LISTEN {
+                wire.subscribed(request.id.clone());
+                return Outgoing::Send;
+            }
             let route = request.request.extensions_mut().remove::<ProgressRoute>();
             let token = route.as_ref().and_then(|_| request.request.get_meta().get_progress_token());
             wire.sent(request.id.clone(), token, route);

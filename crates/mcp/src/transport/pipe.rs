@@ -19,6 +19,7 @@ use super::inbox::Inbox;
 use super::line::{Line, LineReader};
 use super::outbox;
 use super::outgoing::Outgoing;
+use super::shallow::MAX_DEPTH;
 use super::wire::Wire;
 use crate::era;
 use crate::log::{LogOrigin, ServerLog};
@@ -96,10 +97,20 @@ where
                     Remark::Clean => {}
                     Remark::Noise => {
                         self.inbox.log.push_bytes(LogOrigin::Stdout, line);
+                        if line.trim_ascii().starts_with(b"\"jsonrpc\"") {
+                            let _ = self.inbox.wire.is_spread.set(());
+                        }
                         if self.noise.is_too_much(line.len() as u64) {
                             self.give_up();
                             return None;
                         }
+                    }
+                    Remark::Cut => self.inbox.log.push(
+                        LogOrigin::Host,
+                        &format!("an answer is nested more than {MAX_DEPTH} levels deep: what lies deeper was left out"),
+                    ),
+                    Remark::Unreadable => {
+                        self.inbox.log.push(LogOrigin::Host, &format!("an answer of {} bytes cannot be read", line.len()));
                     }
                     Remark::Glued(bytes) => {
                         self.inbox.log.push_bytes(LogOrigin::Stdout, line.get(..bytes).unwrap_or_default());

@@ -1,5 +1,6 @@
 //! What the two ends of a connection share: the calls in flight, where their progress goes, and what was noticed.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,6 +14,9 @@ use crate::era::Era;
 
 /// Calls in a row without any answer, after which a server is taken for dead.
 const SILENT_CALLS: u32 = 3;
+/// Changed resources that are remembered until somebody looks, and how long the address of one may be.
+const MAX_CHANGED: usize = 1_000;
+const MAX_URI_BYTES: usize = 8 << 10;
 
 /// Travels with a request, inside the process alone, so that its progress finds the way back.
 #[derive(Debug, Clone)]
@@ -24,6 +28,8 @@ struct InFlight {
     token: Option<ProgressToken>,
     progress: Option<Arc<dyn ProgressSink>>,
     is_cancelled: bool,
+    /// It is answered when its subscription ends, if ever.
+    is_open_end: bool,
 }
 
 /// See the module.
@@ -33,11 +39,20 @@ pub(crate) struct Wire {
     silent_calls: AtomicU32,
     /// The server says that its tools changed.
     pub(crate) tools_changed: Notify,
+    /// It says that its resources or prompts changed.
+    pub(crate) shelf_changed: Notify,
+    /// It says that single resources changed, see [`Wire::changed_resources`].
+    pub(crate) resource_changed: Notify,
+    changed: Mutex<BTreeSet<String>>,
+    /// What it is asked to log with every request (2026-07-28), where it is.
+    pub(crate) log_level: OnceLock<&'static str>,
     /// The output ended, or nobody reads it any more.
     pub(crate) closed: CancellationToken,
     late_era: OnceLock<Era>,
     condemned: OnceLock<String>,
     challenge: OnceLock<String>,
+    /// Its messages are spread over many lines.
+    pub(crate) is_spread: OnceLock<()>,
     not_taken: Mutex<Vec<(RequestId, &'static str)>>,
     /// The connection does not work any more, see [`Wire::condemn`].
     pub(crate) is_condemned: CancellationToken,
@@ -47,7 +62,13 @@ impl Wire {
     /// A request goes out.
     pub(crate) fn sent(&self, id: RequestId, token: Option<ProgressToken>, route: Option<ProgressRoute>) {
         let progress = route.map(|route| route.0);
-        self.with(|calls| calls.push(InFlight { id, token, progress, is_cancelled: false }));
+        self.with(|calls| calls.push(InFlight { id, token, progress, is_cancelled: false, is_open_end: false }));
+    }
+
+    /// A request goes out that is answered when it is over.
+    pub(crate) fn subscribed(&self, id: RequestId) {
+        let call = InFlight { id, token: None, progress: None, is_cancelled: false, is_open_end: true };
+        self.with(|calls| calls.push(call));
     }
 
     /// Its answer is there, or nobody waits for it any more.
@@ -80,9 +101,12 @@ impl Wire {
 
     /// The one request in flight, where there is exactly one.
     pub(crate) fn lone(&self) -> Option<RequestId> {
-        self.with(|calls| match calls.as_slice() {
-            [only] => Some(only.id.clone()),
-            _ => None,
+        self.with(|calls| {
+            let mut calls = calls.iter().filter(|call| !call.is_open_end);
+            match (calls.next(), calls.next()) {
+                (Some(only), None) => Some(only.id.clone()),
+                _ => None,
+            }
         })
     }
 
@@ -109,6 +133,21 @@ impl Wire {
             };
             sink.report(Progress { progress, total: params.get("total").and_then(Value::as_f64), message });
         }
+    }
+
+    /// `notifications/resources/updated` came.
+    pub(crate) fn updated(&self, params: Option<&Value>) {
+        let Some(uri) = params.and_then(|params| params.get("uri")).and_then(Value::as_str) else { return };
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        if changed.len() < MAX_CHANGED && uri.len() <= MAX_URI_BYTES {
+            changed.insert(uri.to_owned());
+            self.resource_changed.notify_one();
+        }
+    }
+
+    /// The resources that changed since this was asked.
+    pub(crate) fn changed_resources(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A call ran out of its time.

@@ -105,6 +105,7 @@ pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, 
 pub(super) fn tool(state: &ServerState, definition: &ToolDefinition) -> api::Tool {
     let source = state.engine().sources().iter().find(|source| source.name() == definition.source);
     let server_state = source.map_or(SourceState::Stopped, |source| source.state());
+    let face = state.engine().tool_face(&definition.name);
     api::Tool {
         id: definition.name.clone(),
         server_id: definition.source.clone(),
@@ -112,7 +113,16 @@ pub(super) fn tool(state: &ServerState, definition: &ToolDefinition) -> api::Too
         title: definition.title.clone(),
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),
+        output_schema: face.output_schema.clone(),
+        annotations: definition.annotations.clone(),
+        icons: face.icons.iter().map(icon).collect(),
+        visibility: face.visibility.as_list().iter().map(ToString::to_string).collect(),
         read_only: definition.declared.read_only,
         server_state: server_state.as_str().to_owned(),
     }
+}
+
+pub(super) fn icon(icon: &turnwright_engine::Icon) -> api::Icon {
+    let turnwright_engine::Icon { src, mime_type, sizes, theme } = icon.clone();
+    api::Icon { src, mime_type, sizes, theme }
 }

@@ -215,6 +215,7 @@ fn finished(status: ExitStatus, stdout: String, stderr: String, duration_ms: u64
         content: vec![ContentBlock::text(content.to_string())],
         structured_content: Some(content),
         is_error: !status.success(),
+        diagnostic: None,
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) fn edit(shared: &Shared, arguments: &Arguments, cancel: &Cancellation
         content: vec![ContentBlock::text(text)],
         structured_content: Some(json!({"path": path, "replacements": count, "size_bytes": changed.len()})),
         is_error: false,
+        diagnostic: None,
     })
 }
 

@@ -69,5 +69,6 @@ pub(super) fn list(shared: &Shared, arguments: &Arguments, cancel: &Cancellation
         content: vec![ContentBlock::text(lines.join("\n"))],
         structured_content: Some(json!({"path": place.shown, "entries": Value::Array(entries), "is_truncated": is_cut})),
         is_error: false,
+        diagnostic: None,
     })
 }

@@ -267,6 +267,7 @@ impl Found {
                 "path": place.shown, "matches": self.matches, "is_truncated": is_cut, "skipped_files": self.skipped,
             })),
             is_error: false,
+            diagnostic: None,
         }
     }
 }

@@ -57,5 +57,6 @@ pub(super) fn stat(shared: &Shared, arguments: &Arguments, _: &CancellationToken
             "leads_to": leads_to,
         })),
         is_error: false,
+        diagnostic: None,
     })
 }

@@ -45,6 +45,7 @@ pub(super) fn write(shared: &Shared, arguments: &Arguments, cancel: &Cancellatio
         content: vec![ContentBlock::text(text)],
         structured_content: Some(json!({"path": place.shown, "size_bytes": size, "is_new": is_new})),
         is_error: false,
+        diagnostic: None,
     })
 }
 

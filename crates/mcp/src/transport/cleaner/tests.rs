@@ -45,8 +45,21 @@ fn broken_answers_fail_their_call_at_once() {
     ] {
         assert_eq!(read_all(line), (vec![expected], Remark::Clean), "{line}");
     }
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}{}}}"#, "[".repeat(200), "]".repeat(200));
-    assert_eq!(read_all(deep), (vec![error(1, INTERNAL_ERROR, "the answer could not be parsed")], Remark::Noise));
+    let broken = r#"{"jsonrpc":"2.0","id":1,"result":{"a":nothing}}"#;
+    let failed = vec![error(1, INTERNAL_ERROR, "the answer could not be parsed")];
+    assert_eq!(read_all(broken), (failed, Remark::Unreadable));
+}
+
+#[test]
+fn an_answer_that_is_nested_too_deeply_is_read_without_what_lies_too_deep() {
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":1,"b":{}{}}}}}"#, "[".repeat(200), "]".repeat(200));
+    let (messages, remark) = read_all(deep);
+    assert_eq!(remark, Remark::Cut);
+    let [Message::Response { id: NumberOrString::Number(1), result }] = messages.as_slice() else {
+        panic!("one answer: {messages:?}")
+    };
+    assert_eq!(result["a"], 1);
+    assert!(result.to_string().contains(shallow::LEFT_OUT));
 }
 
 #[test]

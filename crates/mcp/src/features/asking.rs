@@ -1,0 +1,82 @@
+//! One request other than a call of a tool, and its answer as it came.
+
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData, ServerResult};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use rmcp::{Peer, RoleClient};
+use serde_json::Value;
+
+use crate::connection::Connection;
+use crate::transport::Wire;
+
+/// Why a request brought nothing.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// The server refused it.
+    Refused(ErrorData),
+    /// It took too long.
+    TooLong(Duration),
+    /// The connection ended, or the answer is none.
+    Lost(String),
+}
+
+impl NoAnswer {
+    /// Whether the server does not know the method.
+    pub(crate) fn is_unknown_method(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.code == ErrorCode::METHOD_NOT_FOUND)
+    }
+
+    /// What happened, in words.
+    pub(crate) fn in_words(&self, method: &str) -> String {
+        match self {
+            Self::Refused(error) => format!("{} ({})", error.message, error.code.0),
+            Self::TooLong(limit) => format!("no answer to {method} within {} ms", limit.as_millis()),
+            Self::Lost(reason) => reason.clone(),
+        }
+    }
+}
+
+/// Asks a server over an open connection. It is told where nobody waits any more.
+pub(crate) async fn ask(connection: &Connection, method: &str, params: Value, limit: Duration) -> Result<Value, NoAnswer> {
+    ask_peer(&connection.peer, &connection.wire, method, params, limit).await
+}
+
+async fn ask_peer(
+    peer: &Peer<RoleClient>,
+    wire: &Wire,
+    method: &str,
+    params: Value,
+    limit: Duration,
+) -> Result<Value, NoAnswer> {
+    let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+    let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
+    let mut handle = match tokio::time::timeout(limit, sent).await {
+        Ok(Ok(handle)) => handle,
+        Ok(Err(error)) => return Err(no_answer(error)),
+        Err(_) => {
+            wire.condemn("it does not read its input");
+            return Err(NoAnswer::TooLong(limit));
+        }
+    };
+    match tokio::time::timeout(limit, &mut handle.rx).await {
+        Ok(Ok(Ok(ServerResult::CustomResult(answer)))) => Ok(answer.0),
+        Ok(Ok(Ok(_))) => Err(NoAnswer::Lost("its answer is none that the protocol knows".to_owned())),
+        Ok(Ok(Err(error))) => Err(no_answer(error)),
+        Ok(Err(_)) => Err(no_answer(ServiceError::TransportClosed)),
+        Err(_) => {
+            let told = handle.cancel(Some("nobody waits for the answer any more".to_owned()));
+            // A server that does not read is found by its next call.
+            drop(tokio::time::timeout(Duration::from_secs(2), told).await);
+            Err(NoAnswer::TooLong(limit))
+        }
+    }
+}
+
+fn no_answer(error: ServiceError) -> NoAnswer {
+    match error {
+        ServiceError::McpError(error) => NoAnswer::Refused(error),
+        ServiceError::TransportClosed => NoAnswer::Lost("its connection was closed".to_owned()),
+        other => NoAnswer::Lost(other.to_string()),
+    }
+}
