@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -20,6 +20,9 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// What a frame of one delta needs, and a little more.
 const CHUNK_BYTES: usize = 512;
+/// What happens sooner after a write is sent with what happens until then: half a picture of a screen, and a fifth of the
+/// writes of a quick model. The first frame and the last are sent at once.
+const GATHERED_FOR: Duration = Duration::from_millis(8);
 
 /// Turns frames into the bytes of a stream.
 pub(crate) trait Fold: Send + Unpin + 'static {
@@ -45,7 +48,7 @@ impl Fold for UiFold {
 
 /// The response that tells a watch. Dropping it drops the watch and nothing else (law 5).
 pub(crate) fn response<F: Fold>(watch: Watch, fold: F) -> Response {
-    let body = SseBody { watch: Some(watch), fold, keep_alive: None, sent_at: None };
+    let body = SseBody { watch: Some(watch), fold, held: Vec::new(), gathering: None, keep_alive: None, sent_at: None };
     let mut response = Response::new(Body::new(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -59,11 +62,54 @@ struct SseBody<F> {
     /// `None` once nothing more comes.
     watch: Option<Watch>,
     fold: F,
+    /// Folded and not sent, at most about [`MAX_CHUNK_BYTES`].
+    held: Vec<u8>,
+    gathering: Option<Pin<Box<Sleep>>>,
     keep_alive: Option<Pin<Box<Sleep>>>,
     sent_at: Option<Instant>,
 }
 
 impl<F: Fold> SseBody<F> {
+    /// Folds what the watch has.
+    fn gather(&mut self, context: &mut Context<'_>) {
+        while let Some(watch) = &mut self.watch
+            && self.held.len() < MAX_CHUNK_BYTES
+        {
+            match watch.poll_next(context) {
+                Poll::Ready(Some(frame)) => {
+                    if self.held.capacity() == 0 {
+                        self.held.reserve(CHUNK_BYTES);
+                    }
+                    self.fold.fold(&frame, &mut self.held);
+                    if self.fold.is_done() {
+                        self.watch = None;
+                    }
+                }
+                Poll::Ready(None) => {
+                    self.fold.cut_off(&mut self.held);
+                    self.watch = None;
+                }
+                Poll::Pending => break,
+            }
+        }
+    }
+
+    /// Whether what is held is sent now.
+    fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let (Some(sent_at), true) = (self.sent_at, self.watch.is_some() && self.held.len() < MAX_CHUNK_BYTES) else {
+            return Poll::Ready(());
+        };
+        let due = sent_at + GATHERED_FOR;
+        if due <= Instant::now() {
+            return Poll::Ready(());
+        }
+        let timer = self.gathering.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+        if timer.deadline() != due {
+            timer.as_mut().reset(due);
+        }
+        timer.as_mut().poll(context)
+    }
+
     /// Whether the connection was silent for too long.
     fn poll_keep_alive(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let now = Instant::now();
@@ -94,31 +140,11 @@ impl<F: Fold> http_body::Body for SseBody<F> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
-        let mut out = Vec::new();
-        while let Some(watch) = &mut this.watch {
-            match watch.poll_next(context) {
-                Poll::Ready(Some(frame)) => {
-                    if out.capacity() == 0 {
-                        out.reserve(CHUNK_BYTES);
-                    }
-                    this.fold.fold(&frame, &mut out);
-                    if this.fold.is_done() {
-                        this.watch = None;
-                    }
-                }
-                Poll::Ready(None) => {
-                    this.fold.cut_off(&mut out);
-                    this.watch = None;
-                }
-                Poll::Pending => break,
-            }
-            if out.len() >= MAX_CHUNK_BYTES {
-                break;
-            }
-        }
-        if !out.is_empty() {
+        this.gather(context);
+        if !this.held.is_empty() {
+            ready!(this.poll_due(context));
             this.sent_at = Some(Instant::now());
-            return Poll::Ready(Some(Ok(http_body::Frame::data(out.into()))));
+            return Poll::Ready(Some(Ok(http_body::Frame::data(std::mem::take(&mut this.held).into()))));
         }
         if this.watch.is_none() {
             return Poll::Ready(None);
@@ -130,6 +156,6 @@ impl<F: Fold> http_body::Body for SseBody<F> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.watch.is_none()
+        self.watch.is_none() && self.held.is_empty()
     }
 }
