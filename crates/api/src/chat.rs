@@ -14,7 +14,8 @@ use crate::{Message, Settings, TurnReport};
 pub struct ChatRequest {
     /// What is said.
     pub content: Content,
-    /// The turn's model, `PROVIDER/MODEL`.
+    /// The turn's model, `PROVIDER/MODEL`. Where a turn is open, that one's from its next step on; all other settings stay
+    /// as it began.
     #[serde(default)]
     pub model: Option<String>,
     /// The turn's settings.
@@ -34,7 +35,8 @@ pub struct ChatRequest {
 pub struct MessageRequest {
     /// What is said.
     pub content: Content,
-    /// The turn's model, `PROVIDER/MODEL`.
+    /// The turn's model, `PROVIDER/MODEL`. Where a turn is open, that one's from its next step on; all other settings stay
+    /// as it began.
     #[serde(default)]
     pub model: Option<String>,
     /// The turn's settings.

@@ -77,7 +77,8 @@ impl Session {
     pub async fn say(&mut self, content: Vec<ContentBlock>) -> Result<(ConversationId, Told), EngineError> {
         let id = self.create().await?;
         let journal = self.engine.journal(&id).await?;
-        self.fits_open_turn(&id, &journal)?;
+        let but_the_model = SettingsOverlay { model: None, ..self.overlay.clone() };
+        fits_open_turn(&but_the_model, &id, &journal)?;
         let after = journal.last_seq();
         let message = NewMessage {
             content,
@@ -116,33 +117,9 @@ impl Session {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else { return Ok(None) };
         let journal = self.engine.journal(&id).await?;
         let Some(turn) = journal.open_turn().map(turnwright_core::Turn::id) else { return Ok(None) };
-        self.fits_open_turn(&id, &journal)?;
+        fits_open_turn(&self.overlay, &id, &journal)?;
         self.engine.resume(&id).await?;
         Ok(Some((id, Told::from_its_beginning(turn))))
-    }
-
-    /// An open turn keeps the settings that it began with. Whoever chose others is told so before anything runs: they may
-    /// have chosen them so that a call is not carried out.
-    fn fits_open_turn(&self, id: &ConversationId, journal: &Journal) -> Result<(), EngineError> {
-        let Some(turn) = journal.open_turn() else { return Ok(()) };
-        let settings = turn.settings();
-        if self.overlay.over(settings) == *settings {
-            return Ok(());
-        }
-        let approve = match settings.approve {
-            ApproveMode::Ask => "ask",
-            ApproveMode::All => "all",
-            ApproveMode::None => "none",
-            ApproveMode::ReadOnly => "read-only",
-        };
-        let what = format!(
-            "{} is open and goes on with {}, approve {approve}, max steps {}, and the prompt and tools that it began with; \
-             take it up without other choices, or stop it with `turnwright conversations stop {id}`, in a chat with /stop",
-            turn.id(),
-            settings.model,
-            settings.max_steps,
-        );
-        Err(EngineError::Invalid { what })
     }
 
     async fn create(&mut self) -> Result<ConversationId, EngineError> {
@@ -167,4 +144,29 @@ impl Told {
     pub fn from_its_beginning(turn: TurnId) -> Self {
         Self { turn, after: turn.0.get().checked_sub(1).and_then(Seq::new) }
     }
+}
+
+/// An open turn keeps what it began with, but for the model of what is said in it. Whoever chose something else is told so
+/// before anything runs: they may have chosen it so that a call is not carried out.
+fn fits_open_turn(chosen: &SettingsOverlay, id: &ConversationId, journal: &Journal) -> Result<(), EngineError> {
+    let Some(turn) = journal.open_turn() else { return Ok(()) };
+    let settings = turn.settings();
+    if chosen.over(settings) == *settings {
+        return Ok(());
+    }
+    let approve = match settings.approve {
+        ApproveMode::Ask => "ask",
+        ApproveMode::All => "all",
+        ApproveMode::None => "none",
+        ApproveMode::ReadOnly => "read-only",
+    };
+    let what = format!(
+        "{} is open and goes on with {}, approve {approve}, max steps {}, and the prompt and tools that it began with; \
+         say something in it with another --model, take it up without other choices, or stop it with \
+         `turnwright conversations stop {id}`, in a chat with /stop",
+        turn.id(),
+        settings.model,
+        settings.max_steps,
+    );
+    Err(EngineError::Invalid { what })
 }

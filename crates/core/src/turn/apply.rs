@@ -22,7 +22,8 @@ impl Turn {
             }
             Entry::Control(Control::Hidden { .. } | Control::Offered { .. }) => return Ok(()),
             _ if over => return Err("the turn is over"),
-            Entry::User(_) => {
+            Entry::User(message) => {
+                self.go_on_with(&message.settings);
                 self.newest_user = seq;
                 self.steps_for_user = 0;
                 self.length_strikes = 0;
@@ -108,6 +109,17 @@ impl Turn {
         self.resumptions = 0;
         self.suspended = false;
         Ok(())
+    }
+
+    /// A message that joins the turn may change who answers it. All else stays as the turn began: what may run was promised
+    /// to whoever began it.
+    fn go_on_with(&mut self, settings: &TurnSettings) {
+        if settings.model == self.settings.model {
+            return;
+        }
+        let TurnSettings { model, fallback, .. } = settings.clone();
+        self.settings = Arc::new(TurnSettings { model, fallback, ..TurnSettings::clone(&self.settings) });
+        self.fallen = 0;
     }
 
     /// A model call failed before it said anything. An outage moves on along the chain and a conversation that is too long is

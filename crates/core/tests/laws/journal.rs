@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    Claim, Control, DriverId, Entry, FinishReason, Journal, JournalError, MessageId, QuestionReason, StoredEntry,
-    ToolDefinition, TurnId, TurnSettings, TurnStatus, Verdict, check,
+    Claim, Control, DriverId, Entry, FinishReason, Journal, JournalError, MessageId, ModelRef, ProviderFailure,
+    ProviderFailureKind, QuestionReason, StoredEntry, ToolDefinition, TurnId, TurnSettings, TurnStatus, Verdict, check,
 };
 
 use crate::told::{
@@ -150,7 +150,16 @@ fn a_check_knows_the_entries_before_it_in_the_same_list() {
 }
 
 #[test]
-fn a_turn_keeps_its_settings_whatever_joins_it() {
+fn what_joins_a_turn_may_change_its_model_and_nothing_else() {
+    let other =
+        TurnSettings { model: ModelRef::new("other", "m"), fallback: vec![ModelRef::new("last", "m")], ..with_max_steps(9) };
+    let joined = TurnSettings { max_steps: 2, ..other.clone() };
+    let outage = || Entry::Control(Control::Failed(ProviderFailure::new(ProviderFailureKind::Overloaded, "busy")));
+    let fallen = Told::new(TurnSettings { fallback: other.fallback.clone(), ..with_max_steps(2) }).tell(outage());
+    assert_eq!(fallen.turn().model(), &ModelRef::new("last", "m"));
+    let told = fallen.tell(user_message("also", other));
+    assert_eq!((told.turn().settings(), told.turn().model()), (&joined, &ModelRef::new("other", "m")));
+
     let told = Told::new(with_max_steps(2)).tell(user_message("also", with_max_steps(9)));
     assert_eq!(told.turn().settings(), &with_max_steps(2));
     let told = told.answers("hi").tell(ended(1, TurnStatus::Completed)).tell(user_message("next", with_max_steps(9)));

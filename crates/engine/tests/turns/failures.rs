@@ -143,6 +143,27 @@ async fn a_refused_request_is_not_passed_on_and_can_be_asked_of_another_model() 
 }
 
 #[tokio::test]
+async fn a_message_that_joins_a_turn_with_another_model_is_answered_by_that_model() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (a, b) = (script([look().gated(&gate)]), script([Answer::whole([text("From b.")])]));
+    let engine = engine(Arc::default(), &a, &b, echo());
+    begun(&engine).await;
+    let first = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+    let overlay = SettingsOverlay {
+        model: Some(ModelRef::new("b", "two")),
+        approve: Some(ApproveMode::None),
+        ..SettingsOverlay::default()
+    };
+    let joined = engine.send(&id(), NewMessage { overlay, ..NewMessage::text("and you?") }).await.unwrap();
+    assert_eq!(joined.turn_id, first.turn_id);
+    gate.add_permits(2);
+    assert_eq!(engine.wait(&id(), first.turn_id).await.unwrap(), completed());
+    assert_eq!(origins(&engine.journal(&id()).await.unwrap()), ["a/one", "b/two"]);
+    let shown = "user: go\nassistant:  [tools__echo]\nresult: {\"n\":1}\nuser: and you?";
+    assert_eq!(b.asked(), [shown], "the call ran: what is asked before a call stays as the turn began");
+}
+
+#[tokio::test]
 async fn a_turn_whose_chain_is_at_its_end_says_what_failed_and_can_be_retried() {
     let a = script([failing(Kind::Timeout), Answer::whole([text("From a.")])]);
     let b = script([failing(Kind::RateLimit)]);

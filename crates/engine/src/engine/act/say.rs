@@ -8,12 +8,19 @@ use turnwright_core::{
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
-use crate::{EngineError, Idempotent, SideRecord, SourceState};
+use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord, SourceState};
 
 /// A user message: opens a turn, joins the open one, or is held.
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
     let at = state.journal.next_seq();
-    let settings = inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults);
+    let settings = match state.journal.open_turn() {
+        None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults),
+        // What joins a turn may change its model.
+        Some(turn) => {
+            let model = SettingsOverlay { model: message.overlay.model.clone(), ..SettingsOverlay::default() };
+            inner.settings(&model, turn.settings())
+        }
+    };
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut act = match state.journal.open_turn() {
         None => open(inner, state, message, user, &settings, at),
