@@ -67,10 +67,6 @@ impl Dialect for Anthropic {
         ("x-api-key", key.to_owned())
     }
 
-    fn key_variable(&self) -> &'static str {
-        "ANTHROPIC_API_KEY"
-    }
-
     fn models_path(&self) -> &'static str {
         // A page holds twenty where nothing else is asked for.
         "/v1/models?limit=1000"

@@ -53,9 +53,6 @@ pub trait Dialect: Send + Sync + Debug {
         &[]
     }
 
-    /// The variable in which people keep this format's key, such as `OPENAI_API_KEY`.
-    fn key_variable(&self) -> &'static str;
-
     /// The path of the list of models, below the base address.
     fn models_path(&self) -> &'static str;
 

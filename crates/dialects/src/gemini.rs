@@ -43,10 +43,6 @@ impl Dialect for Gemini {
         ("x-goog-api-key", key.to_owned())
     }
 
-    fn key_variable(&self) -> &'static str {
-        "GEMINI_API_KEY"
-    }
-
     fn models_path(&self) -> &'static str {
         "/models?pageSize=1000"
     }

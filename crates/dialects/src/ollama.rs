@@ -40,10 +40,6 @@ impl Dialect for Ollama {
         ("authorization", format!("Bearer {key}"))
     }
 
-    fn key_variable(&self) -> &'static str {
-        "OLLAMA_API_KEY"
-    }
-
     fn models_path(&self) -> &'static str {
         "/api/tags"
     }

@@ -45,10 +45,6 @@ impl Dialect for OpenAiChat {
         ("authorization", format!("Bearer {key}"))
     }
 
-    fn key_variable(&self) -> &'static str {
-        "OPENAI_API_KEY"
-    }
-
     fn models_path(&self) -> &'static str {
         "/models"
     }

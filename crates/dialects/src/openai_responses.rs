@@ -53,10 +53,6 @@ impl Dialect for OpenAiResponses {
         OpenAiChat.authorization(key)
     }
 
-    fn key_variable(&self) -> &'static str {
-        OpenAiChat.key_variable()
-    }
-
     fn models_path(&self) -> &'static str {
         OpenAiChat.models_path()
     }

@@ -23,11 +23,13 @@ use crate::ruler::{Ready, Slots, TurnRuler};
 use crate::{Append, SideRecord, StoreError};
 
 mod call;
+mod early;
 mod model;
 mod slot_waits;
 mod summary;
 
 use call::CallJob;
+use early::Early;
 use model::{ModelCall, Said};
 use slot_waits::SlotWaits;
 use summary::Summary;
@@ -38,6 +40,12 @@ const HOLD_PAUSE: Duration = Duration::from_secs(1);
 /// How many of those tries are told of once.
 const HOLD_TRIES_PER_WARNING: u32 = 60;
 
+/// A call under way.
+type Job = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+
+/// A plan, the place of its first entry, and the calls that got their slots.
+type Planned = (Seq, Plan, HashMap<CallId, Ready>);
+
 /// The driver of one conversation's open turn.
 pub(crate) struct Driver {
     inner: Arc<Inner>,
@@ -45,7 +53,7 @@ pub(crate) struct Driver {
     claim: Claim,
     slots: Slots,
     slot_waits: SlotWaits,
-    calls: FuturesUnordered<Pin<Box<dyn Future<Output = ToolResult> + Send>>>,
+    calls: FuturesUnordered<Job>,
     running: HashMap<CallId, CancellationToken>,
     model: Option<ModelCall>,
     summary: Option<Summary>,
@@ -210,22 +218,30 @@ impl Driver {
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
             let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_)));
             let holds = holds || !self.running.is_empty();
-            let (at, mut plan, ready) = self.plan(&first)?;
+            let Some((at, mut plan, mut ready)) = self.plan(&first, None)? else { continue };
             if plan.entries.is_empty() {
                 return Ok(self.carry_out(&plan, ready));
+            }
+            let mut early = Early::default();
+            if !self.run_early(at, &mut plan, &mut ready, &mut early).await? {
+                self.forget_slots(&ready, &early);
+                continue;
             }
             let side = self.side_records(&plan);
             let stored = append(&self.inner, &self.live, at, std::mem::take(&mut plan.entries), side).await;
             let stored = match stored {
-                Ok(()) => return Ok(self.carry_out(&plan, ready)),
+                Ok(()) => {
+                    self.keep_early(early);
+                    return Ok(self.carry_out(&plan, ready));
+                }
                 Err(StoreError::Conflict { next }) if next >= at => {
-                    self.forget_slots(&ready);
+                    self.forget_slots(&ready, &early);
                     self.live.refresh(&*self.inner.store).await
                 }
                 // A journal that is shorter than what was stored is another's, of the same name.
                 Err(StoreError::Conflict { .. }) => Err(StoreError::Gone { conversation: self.live.id.clone() }),
                 Err(error) => {
-                    self.forget_slots(&ready);
+                    self.forget_slots(&ready, &early);
                     Err(error)
                 }
             };
@@ -284,10 +300,13 @@ impl Driver {
         Ok(())
     }
 
-    /// The plan from `first`, and the calls that got their slots.
-    fn plan(&mut self, first: &[Entry]) -> Result<(Seq, Plan, HashMap<CallId, Ready>), Halt> {
+    /// The plan from `first`; `None` where it should stand at a place that somebody else took.
+    fn plan(&mut self, first: &[Entry], at: Option<Seq>) -> Result<Option<Planned>, Halt> {
         let catalog = self.inner.catalogs.current();
         let state = self.live.lock();
+        if at.is_some_and(|at| at != state.journal.next_seq()) {
+            return Ok(None);
+        }
         if let Some(error) = &state.broken {
             return Err(Halt::Broken(error.to_string()));
         }
@@ -313,7 +332,7 @@ impl Driver {
         };
         let ready = ruler.ready;
         match plan {
-            Ok(plan) => Ok((state.journal.next_seq(), plan, ready)),
+            Ok(plan) => Ok(Some((state.journal.next_seq(), plan, ready))),
             Err(error @ (JournalError::Misfit { .. } | JournalError::OutOfOrder { .. })) => {
                 Err(Halt::Broken(error.to_string()))
             }
@@ -336,8 +355,8 @@ impl Driver {
     }
 
     /// Gives back the slots of calls that were not started after all.
-    fn forget_slots(&mut self, ready: &HashMap<CallId, Ready>) {
-        self.slots.serial.retain(|_, call| !ready.contains_key(call));
+    fn forget_slots(&mut self, ready: &HashMap<CallId, Ready>, early: &Early) {
+        self.slots.serial.retain(|_, call| !ready.contains_key(call) && !early.has_begun(*call));
     }
 
     fn carry_out(&mut self, plan: &Plan, mut ready: HashMap<CallId, Ready>) -> Course {
@@ -374,8 +393,12 @@ impl Driver {
             let state = self.live.lock();
             state.journal.turn().and_then(|turn| turn.call(id)).map_or(0, |call| call.attempt)
         };
-        let job = CallJob { id, attempt, ready, cancel, live: self.live.clone() };
-        self.calls.push(Box::pin(job.run()));
+        let job = self.job(id, attempt, ready, cancel);
+        self.calls.push(job);
+    }
+
+    fn job(&self, id: CallId, attempt: u32, ready: Ready, cancel: CancellationToken) -> Job {
+        Box::pin(CallJob { id, attempt, ready, cancel, live: self.live.clone() }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.

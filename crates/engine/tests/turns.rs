@@ -12,6 +12,8 @@ mod support;
 mod approvals;
 #[path = "turns/crashes.rs"]
 mod crashes;
+#[path = "turns/early.rs"]
+mod early;
 #[path = "turns/ends.rs"]
 mod ends;
 #[path = "turns/failures.rs"]

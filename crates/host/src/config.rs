@@ -28,8 +28,8 @@ mod show;
 mod tools;
 mod well_known;
 
-pub(crate) use endpoint::model_facts;
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
+pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
 pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
 pub use mcp::{McpConfig, McpDocker, McpOauth, McpServer, McpTool, McpTransport, Pull};

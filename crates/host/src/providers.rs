@@ -7,7 +7,7 @@ use turnwright_core::{ModelRef, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{Provider, Providers, SystemClock};
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
 
-use crate::config::{Endpoint, EndpointOrigin, fallback};
+use crate::config::{Endpoint, EndpointOrigin, fallback, key_names};
 use crate::mcp_endpoint::caller::{self, Caller};
 
 /// The provider that is always there.
@@ -65,6 +65,9 @@ pub(crate) fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, Pro
     };
     let mut config = EndpointConfig::new(&endpoint.name, dialect, &endpoint.base_url);
     config.api_key = endpoint.api_key.as_ref().map(|key| Secret::from(key.expose().to_owned()));
+    if matches!(endpoint.origin, EndpointOrigin::Variable(_)) {
+        config.key_variable = key_names(&endpoint.name);
+    }
     config.models.clone_from(&endpoint.models);
     config.model_facts = endpoint.model_facts.iter().map(|(name, facts)| (name.clone(), *facts)).collect();
     config.headers =

@@ -19,6 +19,8 @@ pub struct EndpointConfig {
     pub base_url: String,
     /// The key; nothing is sent where there is none.
     pub api_key: Option<Secret>,
+    /// The variable of the environment that holds the key, or would; `None` where the configuration does.
+    pub key_variable: Option<String>,
     /// The models, where they are configured.
     pub models: Vec<String>,
     /// What the configuration says of models, by their names; it comes before the catalogue.
@@ -43,6 +45,7 @@ impl EndpointConfig {
             dialect,
             base_url,
             api_key: None,
+            key_variable: None,
             models: Vec::new(),
             model_facts: HashMap::new(),
             headers: Vec::new(),

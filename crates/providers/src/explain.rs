@@ -70,7 +70,10 @@ fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
         return Some(format!("the model wrote: {wrote}"));
     }
     match failure.kind {
-        K::Auth => Some(format!("set api_key of the provider, or {}", config.dialect.key_variable())),
+        K::Auth => {
+            let place = config.key_variable.clone().unwrap_or_else(|| format!("api_key of [providers.{}]", config.name));
+            Some(format!("{} {place}", if config.api_key.is_none() { "set" } else { "check" }))
+        }
         K::Quota => Some("add credit there, or choose another model".to_owned()),
         K::NotFound => Some(format!("check the model's name and base_url, which is {}", shown_url(&config.base_url))),
         K::Connect => Some("check that it runs and that base_url is right".to_owned()),

@@ -1,6 +1,7 @@
 //! Event streams: a watch, folded to bytes, polled by the connection itself. No task and no channel stand between.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -20,8 +21,8 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// What a frame of one delta needs, and a little more.
 const CHUNK_BYTES: usize = 512;
-/// What happens sooner after a write is sent with what happens until then: half a picture of a screen, and a fifth of the
-/// writes of a quick model. The first frame and the last are sent at once.
+/// What happens within this of the request, or of the last write, is sent together: half a picture of a screen, and a
+/// fifth of the writes of a quick model. The end waits for nothing.
 const GATHERED_FOR: Duration = Duration::from_millis(8);
 
 /// Turns frames into the bytes of a stream.
@@ -46,9 +47,16 @@ impl Fold for UiFold {
     }
 }
 
-/// The response that tells a watch. Dropping it drops the watch and nothing else (law 5).
-pub(crate) fn response<F: Fold>(watch: Watch, fold: F) -> Response {
-    let body = SseBody { watch: Some(watch), fold, held: Vec::new(), gathering: None, keep_alive: None, sent_at: None };
+/// The response that tells a watch, its head with the first that happens. Dropping it drops the watch and nothing else
+/// (law 5).
+pub(crate) async fn response<F: Fold>(watch: Watch, fold: F) -> Response {
+    let sent_at = Instant::now();
+    let mut body = SseBody { watch: Some(watch), fold, held: Vec::new(), gathering: None, keep_alive: None, sent_at };
+    poll_fn(|context| {
+        body.gather(context);
+        body.poll_due(context)
+    })
+    .await;
     let mut response = Response::new(Body::new(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -66,7 +74,8 @@ struct SseBody<F> {
     held: Vec<u8>,
     gathering: Option<Pin<Box<Sleep>>>,
     keep_alive: Option<Pin<Box<Sleep>>>,
-    sent_at: Option<Instant>,
+    /// When something was written last, or asked for.
+    sent_at: Instant,
 }
 
 impl<F: Fold> SseBody<F> {
@@ -96,11 +105,8 @@ impl<F: Fold> SseBody<F> {
 
     /// Whether what is held is sent now.
     fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let (Some(sent_at), true) = (self.sent_at, self.watch.is_some() && self.held.len() < MAX_CHUNK_BYTES) else {
-            return Poll::Ready(());
-        };
-        let due = sent_at + GATHERED_FOR;
-        if due <= Instant::now() {
+        let due = self.sent_at + GATHERED_FOR;
+        if self.watch.is_none() || self.held.len() >= MAX_CHUNK_BYTES || due <= Instant::now() {
             return Poll::Ready(());
         }
         let timer = self.gathering.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
@@ -113,7 +119,7 @@ impl<F: Fold> SseBody<F> {
     /// Whether the connection was silent for too long.
     fn poll_keep_alive(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let now = Instant::now();
-        let sent_at = *self.sent_at.get_or_insert(now);
+        let sent_at = self.sent_at;
         let timer = self.keep_alive.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(sent_at + KEEP_ALIVE_EVERY)));
         loop {
             if timer.as_mut().poll(context).is_pending() {
@@ -124,7 +130,7 @@ impl<F: Fold> SseBody<F> {
             let next = if is_silent { now } else { sent_at } + KEEP_ALIVE_EVERY;
             timer.as_mut().reset(next);
             if is_silent {
-                self.sent_at = Some(now);
+                self.sent_at = now;
                 return Poll::Ready(());
             }
         }
@@ -143,7 +149,7 @@ impl<F: Fold> http_body::Body for SseBody<F> {
         this.gather(context);
         if !this.held.is_empty() {
             ready!(this.poll_due(context));
-            this.sent_at = Some(Instant::now());
+            this.sent_at = Instant::now();
             return Poll::Ready(Some(Ok(http_body::Frame::data(std::mem::take(&mut this.held).into()))));
         }
         if this.watch.is_none() {

@@ -47,28 +47,38 @@ async fn next(stream: &mut BodyDataStream) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_within_eight_milliseconds_of_a_write_is_written_together() {
+async fn what_comes_within_eight_milliseconds_is_written_together() {
     let gate = Arc::new(Semaphore::new(0));
-    let mut stream = chat(words(4, &gate)).await;
     let began = Instant::now();
+    let mut stream = chat(words(4, &gate)).await;
     let first = next(&mut stream).await;
     assert!(first.contains(r#""type":"start""#), "{first}");
-    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(began.elapsed(), Duration::from_millis(8));
 
     gate.add_permits(2);
     let two = next(&mut stream).await;
     assert!(two.contains("w0 ") && two.contains("w1 "), "{two}");
-    assert_eq!(began.elapsed(), Duration::from_millis(8));
+    assert_eq!(began.elapsed(), Duration::from_millis(16));
 
     tokio::time::advance(Duration::from_millis(20)).await;
     gate.add_permits(1);
     let after_silence = next(&mut stream).await;
     assert!(after_silence.contains("w2 "), "{after_silence}");
-    assert_eq!(began.elapsed(), Duration::from_millis(28));
+    assert_eq!(began.elapsed(), Duration::from_millis(36));
 
     gate.add_permits(3);
     let end = next(&mut stream).await;
     assert!(end.contains("w3 ") && end.contains("[DONE]"), "the end waits for nothing: {end}");
-    assert_eq!(began.elapsed(), Duration::from_millis(28));
+    assert_eq!(began.elapsed(), Duration::from_millis(36));
     assert!(stream.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_answer_is_one_write_that_waits_for_nothing() {
+    let began = Instant::now();
+    let mut stream = chat(words(4, &Arc::new(Semaphore::new(9)))).await;
+    let all = next(&mut stream).await;
+    assert!(all.contains(r#""type":"start""#) && all.contains("w3 ") && all.contains("[DONE]"), "{all}");
+    assert!(stream.next().await.is_none());
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }

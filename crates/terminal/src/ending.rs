@@ -24,7 +24,10 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
         TurnStatus::StepLimit => {
             ("the step limit ended the turn".to_owned(), Some("--max-steps N allows more, and another message goes on"))
         }
-        TurnStatus::Stopped { reason: StopReason::Refused } => ("the model refused to answer".to_owned(), None),
+        TurnStatus::Stopped { reason: StopReason::Refused } => (
+            "the model or its provider declined to answer".to_owned(),
+            Some("put it in other words, or choose another model with --model, in a chat with /model"),
+        ),
     };
     Some(Ending { text, hint })
 }

@@ -155,7 +155,8 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
             "profile": profile_json(&checked),
         }));
     } else {
-        output.line(&format!("{model} answers in {} ms", findings.duration_ms));
+        let did = if is_ok { "answers" } else { "gives an empty answer" };
+        output.line(&format!("{model} {did} in {} ms", findings.duration_ms));
         output.line(match findings.tool_call {
             ToolCallForm::Native => "it calls tools",
             ToolCallForm::Text => "it writes tool calls as text; they are recovered",
@@ -164,7 +165,11 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
         output.line(if findings.usage_reported { "it reports its tokens" } else { "it does not report its tokens" });
         told(&checked, output);
     }
-    if is_ok { Exit::Done } else { Exit::Failed }
+    if is_ok {
+        return Exit::Done;
+    }
+    say(&format!("error: {model} says nothing and calls nothing; it cannot be used as it is configured"));
+    Exit::Failed
 }
 
 /// What the endpoint was asked, for programs.

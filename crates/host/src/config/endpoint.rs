@@ -146,6 +146,11 @@ pub(crate) fn default_model(
     })
 }
 
+/// The variables in which people keep the key of the vendor with this name.
+pub(crate) fn key_names(name: &str) -> Option<String> {
+    Vendor::named(name).map(Vendor::key_names)
+}
+
 /// Whether this is the name of a provider that is found by its key, where that is there.
 pub(crate) fn is_well_known(name: &str) -> bool {
     Vendor::named(name).is_some()

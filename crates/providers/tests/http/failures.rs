@@ -26,7 +26,7 @@ async fn a_refused_key_is_told_in_words_that_help_and_without_the_key() {
     assert!(!format!("{config:?}").contains("sk-secret-1"));
     let failure = collect(ask(&provider(config))).await.failed();
     let message = "provider `local` refused the key (401 invalid_api_key): Incorrect API key provided: [redacted]; \
-                   set api_key of the provider, or OPENAI_API_KEY";
+                   check api_key of [providers.local]";
     let expected = ProviderFailure {
         status: Some(401),
         code: Some("invalid_api_key".to_owned()),

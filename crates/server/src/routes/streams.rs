@@ -61,7 +61,7 @@ pub(super) async fn events(
         EngineError::Invalid { what } => ApiError::bad_request("unknown_position", what),
         error => error.into(),
     })?;
-    Ok(sse::response(watch, Feed::default()))
+    Ok(sse::response(watch, Feed::default()).await)
 }
 
 /// The message of the open turn from its beginning; 204 where no turn is open.
@@ -96,7 +96,7 @@ pub(super) async fn stream_of(
         _ => state.engine().journal(&id).await?.offered().clone(),
     };
     let watch: Watch = state.engine().watch(&id, WatchFrom::After(Seq::new(turn.0.get().saturating_sub(1)))).await?;
-    let mut response = sse::response(watch, UiFold::new(id, turn, version, begin, offered));
+    let mut response = sse::response(watch, UiFold::new(id, turn, version, begin, offered)).await;
     response.headers_mut().insert(HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1"));
     Ok(response)
 }

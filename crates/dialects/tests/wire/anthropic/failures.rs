@@ -131,7 +131,6 @@ fn results_of_an_answer_without_its_thought_are_answered_without_thinking() {
 fn keys_models_and_names_are_those_of_the_api() {
     let dialect = by_name("anthropic").unwrap();
     assert_eq!(dialect.name(), "anthropic");
-    assert_eq!(dialect.key_variable(), "ANTHROPIC_API_KEY");
     assert_eq!(dialect.authorization("sk-ant-api03-x"), ("x-api-key", "sk-ant-api03-x".to_owned()));
     assert_eq!(dialect.authorization("sk-ant-oat01-x"), ("authorization", "Bearer sk-ant-oat01-x".to_owned()));
     assert_eq!(dialect.headers(), [("anthropic-version", "2023-06-01")]);

@@ -153,7 +153,6 @@ fn the_model_stands_in_the_path() {
 fn the_key_goes_in_a_header_and_the_models_are_those_that_answer() {
     let gemini = by_name("gemini").unwrap();
     assert_eq!(gemini.authorization("k"), ("x-goog-api-key", "k".to_owned()));
-    assert_eq!(gemini.key_variable(), "GEMINI_API_KEY");
     let list = br#"{"models":[{"name":"models/gemini-2.5-pro","supportedGenerationMethods":["generateContent","countTokens"]},{"name":"models/embedding-001","supportedGenerationMethods":["embedContent"]},{"name":"other"}],"nextPageToken":"x"}"#;
     assert_eq!(gemini.models(list).unwrap(), ["gemini-2.5-pro", "other"]);
     assert!(gemini.models(b"[]").is_err());
