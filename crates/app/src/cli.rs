@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Tools(Tools),
     /// MCP servers
     #[command(subcommand)]
-    Mcp(Mcp),
+    Mcp(AnyMcp),
     /// Models and their providers
     #[command(subcommand)]
     Models(Models),
@@ -149,6 +149,9 @@ pub(crate) struct Serve {
     /// The address and port to listen at; 127.0.0.1:8700 unless configured otherwise
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
+    /// Offer what the conformance suite calls by name
+    #[arg(long, hide = true)]
+    pub(crate) conformance_fixtures: bool,
 }
 
 /// Tools.
@@ -174,6 +177,15 @@ pub(crate) enum Tools {
         #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "all")]
         approve: Option<Approve>,
     },
+}
+
+/// MCP servers, configured or not.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AnyMcp {
+    #[command(flatten)]
+    Configured(Mcp),
+    /// Try everything with a server that is not configured: sign in, list, call each tool; prints JSON and keeps nothing
+    Exercise(McpExercise),
 }
 
 /// MCP servers.
@@ -214,6 +226,34 @@ pub(crate) struct McpServe {
     /// What happens to calls for which no rule decides
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<Approve>,
+}
+
+/// Tries a server that is not configured.
+#[derive(Debug, Args)]
+pub(crate) struct McpExercise {
+    /// Its address
+    pub(crate) url: String,
+    /// Call every tool; without it only those that are declared read-only, which is none
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// A call to make in place of one of each tool, {"name": …, "arguments": {…}}; may be given several times
+    #[arg(long, value_name = "JSON")]
+    pub(crate) call: Vec<String>,
+    /// The program that opens the address to sign in, in place of the system's
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_browser")]
+    pub(crate) open: Option<String>,
+    /// Only print the address to sign in
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// The client that is registered at the authorization server
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// Its secret
+    #[arg(long, value_name = "SECRET", requires = "client_id")]
+    pub(crate) client_secret: Option<String>,
+    /// Where the client describes itself, for authorization servers that take that
+    #[arg(long, value_name = "URL")]
+    pub(crate) client_metadata_url: Option<String>,
 }
 
 /// Models.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{AnyMcp, Cli, Command};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, say};
 
@@ -37,7 +37,13 @@ pub(crate) fn run(cli: Cli, output: &mut Output) -> Exit {
         Command::Serve(serve) => several_threads().and_then(|runtime| on(runtime, serve::run(&everywhere, serve))),
         Command::Chat(chat) => one_thread().and_then(|runtime| on(runtime, chat::run(&everywhere, chat, output))),
         Command::Tools(command) => one_thread().and_then(|runtime| on(runtime, tools::run(&everywhere, command, output))),
-        Command::Mcp(command) => one_thread().and_then(|runtime| on(runtime, mcp::run(&everywhere, command, output))),
+        Command::Mcp(AnyMcp::Configured(command)) => {
+            one_thread().and_then(|runtime| on(runtime, mcp::run(&everywhere, command, output)))
+        }
+        // It has a configuration of its own.
+        Command::Mcp(AnyMcp::Exercise(exercise)) => {
+            one_thread().and_then(|runtime| on(runtime, mcp::exercise::run(exercise, output)))
+        }
         Command::Models(command) => one_thread().and_then(|runtime| on(runtime, models::run(&everywhere, command, output))),
         Command::Conversations(command) => {
             one_thread().and_then(|runtime| on(runtime, conversations::run(&everywhere, command, output)))

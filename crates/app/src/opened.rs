@@ -1,6 +1,6 @@
 //! The configuration and the host of a command.
 
-use turnwright_host::{Environment, Host, Loaded, Needs, Overrides, config};
+use turnwright_host::{Environment, Host, HostBuilder, Loaded, Needs, Overrides, config};
 
 use crate::cli::Everywhere;
 use crate::exit::Failure;
@@ -44,10 +44,15 @@ pub(crate) fn open(overrides: &Overrides, log_level: &str) -> Result<Opened, Fai
 impl Opened {
     /// Starts the host, and says what looks wrong and does not hinder.
     pub(crate) async fn start(self, needs: Needs) -> Result<Host, Failure> {
+        self.start_with(needs, |builder| builder).await
+    }
+
+    /// The same with what `add` adds.
+    pub(crate) async fn start_with(self, needs: Needs, add: impl FnOnce(HostBuilder) -> HostBuilder) -> Result<Host, Failure> {
         for warning in &self.loaded.warnings {
             output::say(&format!("warning: {warning}"));
         }
-        let host = Host::start(self.loaded, &self.environment, needs).await?;
+        let host = add(Host::builder(self.loaded, self.environment).needs(needs)).start().await?;
         if needs == Needs::Everything {
             for problem in host.problems() {
                 output::say(&format!("warning: {problem}"));

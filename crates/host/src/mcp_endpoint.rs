@@ -11,11 +11,12 @@ mod running;
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use turnwright_core::ApproveMode;
-use turnwright_engine::KeptBy;
-use turnwright_mcp::serve::{HttpEndpoint, StdioEnd, stdio};
+use turnwright_engine::{KeptBy, ToolOutput};
+use turnwright_mcp::serve::{Backing, FixtureTools, Happened, HttpEndpoint, OfferedCall, StdioEnd, stdio};
 
-use crate::Host;
+use crate::{Host, HostBuilder};
 use backing::EngineBacking;
 
 /// How the tools are offered.
@@ -41,12 +42,49 @@ impl Host {
         McpEndpoint { http: HttpEndpoint::new(backing.clone(), body_limit_bytes), backing }
     }
 
+    /// The same for the conformance suite: with what it looks for, where the host was made with
+    /// [`HostBuilder::conformance_fixtures`].
+    pub fn mcp_endpoint_with_fixtures(&self, body_limit_bytes: usize) -> McpEndpoint {
+        let serving = McpServing { unqualified: Some(FixtureTools::NAME.to_owned()), ..McpServing::default() };
+        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving));
+        McpEndpoint { http: HttpEndpoint::with_fixtures(backing.clone(), body_limit_bytes), backing }
+    }
+
     /// Offers the tools to the MCP client at standard input and output, until it closes its end or `stop` is ready.
     pub async fn serve_mcp(&self, serving: McpServing, stop: impl Future<Output = ()> + Send) -> StdioEnd {
         let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Chat, serving));
         let end = stdio(backing.clone(), stop).await;
         backing.end().await;
         end
+    }
+
+    /// Runs one tool as an MCP client's call is run: as a turn that is stored. Where a person has to allow it, it does not run.
+    pub async fn run_tool(&self, serving: McpServing, tool: &str, arguments: Map<String, Value>) -> ToolOutput {
+        let backing = EngineBacking::new(self.engine.clone(), KeptBy::Chat, serving);
+        let call = OfferedCall { client: "turnwright".to_owned(), tool: tool.to_owned(), arguments };
+        let failed = |text: String| ToolOutput { is_error: true, ..ToolOutput::text(text) };
+        let mut running = match backing.begin(call).await {
+            Ok(running) => running,
+            Err(refused) => return failed(refused.to_string()),
+        };
+        loop {
+            match running.next().await {
+                Happened::Ended(output) => return output,
+                Happened::Asked(question) => {
+                    running.cancel().await;
+                    return failed(question.elsewhere);
+                }
+                Happened::Progress(_) | Happened::Decided => {}
+            }
+        }
+    }
+}
+
+impl HostBuilder {
+    /// Adds the tools that the conformance suite calls by name.
+    #[must_use]
+    pub fn conformance_fixtures(self) -> Self {
+        self.source(Arc::new(FixtureTools::new()))
     }
 }
 

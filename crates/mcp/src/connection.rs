@@ -127,6 +127,10 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
             // It may speak the other era than it did, or answer later than it was asked.
             *era = wire.known_late();
             let failure = match (failure, wire.condemned_because()) {
+                (NotOpened::Failed(_), Some(_)) if wire.challenged().is_some() => {
+                    let challenge = wire.challenged().map(str::to_owned);
+                    NotOpened::Failed(McpError::NeedsSignIn { reason: "it refused a request".to_owned(), challenge })
+                }
                 (NotOpened::Failed(_), Some(why)) => NotOpened::Failed(McpError::Condemned { why: why.to_owned() }),
                 (failure, _) => failure,
             };

@@ -6,11 +6,15 @@
 
 mod approval;
 mod backing;
+#[expect(deprecated, reason = "sampling and logging are in every revision up to 2025-11-25, and the suite looks at both")]
+mod fixtures;
+#[expect(deprecated, reason = "the log level is set in every revision up to 2025-11-25")]
 mod handler;
 mod http;
 mod result;
 mod stdio;
 
 pub use backing::{Backing, Happened, OfferedCall, Question, Refused, RunningCall};
+pub use fixtures::FixtureTools;
 pub use http::HttpEndpoint;
 pub use stdio::{StdioEnd, stdio};

@@ -1,5 +1,6 @@
 //! `turnwright mcp`: MCP servers.
 
+pub(super) mod exercise;
 mod login;
 mod serve;
 

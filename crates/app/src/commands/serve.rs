@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use turnwright_host::{Host, McpServing, Needs, Overrides};
+use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Overrides};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_terminal::Interrupts;
 
@@ -25,10 +25,18 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let listener = bind(&opened.loaded.config.server.listen).await?;
     let host = tokio::select! {
-        host = opened.start(Needs::Everything) => host?,
+        host = opened.start_with(Needs::Everything, |builder| {
+            if serve.conformance_fixtures { builder.conformance_fixtures() } else { builder }
+        }) => host?,
         _ = signals.next() => return Ok(Exit::Done),
     };
-    let result = serve_on(&host, listener, &mut signals).await;
+    let body_limit_bytes = ServerOptions::default().body_limit_bytes;
+    let endpoint = if serve.conformance_fixtures {
+        host.mcp_endpoint_with_fixtures(body_limit_bytes)
+    } else {
+        host.mcp_endpoint(McpServing::default(), body_limit_bytes)
+    };
+    let result = serve_on(&host, listener, endpoint, &mut signals).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -55,7 +63,7 @@ async fn bind(listen: &str) -> Result<TcpListener, Failure> {
     })
 }
 
-async fn serve_on(host: &Host, listener: TcpListener, signals: &mut Signals) -> Result<Exit, Failure> {
+async fn serve_on(host: &Host, listener: TcpListener, mcp: McpEndpoint, signals: &mut Signals) -> Result<Exit, Failure> {
     let engine = host.engine();
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
     let address = listener.local_addr().map_err(failed)?;
@@ -64,9 +72,7 @@ async fn serve_on(host: &Host, listener: TcpListener, signals: &mut Signals) -> 
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let options = ServerOptions::default();
-    let mcp = host.mcp_endpoint(McpServing::default(), options.body_limit_bytes);
-    let router = router(ServerState::with_mcp(engine.clone(), options, mcp.clone()));
+    let router = router(ServerState::with_mcp(engine.clone(), ServerOptions::default(), mcp.clone()));
     let (tell, told) = watch::channel(false);
     let mut serving = std::pin::pin!(turnwright_server::serve(listener, router, async move {
         let mut told = told;

@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, GetPromptRequestParams,
+    GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptsCapability, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -15,6 +19,7 @@ use turnwright_engine::Progress;
 
 use super::approval;
 use super::backing::{Backing, Happened, OfferedCall, Question, Refused, RunningCall};
+use super::fixtures::{self, Fixtures};
 use super::result::{Form, failed, result, tool};
 use crate::client::me;
 
@@ -33,6 +38,8 @@ pub(super) struct Handler {
     pub(super) tasks: TaskTracker,
     /// Fires when the serving ends.
     pub(super) stop: CancellationToken,
+    /// Only where the conformance suite is to find what it looks for.
+    pub(super) fixtures: Option<Fixtures>,
 }
 
 /// What came of asking the client's person.
@@ -47,7 +54,7 @@ enum Asked {
 
 impl Handler {
     pub(super) fn new(backing: Arc<dyn Backing>) -> Self {
-        Self { backing, tasks: TaskTracker::new(), stop: CancellationToken::new() }
+        Self { backing, tasks: TaskTracker::new(), stop: CancellationToken::new(), fixtures: None }
     }
 
     async fn run(
@@ -141,6 +148,11 @@ impl Handler {
         }
     }
 
+    /// What only the fixtures take note of.
+    fn only_fixtures<M: ConstString>(&self) -> Result<(), ErrorData> {
+        if self.fixtures.is_some() { Ok(()) } else { Err(ErrorData::method_not_found::<M>()) }
+    }
+
     /// Whether the client does not need the answer any more.
     async fn gone(&self, context: &RequestContext<RoleServer>) {
         tokio::select! {
@@ -206,7 +218,15 @@ impl Told {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        if self.fixtures.is_some() {
+            capabilities.completions = Some(JsonObject::default());
+            capabilities.logging = Some(JsonObject::default());
+            capabilities.prompts = Some(PromptsCapability::default());
+            let mut resources = ResourcesCapability::default();
+            resources.subscribe = Some(true);
+            capabilities.resources = Some(resources);
+        }
         ServerConfig::new(capabilities).with_server_info(me().with_title("Turnwright")).with_instructions(INSTRUCTIONS)
     }
 
@@ -216,7 +236,11 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.backing.tools().await;
-        Ok(ListToolsResult::with_all_items(tools.iter().map(|definition| tool(definition)).collect()))
+        let mut listed: Vec<Tool> = tools.iter().map(|definition| tool(definition)).collect();
+        if self.fixtures.is_some() {
+            listed.extend(Fixtures::tools());
+        }
+        Ok(ListToolsResult::with_all_items(listed))
     }
 
     async fn call_tool(
@@ -224,6 +248,11 @@ impl ServerHandler for Handler {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if self.fixtures.is_some()
+            && let Some(answer) = Fixtures::call(&params, &context).await
+        {
+            return answer;
+        }
         // Whoever ends the serving waits for the calls that are being stopped.
         self.tasks.track_future(self.run(params, context)).await
     }
@@ -262,5 +291,67 @@ impl ServerHandler for Handler {
                 }
             }
         }
+    }
+
+    async fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+        if self.fixtures.is_some() { fixtures::complete() } else { Ok(CompleteResult::default()) }
+    }
+
+    async fn set_level(&self, _: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.only_fixtures::<SetLevelRequestMethod>()
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        if self.fixtures.is_some() { fixtures::prompts() } else { Ok(ListPromptsResult::default()) }
+    }
+
+    async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let none = || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
+        if self.fixtures.is_some() { Fixtures::prompt(&params) } else { Err(none()) }
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        if self.fixtures.is_some() { fixtures::resources() } else { Ok(ListResourcesResult::default()) }
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        if self.fixtures.is_some() { fixtures::templates() } else { Ok(ListResourceTemplatesResult::default()) }
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = params.uri;
+        if self.fixtures.is_some() {
+            return fixtures::read(&uri).map(ReadResourceResponse::from);
+        }
+        let data = Some(serde_json::json!({"uri": uri}));
+        Err(ErrorData::resource_not_found("there is no such resource", data))
+    }
+
+    async fn subscribe(&self, _: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.only_fixtures::<SubscribeRequestMethod>()
+    }
+
+    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.only_fixtures::<UnsubscribeRequestMethod>()
     }
 }

@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::backing::Backing;
+use super::fixtures::Fixtures;
 use super::handler::Handler;
 
 /// How long a session is kept in which nothing is said; a person may think about a question for so long.
@@ -29,7 +30,15 @@ pub struct HttpEndpoint {
 impl HttpEndpoint {
     /// The endpoint of what is behind it; a request's body may have `body_limit_bytes`.
     pub fn new(backing: Arc<dyn Backing>, body_limit_bytes: usize) -> Self {
-        let handler = Handler::new(backing);
+        Self::of(Handler::new(backing), body_limit_bytes)
+    }
+
+    /// The same with what the conformance suite looks for beside the tools.
+    pub fn with_fixtures(backing: Arc<dyn Backing>, body_limit_bytes: usize) -> Self {
+        Self::of(Handler { fixtures: Some(Fixtures), ..Handler::new(backing) }, body_limit_bytes)
+    }
+
+    fn of(handler: Handler, body_limit_bytes: usize) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(SESSION_IDLE);
         let config = StreamableHttpServerConfig::default()
