@@ -8,6 +8,7 @@ mod call;
 mod chat;
 mod conversation;
 mod list;
+mod mcp;
 mod message;
 mod model;
 mod patch;
@@ -22,6 +23,7 @@ pub use chat::{
 };
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, TurnSummary};
 pub use list::List;
+pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
 pub use model::{LongPromptPrices, Model, Models, Prices, UnavailableProvider};
 pub use patch::Patch;

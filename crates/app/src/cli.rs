@@ -191,8 +191,31 @@ pub(crate) enum AnyMcp {
 /// MCP servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mcp {
-    /// List the configured servers
+    /// List the servers: those of files, and those that were added
     List(Listed),
+    /// Add a server; hosts that run take it over, nothing is restarted
+    Add(McpAdd),
+    /// Remove a server that was added
+    Remove {
+        /// The server's name
+        name: String,
+    },
+    /// Take servers over from another program's file: Claude, Cursor, VS Code, goose, or a `servers` list
+    Import(McpImport),
+    /// Agree to what a server's tools are now, or to one of them: a tool that changes after that is set aside
+    Approve {
+        /// The server's name
+        name: String,
+        /// The tool's name at the server; all where not given
+        tool: Option<String>,
+    },
+    /// Print the last lines of a server, from whichever process runs it
+    Logs {
+        /// The server's name
+        name: String,
+        #[command(flatten)]
+        listed: Listed,
+    },
     /// Sign in at a server with an address, in the browser
     Login {
         /// The server's name
@@ -254,6 +277,50 @@ pub(crate) struct McpExercise {
     /// Where the client describes itself, for authorization servers that take that
     #[arg(long, value_name = "URL")]
     pub(crate) client_metadata_url: Option<String>,
+}
+
+/// Servers to take over.
+#[derive(Debug, Args)]
+pub(crate) struct McpImport {
+    /// The file, such as `claude_desktop_config.json`, `.mcp.json`, `.vscode/mcp.json` or goose's `config.yaml`
+    pub(crate) file: PathBuf,
+    /// Add them; without it they are shown as they would be configured
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// What the file asks for (`inputs`), where it is no password; may be given several times
+    #[arg(long, value_name = "ID=VALUE")]
+    pub(crate) input: Vec<String>,
+}
+
+/// A server to add.
+#[derive(Debug, Args)]
+pub(crate) struct McpAdd {
+    /// Its name: the first half of its tools' names
+    pub(crate) name: String,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["url", "image"], conflicts_with = "url")]
+    pub(crate) command: Vec<String>,
+    /// The address of a server that talks over HTTP, in place of a program
+    #[arg(long, value_name = "URL", conflicts_with = "image")]
+    pub(crate) url: Option<String>,
+    /// The Docker image of a server, in place of a program; what follows `--` is for the container
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// A variable of the server; `${VAR}` is put in when it starts; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// A header of each request to the address; may be given several times
+    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// Where the program is started
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "image"])]
+    pub(crate) cwd: Option<String>,
+    /// Add it switched off
+    #[arg(long)]
+    pub(crate) disabled: bool,
+    /// Only for the one user who needs no login, in place of everyone
+    #[arg(long)]
+    pub(crate) mine: bool,
 }
 
 /// Models.

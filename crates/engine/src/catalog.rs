@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use turnwright_core::ToolDefinition;
 
 use crate::names::{hex, qualified};
+use crate::pins::Known;
 use crate::schema::check_schema;
 use crate::source::shown_name;
 use crate::{SetAside, SourceTool, ToolFace, ToolSource, Visibility};
@@ -21,6 +23,8 @@ pub(crate) struct CatalogTool {
     pub(crate) source: Arc<dyn ToolSource>,
     /// What else its source says of it.
     pub(crate) face: Arc<ToolFace>,
+    /// The source's free slots.
+    pub(crate) slots: Arc<Semaphore>,
 }
 
 /// All tools of one moment, sorted by qualified name: the canonical order of every request (law 7).
@@ -28,6 +32,8 @@ pub(crate) struct CatalogTool {
 pub(crate) struct Catalog {
     pub(crate) tools: Vec<CatalogTool>,
     by_name: HashMap<String, usize>,
+    /// Tools that are other than a person agreed to, by qualified name: not offered until one agrees again.
+    pub(crate) changed: HashMap<String, CatalogTool>,
     /// Tools that cannot be offered, and why.
     pub(crate) set_aside: Vec<SetAside>,
 }
@@ -35,6 +41,19 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn get(&self, name: &str) -> Option<&CatalogTool> {
         self.by_name.get(name).and_then(|index| self.tools.get(*index))
+    }
+
+    /// The same, also where it is set aside because it changed: whoever is about to run it must ask first.
+    pub(crate) fn get_changed_too(&self, name: &str) -> Option<&CatalogTool> {
+        self.get(name).or_else(|| self.changed.get(name))
+    }
+
+    /// What is set aside because it changed, for people.
+    pub(crate) fn changed_in_words(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.changed.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        (!names.is_empty())
+            .then(|| format!("changed since a person agreed to them, left out until one agrees again: {}", names.join(", ")))
     }
 
     /// The tools that these globs leave; all where there are none.
@@ -49,41 +68,82 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
     GlobBuilder::new(glob).build().ok().map(|glob| glob.compile_matcher())
 }
 
-/// The sources, and their catalog, made anew when a source's tools change.
+/// The sources, and their catalog, made anew when a source's tools change or the sources do.
 #[derive(Debug)]
 pub(crate) struct Catalogs {
-    sources: Vec<Arc<dyn ToolSource>>,
     newest: Mutex<Newest>,
 }
 
 /// A catalog, and the lists that it was made of.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Newest {
-    seen: Vec<Arc<[SourceTool]>>,
+    sources: Arc<[Arc<dyn ToolSource>]>,
+    /// Of each source, by its place.
+    slots: Vec<Arc<Semaphore>>,
+    /// `None` where the sources are others since the catalog was made.
+    seen: Option<Vec<Arc<[SourceTool]>>>,
+    pins: Arc<Known>,
     catalog: Arc<Catalog>,
 }
 
 impl Catalogs {
     pub(crate) fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
-        Self { sources, newest: Mutex::default() }
+        let slots = sources.iter().map(slots).collect();
+        Self {
+            newest: Mutex::new(Newest {
+                sources: sources.into(),
+                slots,
+                seen: None,
+                pins: Arc::default(),
+                catalog: Arc::default(),
+            }),
+        }
     }
 
-    pub(crate) fn sources(&self) -> &[Arc<dyn ToolSource>] {
-        &self.sources
+    pub(crate) fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).sources.clone()
+    }
+
+    /// Puts other sources in place of those that there are. One that stays keeps its slots.
+    pub(crate) fn replace(&self, sources: Arc<[Arc<dyn ToolSource>]>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&newest.sources, &sources) {
+            return;
+        }
+        let kept = |source: &Arc<dyn ToolSource>| {
+            let mut before = newest.sources.iter().zip(&newest.slots);
+            before.find(|(before, _)| Arc::ptr_eq(before, source)).map(|(_, slots)| slots.clone())
+        };
+        let slots = sources.iter().map(|source| kept(source).unwrap_or_else(|| slots(source))).collect();
+        (newest.sources, newest.slots, newest.seen) = (sources, slots, None);
+    }
+
+    /// What people agreed to, as it is known now.
+    pub(crate) fn pin(&self, pins: Arc<Known>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&newest.pins, &pins) {
+            (newest.pins, newest.seen) = (pins, None);
+        }
     }
 
     /// The catalog of this moment.
     pub(crate) fn current(&self) -> Arc<Catalog> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let Newest { seen, catalog } = &mut *newest;
-        let is_same = seen.len() == self.sources.len()
-            && self.sources.iter().zip(seen.iter()).all(|(source, seen)| same_tools(&source.tools(), seen));
+        let Newest { sources, slots, seen, pins, catalog } = &mut *newest;
+        let is_same =
+            seen.as_ref().is_some_and(|seen| sources.iter().zip(seen).all(|(source, seen)| same_tools(&source.tools(), seen)));
         if !is_same {
-            *seen = self.sources.iter().map(|source| source.tools()).collect();
-            *catalog = Arc::new(build(&self.sources, seen));
+            let tools: Vec<_> = sources.iter().map(|source| source.tools()).collect();
+            *catalog = Arc::new(build(sources, slots, &tools, pins));
+            *seen = Some(tools);
         }
         catalog.clone()
     }
+}
+
+/// The slots of a source, all of them free.
+fn slots(source: &Arc<dyn ToolSource>) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(source.max_concurrent_calls().clamp(1, Semaphore::MAX_PERMITS)))
 }
 
 /// Whether the very same list is meant; an empty list is one value wherever it lies.
@@ -91,9 +151,9 @@ fn same_tools(a: &Arc<[SourceTool]>, b: &Arc<[SourceTool]>) -> bool {
     Arc::ptr_eq(a, b) || (a.is_empty() && b.is_empty())
 }
 
-fn build(sources: &[Arc<dyn ToolSource>], tools: &[Arc<[SourceTool]>]) -> Catalog {
+fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc<[SourceTool]>], pins: &Known) -> Catalog {
     let mut catalog = Catalog::default();
-    for (source, tools) in sources.iter().zip(tools) {
+    for ((source, slots), tools) in sources.iter().zip(slots).zip(tools) {
         for tool in tools.iter().filter(|tool| tool.face.visibility != Visibility::Pages) {
             if let Err(why) = check_schema(&tool.input_schema) {
                 tracing::info!(source = source.name(), tool = shown_name(&tool.name), why, "tool set aside");
@@ -103,7 +163,24 @@ fn build(sources: &[Arc<dyn ToolSource>], tools: &[Arc<[SourceTool]>]) -> Catalo
             }
             let definition = Arc::new(definition(source.name(), tool));
             let hash = definition_hash(&definition);
-            catalog.tools.push(CatalogTool { definition, hash, source: source.clone(), face: tool.face.clone() });
+            let pin = pins.get(&definition.name).filter(|pin| source.is_foreign() && !pin.is_of(&definition));
+            let (source, face, slots) = (source.clone(), tool.face.clone(), slots.clone());
+            let tool = CatalogTool { definition, hash, source, face, slots };
+            match pin {
+                None => catalog.tools.push(tool),
+                Some(pin) => {
+                    let definition = &tool.definition;
+                    let reason = format!(
+                        "its definition changed since a person agreed to it; `mcp approve {} {}` agrees to:\n  {}",
+                        definition.source,
+                        definition.tool,
+                        pin.difference(definition).join("\n  ")
+                    );
+                    let (source, name) = (definition.source.clone(), definition.tool.clone());
+                    catalog.set_aside.push(SetAside { source, tool: name, reason });
+                    catalog.changed.insert(definition.name.clone(), tool);
+                }
+            }
         }
     }
     catalog.tools.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));

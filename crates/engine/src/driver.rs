@@ -289,7 +289,11 @@ impl Driver {
                 }
             }
         };
+        let changed = self.inner.catalogs.current().changed_in_words();
         let mut state = self.live.lock();
+        if let Some(text) = changed {
+            state.tell(vec![crate::Event::Notice { level: "warning", text }]);
+        }
         if !late.is_empty() {
             let text = format!("not ready in time, left out of this turn: {}", late.join(", "));
             state.tell(vec![crate::Event::Notice { level: "warning", text }]);
@@ -322,7 +326,6 @@ impl Driver {
             offered: state.journal.offered(),
             catalog: &catalog,
             validators: &self.inner.validators,
-            semaphores: &self.inner.semaphores,
             slots: &mut self.slots,
             ready: HashMap::new(),
         };
@@ -367,7 +370,7 @@ impl Driver {
         }
         // What was waited for and not taken is for others.
         self.slots.granted.clear();
-        self.slot_waits.only(std::mem::take(&mut self.slots.wanted), &self.inner.semaphores);
+        self.slot_waits.only(std::mem::take(&mut self.slots.wanted));
         match plan.next {
             Next::Ended(_) | Next::Parked => Course::LetGo,
             Next::Wait => Course::Going,

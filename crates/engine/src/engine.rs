@@ -1,11 +1,9 @@
 //! The engine: what an embedder calls.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::Policy;
@@ -16,13 +14,15 @@ use crate::catalog::Catalogs;
 use crate::follow::Follower;
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay, Store,
-    StoreError, ToolFace, ToolSource, Watch, WatchFrom,
+    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay,
+    SourceSet, Store, StoreError, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
+mod agree;
 mod import;
 mod tool_call;
 mod wait;
@@ -116,10 +116,6 @@ pub struct WaitingCall {
 impl Engine {
     /// An engine of these parts. Needs a tokio runtime with time.
     pub fn new(parts: EngineParts) -> Self {
-        let slots = |source: &Arc<dyn ToolSource>| {
-            (source.name().to_owned(), Arc::new(Semaphore::new(source.max_concurrent_calls().clamp(1, Semaphore::MAX_PERMITS))))
-        };
-        let semaphores: HashMap<_, _> = parts.sources.iter().map(slots).collect();
         let inner = Inner {
             providers: parts.providers,
             store: parts.store,
@@ -128,7 +124,8 @@ impl Engine {
             defaults: parts.defaults,
             catalogs: Catalogs::new(parts.sources),
             validators: Validators::default(),
-            semaphores,
+            pins: Pins::default(),
+            source_set: OnceLock::new(),
             registry: Registry::default(),
             follower: Follower::default(),
             shutdown: CancellationToken::new(),
@@ -149,8 +146,22 @@ impl Engine {
     }
 
     /// The tool sources.
-    pub fn sources(&self) -> &[Arc<dyn ToolSource>] {
+    pub fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
         self.inner.catalogs.sources()
+    }
+
+    /// Takes the sources from `set` from now on, in place of those that it was made of: before each turn's first model call
+    /// and whenever tools are listed. Turns that run keep what they were offered; a call to a tool whose source is gone fails
+    /// as [`turnwright_core::ToolErrorKind::Unavailable`]. Who makes the set stops what leaves it. Only the first set counts.
+    pub fn follow_sources(&self, set: Arc<dyn SourceSet>) {
+        if self.inner.source_set.set(set).is_err() {
+            tracing::error!("the tool sources of an engine can be followed once");
+        }
+    }
+
+    /// Takes the sources over as the followed set has them now.
+    pub async fn refresh_sources(&self) {
+        self.inner.refresh_sources().await;
     }
 
     /// The settings of turns for which nobody chose others.

@@ -1,10 +1,8 @@
 //! What all parts of an engine share.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::Policy;
@@ -15,8 +13,9 @@ use crate::catalog::Catalogs;
 use crate::driver::Driver;
 use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
+use crate::pins::Pins;
 use crate::registry::Registry;
-use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceState, Store, StoreError};
+use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, SourceState, Store, StoreError};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -28,8 +27,10 @@ pub(crate) struct Inner {
     pub(crate) defaults: TurnSettings,
     pub(crate) catalogs: Catalogs,
     pub(crate) validators: Validators,
-    /// Free slots per source.
-    pub(crate) semaphores: HashMap<String, Arc<Semaphore>>,
+    /// What people agreed to of foreign tools.
+    pub(crate) pins: Pins,
+    /// Where the sources come from, where they may change.
+    pub(crate) source_set: OnceLock<Arc<dyn SourceSet>>,
     pub(crate) registry: Registry,
     pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
@@ -39,10 +40,23 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Waits for sources that are starting, each at most its own start limit; the names of those that are late.
+    /// Takes the sources over as they are now.
+    pub(crate) async fn refresh_sources(&self) {
+        if let Some(set) = self.source_set.get() {
+            self.catalogs.replace(set.sources().await);
+        }
+        if let Err(error) = self.pins.refresh().await {
+            tracing::warn!(%error, "what people agreed to of tools cannot be read; what is known stays");
+        }
+        self.catalogs.pin(self.pins.known());
+    }
+
+    /// Takes the sources over as they are now, and waits for those that are starting, each at most its own start limit;
+    /// the names of those that are late.
     pub(crate) async fn settle_sources(&self) -> Vec<String> {
-        let starting: Vec<_> =
-            self.catalogs.sources().iter().filter(|source| source.state() == SourceState::Starting).collect();
+        self.refresh_sources().await;
+        let sources = self.catalogs.sources();
+        let starting: Vec<_> = sources.iter().filter(|source| source.state() == SourceState::Starting).collect();
         if starting.is_empty() {
             return Vec::new();
         }

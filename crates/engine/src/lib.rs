@@ -18,6 +18,7 @@ mod in_flight;
 mod inner;
 mod live;
 mod names;
+mod pins;
 pub mod provider;
 mod registry;
 mod ruler;
@@ -41,8 +42,8 @@ pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use schema::bounded_validator;
 pub use settings::SettingsOverlay;
 pub use source::{
-    CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolFace,
-    ToolOutput, ToolSource, Visibility, shown_name,
+    CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
+    ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
 };
 pub use stand_back::let_others_run;
 pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};

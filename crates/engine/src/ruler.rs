@@ -1,6 +1,6 @@
 //! The policy, the tools and the free slots of this moment, as the plan asks for them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ pub(crate) struct Slots {
     /// Permits that were waited for and not used yet, by source.
     pub(crate) granted: HashMap<String, Vec<OwnedSemaphorePermit>>,
     /// Sources whose slots are all taken.
-    pub(crate) wanted: HashSet<String>,
+    pub(crate) wanted: HashMap<String, Arc<Semaphore>>,
     /// Groups of serial tools of which a call runs.
     pub(crate) serial: HashMap<String, CallId>,
 }
@@ -38,7 +38,6 @@ pub(crate) struct TurnRuler<'a> {
     pub(crate) offered: &'a [Arc<ToolDefinition>],
     pub(crate) catalog: &'a Catalog,
     pub(crate) validators: &'a Validators,
-    pub(crate) semaphores: &'a HashMap<String, Arc<Semaphore>>,
     pub(crate) slots: &'a mut Slots,
     /// The calls that got their slots in this plan.
     pub(crate) ready: HashMap<CallId, Ready>,
@@ -91,11 +90,12 @@ impl Ruler for TurnRuler<'_> {
     }
 
     fn start(&mut self, call: &CallView<'_>) -> StartRuling {
-        let Some(tool) = self.catalog.get(call.name) else {
+        let Some(tool) = self.catalog.get_changed_too(call.name) else {
             let text = format!("`{}` did not run: it is not there at the moment.", call.name);
             return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, text));
         };
-        if call.decided_hash.is_some_and(|hash| *hash != *tool.hash) {
+        let is_set_aside = self.catalog.changed.contains_key(call.name);
+        if call.decided_hash.map_or(is_set_aside, |hash| *hash != *tool.hash) {
             if self.mode == ApproveMode::Ask {
                 return StartRuling::DefinitionChanged;
             }
@@ -115,9 +115,9 @@ impl Ruler for TurnRuler<'_> {
             return StartRuling::Later;
         }
         let kept = self.slots.granted.get_mut(source).and_then(Vec::pop);
-        let permit = kept.or_else(|| self.semaphores.get(source).and_then(|all| all.clone().try_acquire_owned().ok()));
+        let permit = kept.or_else(|| tool.slots.clone().try_acquire_owned().ok());
         let Some(permit) = permit else {
-            self.slots.wanted.insert(source.to_owned());
+            self.slots.wanted.insert(source.to_owned(), tool.slots.clone());
             return StartRuling::Later;
         };
         if is_serial {

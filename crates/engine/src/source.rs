@@ -40,6 +40,11 @@ pub trait ToolSource: Send + Sync + Debug {
     /// How long a call of `tool` may take.
     fn limits(&self, tool: &str) -> CallLimits;
 
+    /// Whether what it offers is others' to change, so that a change is shown to a person first.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
     /// The most calls that may run at once, over all conversations.
     fn max_concurrent_calls(&self) -> usize {
         16
@@ -47,6 +52,13 @@ pub trait ToolSource: Send + Sync + Debug {
 
     /// Ends it with all that it started. Later calls fail as [`ToolErrorKind::Unavailable`].
     async fn stop(&self);
+}
+
+/// The sources of an engine, where they may change while it runs ([`crate::Engine::follow_sources`]).
+#[async_trait]
+pub trait SourceSet: Send + Sync + Debug {
+    /// The sources of this moment, each with a name of its own; the very same list for as long as nothing changed.
+    async fn sources(&self) -> Arc<[Arc<dyn ToolSource>]>;
 }
 
 /// A tool that is there and cannot be offered. The others of its source are.

@@ -22,5 +22,7 @@ mod failures;
 mod plain;
 #[path = "turns/processes.rs"]
 mod processes;
+#[path = "turns/sources.rs"]
+mod sources;
 #[path = "turns/watching.rs"]
 mod watching;

@@ -6,6 +6,7 @@
 //! which comes from the types themselves, and `meaning` adds what a schema cannot say. So a key exists for the parser, for
 //! the messages and for `config schema` at once, or not at all.
 
+mod added;
 mod check;
 mod document;
 mod endpoint;
@@ -28,11 +29,12 @@ mod show;
 mod tools;
 mod well_known;
 
+pub(crate) use added::mcp_server;
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
 pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
-pub use mcp::{McpConfig, McpDocker, McpOauth, McpServer, McpTool, McpTransport, Pull};
+pub use mcp::{McpConfig, McpDocker, McpOauth, McpServer, McpTool, McpTransport, Pull, Start};
 pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
 pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};
@@ -40,5 +42,6 @@ pub use provider::{Dialect, Profile, ProviderConfig};
 pub use root::{Approval, Config, Durability, Server, Settings, Storage};
 pub use schema::json_schema;
 pub use secret::Secret;
+pub(crate) use secret::{MASK, without_secrets};
 pub use tools::{CommandTools, FilesystemTools, Tools};
 pub use well_known::local_candidates;

@@ -1,18 +1,19 @@
 //! A running host: an engine with everything that its configuration names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
 use turnwright_engine::{Documents, Engine, EngineParts, Provider, Store, SystemClock, ToolSource};
-use turnwright_mcp::{FileLedger, NoLedger, ProcessLedger, sweep_gone};
+use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
 use crate::providers::{PRACTICE, ProviderSet};
-use crate::sources::{self, Server, Sources};
+use crate::servers::{McpServers, ServerSet};
+use crate::sources::{self, Sources};
 use crate::swept_store::SweptStore;
 use crate::{Environment, HostError};
 
@@ -35,7 +36,7 @@ pub struct Host {
     pub(crate) engine: Engine,
     pub(crate) documents: Arc<dyn Documents>,
     pub(crate) providers: Arc<ProviderSet>,
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: McpServers,
     default_model: ModelRef,
     problems: Vec<String>,
     ledger: Arc<dyn ProcessLedger>,
@@ -81,18 +82,14 @@ impl HostBuilder {
             Needs::Store => Arc::new(NoLedger),
             Needs::Everything => {
                 sweep(&processes, &store).await;
-                let runs_servers = !loaded.config.mcp.servers.is_empty() || !loaded.mcp_files.is_empty();
-                let runs_processes = runs_servers || loaded.config.tools.command.enabled;
-                if runs_processes { Arc::new(ledger(&processes, &store.driver().0)?) } else { Arc::new(NoLedger) }
+                Arc::new(ledger(&processes, &store.driver().0)?)
             }
         };
-        let sources = sources::sources(&loaded, &environment, ledger.clone(), own)?;
-        let Sources { all, servers, mut problems, command_mark } = sources;
-        if needs == Needs::Everything {
-            for server in servers.iter().filter(|server| server.server.config().enabled) {
-                server.server.start_unless_known();
-            }
-        }
+        let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
+        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board), own)?;
+        let Sources { built_in, servers, surroundings, mut problems, command_mark } = sources;
+        let set = Arc::new(ServerSet::new(store.clone(), environment.clone(), surroundings, needs, built_in, servers));
+        set.refresh().await?;
         let locals = local_candidates(&environment).into_iter().map(|mut local| {
             local.model_facts = config::model_facts(&loaded.config, &local.name);
             local
@@ -101,12 +98,15 @@ impl HostBuilder {
         let default_model = default_model(&loaded, &providers, needs, &mut problems).await;
         let engine = Engine::new(EngineParts {
             providers: providers.clone(),
-            sources: all,
+            sources: set.offered().to_vec(),
             store: Arc::new(SweptStore::new(Arc::clone(&store), processes)),
             clock: Arc::new(SystemClock),
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
+        engine.follow_sources(set.clone());
+        engine.keep_pins(store.clone()).await;
+        let servers = McpServers::new(set, engine.clone(), board(&loaded));
         Ok(Host { loaded, engine, documents: store, providers, servers, default_model, problems, ledger, command_mark })
     }
 }
@@ -135,6 +135,11 @@ impl Host {
         &self.documents
     }
 
+    /// Its MCP servers.
+    pub fn mcp(&self) -> &McpServers {
+        &self.servers
+    }
+
     /// What it was started with.
     pub fn config(&self) -> &Config {
         &self.loaded.config
@@ -158,6 +163,7 @@ impl Host {
     /// Ends it with all that it started. Open turns stay open and are taken up at the next start.
     pub async fn shutdown(self) {
         self.engine.shutdown().await;
+        self.servers.set.settle().await;
         if let Some(mark) = &self.command_mark {
             // What a command left behind in a way that its own end did not see.
             turnwright_mcp::sweep(&sources::command_record(mark)).await;
@@ -184,6 +190,11 @@ fn options(loaded: &Loaded) -> Result<SqliteOptions, HostError> {
         }
     };
     Ok(options.durability(durability))
+}
+
+/// Where processes tell one another how their MCP servers are.
+pub(crate) fn board(loaded: &Loaded) -> PathBuf {
+    loaded.data_dir.join("mcp/board")
 }
 
 fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {

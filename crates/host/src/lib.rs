@@ -10,6 +10,7 @@ mod host;
 mod look;
 mod mcp_endpoint;
 mod providers;
+mod servers;
 mod sources;
 mod swept_store;
 
@@ -21,9 +22,11 @@ pub use mcp_endpoint::{McpEndpoint, McpServing};
 /// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 
-pub use look::{Finding, Level, McpStatus, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
+pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, McpStatus, NewMcpServer, Owner};
 /// How the serving of an MCP client ended.
 pub use turnwright_mcp::serve::StdioEnd;
+
+pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// What an MCP server and we agreed on.
 pub use turnwright_mcp::{Agreed, Ground};
 /// Conversations in the forms of others, out and in. Pure.

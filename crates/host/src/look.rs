@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
-use turnwright_engine::{ModelInfo, Providers, SetAside, SourceState, SystemClock, ToolSource, shown_name};
-use turnwright_mcp::{Agreed, McpError};
+use turnwright_engine::{ModelInfo, Providers, SourceState, SystemClock};
+use turnwright_mcp::McpError;
 use turnwright_providers::{Probe, SchemaReading};
 
 use crate::Host;
 use crate::providers::{endpoint_config, origin};
-use crate::sources::Server;
+use crate::servers::{McpStatus, status};
 
 /// How long a provider may take to list its models.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
@@ -68,29 +68,6 @@ pub enum ToolCallForm {
     Text,
     /// It did not.
     None,
-}
-
-/// An MCP server of the configuration.
-#[derive(Debug, Clone, PartialEq)]
-pub struct McpStatus {
-    /// Its name.
-    pub name: String,
-    /// How it is reached: the command line, or the address.
-    pub transport: String,
-    /// The file that names it.
-    pub origin: String,
-    /// Whether it may run.
-    pub is_enabled: bool,
-    /// What it is doing.
-    pub state: SourceState,
-    /// What it and we agreed on, while it is there.
-    pub agreed: Option<Agreed>,
-    /// The qualified names of its tools.
-    pub tools: Vec<String>,
-    /// Its last log lines.
-    pub log: Vec<String>,
-    /// Its tools that are not offered, with the reasons.
-    pub quarantined: Vec<String>,
 }
 
 /// One thing that `doctor` found.
@@ -197,32 +174,33 @@ impl Host {
 
     /// The MCP servers as they are.
     pub fn mcp_servers(&self) -> Vec<McpStatus> {
-        let set_aside = self.engine.tools_set_aside();
-        self.servers.iter().map(|server| status(server, &set_aside)).collect()
+        self.servers.known()
     }
 
     /// An MCP server after it has settled; `None` where there is none of this name.
     pub async fn check_mcp(&self, name: &str) -> Option<McpStatus> {
-        let server = self.servers.iter().find(|server| server.server.config().name == name)?;
-        if server.server.config().enabled {
-            server.server.start();
-            server.server.outcome().await;
+        let entry = self.servers.set.entry(name)?;
+        if let Ok(server) = entry.server.as_ref()
+            && server.config().enabled
+        {
+            server.start();
+            server.outcome().await;
         }
-        Some(status(server, &self.engine.tools_set_aside()))
+        Some(status(&entry, &self.engine.tools_set_aside()))
     }
 
     /// Signs in at an MCP server; `show` is given the address that a person must open in a browser. `None` where there is
     /// none of this name.
     pub async fn sign_in_mcp(&self, name: &str, show: impl FnOnce(&str) + Send) -> Option<Result<(), McpError>> {
-        let server = self.servers.iter().find(|server| server.server.config().name == name)?;
-        Some(server.server.sign_in(show).await)
+        let server = self.servers.set.entry(name)?.server.ok()?;
+        Some(server.sign_in(show).await)
     }
 
     /// Forgets what signing in at an MCP server brought, and says whether there was something. `None` where there is none of
     /// this name.
     pub async fn sign_out_mcp(&self, name: &str) -> Option<Result<bool, McpError>> {
-        let server = self.servers.iter().find(|server| server.server.config().name == name)?;
-        Some(server.server.sign_out().await)
+        let server = self.servers.set.entry(name)?.server.ok()?;
+        Some(server.sign_out().await)
     }
 
     /// A tool that models are offered, with what each kind of API is sent of its schema; `None` where there is none of this name.
@@ -262,10 +240,11 @@ impl Host {
                 Err(failure) => Finding { subject, level: Level::Problem, text: failure.message },
             });
         }
-        let enabled = self.servers.iter().filter(|server| server.server.config().enabled);
-        futures_util::future::join_all(enabled.clone().map(|server| server.server.outcome())).await;
+        let entries = self.servers.set.entries();
+        let enabled = entries.iter().filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
+        futures_util::future::join_all(enabled.map(|server| server.outcome())).await;
         let set_aside = self.engine.tools_set_aside();
-        findings.extend(self.servers.iter().map(|server| of_server(&status(server, &set_aside))));
+        findings.extend(entries.iter().map(|entry| of_server(&status(entry, &set_aside))));
         findings.extend(set_aside.into_iter().map(|tool| Finding {
             subject: "tools".to_owned(),
             level: Level::Problem,
@@ -286,25 +265,4 @@ fn of_server(status: &McpStatus) -> Finding {
         SourceState::Stopped => (Level::Problem, "is stopped".to_owned()),
     };
     Finding { subject, level, text }
-}
-
-fn status(server: &Server, set_aside: &[SetAside]) -> McpStatus {
-    let config = server.server.config();
-    let aside: Vec<&SetAside> = set_aside.iter().filter(|tool| tool.source == config.name).collect();
-    // What the server itself sets aside is not among its tools, but for one of two that share a name.
-    let by_server = server.server.set_aside();
-    let is_offered = |name: &str| !aside.iter().any(|tool| tool.tool == name && !by_server.contains(tool));
-    let tools = server.server.tools();
-    let offered = tools.iter().filter(|tool| is_offered(&tool.name));
-    McpStatus {
-        name: config.name.clone(),
-        transport: config.transport.to_string(),
-        origin: server.origin.clone(),
-        is_enabled: config.enabled,
-        state: server.server.state(),
-        agreed: server.server.agreed(),
-        tools: offered.map(|tool| turnwright_engine::qualified(&config.name, &tool.name)).collect(),
-        log: server.server.logs().into_iter().map(|line| line.text).collect(),
-        quarantined: aside.iter().map(|tool| format!("{}: {}", shown_name(&tool.tool), tool.reason)).collect(),
-    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    DockerConfig, FileDefinitions, FileTokens, HttpConfig, MARK, McpServer, Mount, OauthConfig, ProcessLedger, ProcessRecord,
-    ServerConfig, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+    Board, DockerConfig, FileDefinitions, FileTokens, HttpConfig, MARK, McpServer, Mount, OauthConfig, ProcessLedger,
+    ProcessRecord, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -24,10 +24,13 @@ pub(crate) struct Server {
 }
 
 /// What was found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sources {
-    pub(crate) all: Vec<Arc<dyn ToolSource>>,
+    /// All but the MCP servers: the built-ins, and an embedder's own.
+    pub(crate) built_in: Vec<Arc<dyn ToolSource>>,
     pub(crate) servers: Vec<Server>,
+    /// What every MCP server gets.
+    pub(crate) surroundings: Surroundings,
     /// What is not right and does not hinder the rest.
     pub(crate) problems: Vec<String>,
     /// The mark that every command carries in its environment, by which the next start finds what was left (law 8).
@@ -36,19 +39,16 @@ pub(crate) struct Sources {
 
 impl Sources {
     fn is_taken(&self, name: &str) -> bool {
-        self.all.iter().any(|source| source.name() == name)
+        self.built_in.iter().any(|source| source.name() == name)
+            || self.servers.iter().any(|server| server.server.name() == name)
     }
 
-    fn add_server(&mut self, config: ServerConfig, surroundings: &Surroundings, origin: String) {
+    fn add_server(&mut self, config: ServerConfig, origin: String) {
         if self.is_taken(&config.name) {
             self.problems.push(format!("{origin}: the name `{}` is taken; this server is left out", config.name));
             return;
         }
-        let is_enabled = config.enabled;
-        let server = Arc::new(McpServer::new(config, surroundings.clone()));
-        if is_enabled {
-            self.all.push(server.clone());
-        }
+        let server = Arc::new(McpServer::new(config, self.surroundings.clone()));
         self.servers.push(Server { server, origin });
     }
 }
@@ -57,36 +57,42 @@ impl Sources {
 pub(crate) fn sources(
     loaded: &Loaded,
     environment: &Environment,
-    ledger: Arc<dyn ProcessLedger>,
+    (ledger, board): (Arc<dyn ProcessLedger>, Arc<dyn Board>),
     own: Vec<Arc<dyn ToolSource>>,
 ) -> Result<Sources, HostError> {
-    let mut sources = Sources { all: own, ..Sources::default() };
-    add_built_ins(&mut sources, loaded, environment, &*ledger)?;
     let inherited_env = environment
         .variables()
         .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
         .filter(|(name, _)| is_inherited(name))
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
-    (surroundings.inherited_env, surroundings.ledger) = (inherited_env, ledger);
+    (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::clone(&ledger));
     surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
     surroundings.definitions = Arc::new(FileDefinitions::new(loaded.data_dir.join("mcp/definitions")));
+    surroundings.board = board;
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
+    let mut sources = Sources { built_in: own, servers: Vec::new(), surroundings, problems: Vec::new(), command_mark: None };
+    add_built_ins(&mut sources, loaded, environment, &*ledger)?;
     for (name, server) in &loaded.config.mcp.servers {
-        match transport(name, server) {
-            Ok(transport) => {
+        match server_config(name, server) {
+            Ok(config) => {
                 let origin =
                     loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
-                sources.add_server(configured(name, transport, server), &surroundings, origin);
+                sources.add_server(config, origin);
             }
             Err(problem) => sources.problems.push(problem),
         }
     }
     // A file that nobody named is read where it lies, and not missed where it does not.
     for file in loaded.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
-        add_file(&mut sources, &file.path, environment, &surroundings);
+        add_file(&mut sources, &file.path, environment);
     }
     Ok(sources)
+}
+
+/// A server of these keys, or why it is left out.
+pub(crate) fn server_config(name: &str, server: &config::McpServer) -> Result<ServerConfig, String> {
+    Ok(configured(name, transport(name, server)?, server))
 }
 
 /// How a configured server is reached, or why it is left out.
@@ -165,7 +171,7 @@ fn add_built_ins(
         config.max_write_bytes = tools.filesystem.max_write_bytes.unwrap_or(config.max_write_bytes);
         config.max_entries =
             tools.filesystem.max_entries.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_entries);
-        sources.all.push(Arc::new(filesystem(config)?));
+        sources.built_in.push(Arc::new(filesystem(config)?));
     }
     if tools.command.enabled && !sources.is_taken("command") {
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
@@ -181,7 +187,7 @@ fn add_built_ins(
         config.max_timeout = tools.command.max_timeout_ms.map_or(config.max_timeout, Duration::from_millis);
         let most = tools.command.max_output_bytes.and_then(|most| usize::try_from(most).ok());
         config.max_output_bytes = most.unwrap_or(config.max_output_bytes);
-        sources.all.push(Arc::new(command(config)?));
+        sources.built_in.push(Arc::new(command(config)?));
     }
     Ok(())
 }
@@ -206,6 +212,11 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     config.enabled = server.enabled;
     config.serial = server.serial;
     config.trust_annotations = server.trust_annotations;
+    config.start = match server.start {
+        config::Start::Lazy => StartPolicy::Lazy,
+        config::Start::Eager => StartPolicy::Eager,
+    };
+    config.idle_stop = server.idle_stop_ms.map(Duration::from_millis);
     config.start_limit = server.start_ms.map_or(config.start_limit, Duration::from_millis);
     config.limits = limits(config.limits, server.idle_ms, server.total_ms);
     config.max_concurrent_calls =
@@ -226,19 +237,23 @@ fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> Call
 }
 
 /// The servers of another program's file.
-fn add_file(sources: &mut Sources, path: &Path, environment: &Environment, surroundings: &Surroundings) {
+fn add_file(sources: &mut Sources, path: &Path, environment: &Environment) {
     let origin = path.display().to_string();
     let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
     let import = match read.and_then(|text| import::read(&text).map_err(|error| error.to_string())) {
         Ok(import) => import,
         Err(reason) => return sources.problems.push(format!("{origin} cannot be used: {reason}")),
     };
+    if !import.inputs.is_empty() {
+        let text = "`inputs` are not asked for here: `turnwright mcp import` takes them, or give `${input:…}` a value by hand";
+        sources.problems.push(format!("{origin}: {text}"));
+    }
     sources.problems.extend(import.problems.iter().map(|problem| format!("{origin}: {problem}")));
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     for server in import.servers {
         let name = server.name.clone();
         match imported(server, folder, environment) {
-            Ok(config) => sources.add_server(config, surroundings, origin.clone()),
+            Ok(config) => sources.add_server(config, origin.clone()),
             Err(reason) => sources.problems.push(format!("{origin}: MCP server `{name}` is left out: {reason}")),
         }
     }

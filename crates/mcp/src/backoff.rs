@@ -9,8 +9,12 @@ pub struct RestartPolicy {
     pub first: Duration,
     /// The longest pause.
     pub max: Duration,
-    /// After so many failures in a row it is started again only when a call needs it.
+    /// After so many failures in a row it is left alone for a while: calls fail at once. Then one call may try.
     pub attempts: u32,
+    /// How long it is left alone the first time; each later time is twice the one before.
+    pub open: Duration,
+    /// The longest time that it is left alone.
+    pub max_open: Duration,
     /// A server that lived so long has not failed in a row.
     pub stable_after: Duration,
 }
@@ -21,12 +25,20 @@ impl Default for RestartPolicy {
             first: Duration::from_millis(100),
             max: Duration::from_secs(30),
             attempts: 5,
+            open: Duration::from_secs(30),
+            max_open: Duration::from_mins(5),
             stable_after: Duration::from_secs(10),
         }
     }
 }
 
 impl RestartPolicy {
+    /// How long it is left alone after this many failures in a row, where there is no pause after which it is started by itself.
+    pub(crate) fn rest(&self, failures: u32) -> Duration {
+        let before = failures.saturating_sub(self.attempts);
+        self.open.saturating_mul(2_u32.saturating_pow(before)).min(self.max_open)
+    }
+
     /// The pause after this many failures in a row, between 80 and 100 percent of the full one so that many servers that
     /// fell together do not rise together, as `luck` decides; `None` when it is not started again by itself.
     pub(crate) fn pause(&self, failures: u32, luck: u64) -> Option<Duration> {

@@ -14,7 +14,7 @@ pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
 pub use transport::{HttpConfig, OauthConfig, StdioConfig, TransportConfig};
 
-use crate::{Definitions, NoDefinitions, NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
+use crate::{Board, Definitions, NoBoard, NoDefinitions, NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
 
 /// A server: `[mcp.servers.NAME]`, variables expanded.
 #[derive(Debug, Clone)]
@@ -25,6 +25,10 @@ pub struct ServerConfig {
     pub transport: TransportConfig,
     /// How long a start may take, from the spawn to the list of its tools; also how long a call waits for one.
     pub start_limit: Duration,
+    /// When it is started.
+    pub start: StartPolicy,
+    /// How long it runs without a call before it is ended; until the host ends where not given. The next call starts it.
+    pub idle_stop: Option<Duration>,
     /// How long a call may take, where its tool says nothing else.
     pub limits: CallLimits,
     /// Whether it may run at all.
@@ -56,6 +60,8 @@ impl ServerConfig {
             name: name.into(),
             transport: transport.into(),
             start_limit: Duration::from_mins(1),
+            start: StartPolicy::default(),
+            idle_stop: None,
             limits: CallLimits::default(),
             enabled: true,
             serial: false,
@@ -108,6 +114,16 @@ impl LogLevel {
     }
 }
 
+/// When a server is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StartPolicy {
+    /// When one of its tools is called, or when it is not known what it offers.
+    #[default]
+    Lazy,
+    /// With its host.
+    Eager,
+}
+
 /// What the operator declares about one tool: `[mcp.servers.NAME.tools.TOOL]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolDeclaration {
@@ -129,6 +145,8 @@ pub struct Surroundings {
     pub tokens: Arc<dyn TokenStore>,
     /// Remembers what servers offer, so that one is started only when it is needed.
     pub definitions: Arc<dyn Definitions>,
+    /// Takes what other processes may know of the servers.
+    pub board: Arc<dyn Board>,
     /// Where the Docker engine listens, as `DOCKER_HOST` says it; its usual socket where not given.
     pub docker_host: Option<String>,
     /// Tells the time of log lines.
@@ -143,6 +161,7 @@ impl Surroundings {
             ledger: Arc::new(NoLedger),
             tokens: Arc::new(NoTokens),
             definitions: Arc::new(NoDefinitions),
+            board: Arc::new(NoBoard),
             docker_host: None,
             clock,
         }

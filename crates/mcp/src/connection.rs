@@ -1,5 +1,6 @@
 //! An open connection: carried, probed, opened, its tools listed; all of it within one limit.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -39,12 +40,22 @@ pub(crate) struct Connection {
     pub(crate) tracker: TaskTracker,
     end: OnceLock<String>,
     ended: CancellationToken,
+    has_served: AtomicBool,
 }
 
 impl Connection {
     /// Whether calls may be tried on it.
     pub(crate) fn is_open(&self) -> bool {
         !self.wire.closed.is_cancelled() && !self.wire.is_condemned.is_cancelled()
+    }
+
+    /// It answered a call.
+    pub(crate) fn served(&self) {
+        self.has_served.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_served(&self) -> bool {
+        self.has_served.load(Ordering::Relaxed)
     }
 
     /// Its end and the reason, which everybody who waits for it is told.
@@ -120,7 +131,8 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
         Ok(Opened { service, agreed, listing }) => {
             let (peer, ended) = (service.peer().clone(), CancellationToken::new());
             let tracker = TaskTracker::clone(opening.tracker);
-            let connection = Arc::new(Connection { peer, wire, agreed, tracker, end: OnceLock::new(), ended });
+            let (end, has_served) = (OnceLock::new(), AtomicBool::new(false));
+            let connection = Arc::new(Connection { peer, wire, agreed, tracker, end, ended, has_served });
             Ok(Running { carrier, service, connection, listing })
         }
         Err(failure) => {

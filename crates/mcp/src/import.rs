@@ -1,18 +1,27 @@
 //! Reads the MCP server lists of other programs.
 //!
-//! Three shapes: `mcpServers` (Claude Desktop, Claude Code, Cursor and others), `servers` as an object (VS Code), and
-//! `servers` as an array (`config/mcp-servers.json`, where `id` is the name). Strings come out as they are written:
-//! variables are the host's to expand. Nothing is ever imported as an approval.
+//! Four shapes: `mcpServers` (Claude Desktop, Claude Code, Cursor and others), `servers` as an object (VS Code, with
+//! `inputs`), `servers` as an array (`config/mcp-servers.json`, where `id` is the name), and `extensions` in YAML (goose).
+//! Strings come out as they are written; [`translate`] brings them into our own form, or the host expands them. Nothing is
+//! ever imported as an approval.
 
 mod comments;
+mod goose;
+mod translate;
+
+use std::path::Path;
 
 use serde_json::{Map, Value};
+
+pub use translate::{Expansions, ImportedInput, Known, TranslateError, Translated, translate, variable_of};
 
 /// What a file lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Import {
     /// The servers, in the file's order.
     pub servers: Vec<ImportedServer>,
+    /// What the file asks a person for.
+    pub inputs: Vec<ImportedInput>,
     /// What could not be taken over, and why, for the person who imports.
     pub problems: Vec<String>,
 }
@@ -28,6 +37,8 @@ pub struct ImportedServer {
     pub description: Option<String>,
     /// Whether it may run.
     pub enabled: bool,
+    /// The most time of a call in all, in milliseconds, where it says so.
+    pub total_ms: Option<u64>,
     /// How it is reached.
     pub transport: ImportedTransport,
 }
@@ -61,12 +72,43 @@ pub enum ImportError {
     /// It is not JSON, not even with comments and trailing commas.
     #[error("the file is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
+    /// It is not YAML.
+    #[error("the file is not YAML: {0}")]
+    NotYaml(String),
     /// It has none of the known shapes.
-    #[error("the file lists no servers: an object `mcpServers` or `servers`, or an array `servers`, is needed")]
+    #[error(
+        "the file lists no servers: an object `mcpServers` or `servers`, or an array `servers`, or goose's `extensions`, is needed"
+    )]
     NoServers,
 }
 
-/// Reads a file's text.
+/// What a file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// JSON, with comments and trailing commas.
+    Json,
+    /// YAML, goose's.
+    Yaml,
+}
+
+/// What a file of this name is written in.
+pub fn form_of(file: &Path) -> Form {
+    let is_yaml = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("yaml") || end.eq_ignore_ascii_case("yml"));
+    if is_yaml { Form::Yaml } else { Form::Json }
+}
+
+/// Reads a file's text that is written in this form.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_as(form: Form, text: &str) -> Result<Import, ImportError> {
+    match form {
+        Form::Json => read(text),
+        Form::Yaml => goose::read(text),
+    }
+}
+
+/// Reads a file's text, JSON.
 ///
 /// # Errors
 /// [`ImportError`]. A single bad entry is no error: it is left out and named in [`Import::problems`].
@@ -94,10 +136,24 @@ pub fn read(text: &str) -> Result<Import, ImportError> {
         }
         _ => return Err(ImportError::NoServers),
     }
-    if file.get("inputs").and_then(Value::as_array).is_some_and(|inputs| !inputs.is_empty()) {
-        import.problems.push("`inputs` are not asked for: give `${input:…}` a value by hand".to_owned());
+    if let Some(Value::Array(inputs)) = file.remove("inputs") {
+        import.inputs = inputs.into_iter().filter_map(input).collect();
     }
     Ok(import)
+}
+
+/// Something that a file asks for; `None` where it has no name.
+fn input(entry: Value) -> Option<ImportedInput> {
+    let Value::Object(mut entry) = entry else { return None };
+    let options = entry.get("options").and_then(Value::as_array).into_iter().flatten();
+    let options = options.filter_map(|option| option.as_str().or_else(|| option.get("value")?.as_str()).map(str::to_owned));
+    Some(ImportedInput {
+        options: options.collect(),
+        is_password: entry.get("password") == Some(&Value::Bool(true)),
+        default: text(&mut entry, "default"),
+        description: text(&mut entry, "description"),
+        id: text(&mut entry, "id")?,
+    })
 }
 
 impl Import {
@@ -118,8 +174,9 @@ impl Import {
         let enabled = entry.get("enabled") != Some(&Value::Bool(false)) && entry.get("disabled") != Some(&Value::Bool(true));
         let title = text(&mut entry, "name").filter(|title| *title != name);
         let description = text(&mut entry, "description");
+        let total_ms = entry.get("total_ms").and_then(Value::as_u64).filter(|total| *total > 0);
         match self.transport(&name, &mut entry) {
-            Some(transport) => self.servers.push(ImportedServer { name, title, description, enabled, transport }),
+            Some(transport) => self.servers.push(ImportedServer { name, title, description, enabled, total_ms, transport }),
             None => self.problems.push(format!("`{name}` was left out: it has neither a `command` nor a `url`")),
         }
     }

@@ -127,7 +127,7 @@ fn way(server: &ServerConfig) -> String {
     digest(&format!("{:?}", server.transport))
 }
 
-fn digest(text: &str) -> String {
+pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex

@@ -4,7 +4,7 @@
 //! [`TransportConfig`]. Its parts, from the server up: `carrier` is what runs for it and is ended with it ([`FileLedger`]
 //! remembers that for the next start), `transport` is how messages travel, `era` asks which form of the protocol is spoken,
 //! `client` is our side of it, `login` signs in where a server wants that, `connection` opens all that, [`Agreed`] is what
-//! came of it, `list` (with `face`) and `call` (with `output` and `promise`) use it, `features` is what servers have besides tools, `listen` hears of changes, `kept` remembers what a server offered, `supervision` decides what happens to a
+//! came of it, `list` (with `face`) and `call` (with `output` and `promise`) use it, `features` is what servers have besides tools, `listen` hears of changes, `kept` remembers what a server offered, `board` tells other processes how it is, `supervision` decides what happens to a
 //! server next, and `supervisor` does it. [`import`] reads the server lists of other
 //! programs. [`serve`] is the other side: our tools for MCP clients.
 //!
@@ -13,6 +13,7 @@
 
 mod agreed;
 mod backoff;
+mod board;
 mod call;
 mod carrier;
 mod client;
@@ -39,10 +40,11 @@ mod transport;
 
 pub use agreed::{Agreed, Offer};
 pub use backoff::RestartPolicy;
+pub use board::{Board, FileBoard, NoBoard, Notice};
 pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
 pub use config::{
-    DockerConfig, HttpConfig, LogLevel, Mount, OauthConfig, ServerConfig, StdioConfig, Surroundings, ToolDeclaration,
-    TransportConfig, is_inherited,
+    DockerConfig, HttpConfig, LogLevel, Mount, OauthConfig, ServerConfig, StartPolicy, StdioConfig, Surroundings,
+    ToolDeclaration, TransportConfig, is_inherited,
 };
 pub use era::Ground;
 pub use error::McpError;

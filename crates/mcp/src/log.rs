@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 use turnwright_engine::Clock;
 
 use crate::list::capped_to;
@@ -15,7 +17,7 @@ const MAX_LINES: usize = 200;
 pub(crate) const MAX_LINE_BYTES: usize = 4096;
 
 /// A line that a server wrote, or that was written about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// When it came, in milliseconds since 1970 UTC.
     pub at_ms: u64,
@@ -26,7 +28,8 @@ pub struct LogLine {
 }
 
 /// Where a log line came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogOrigin {
     /// The server's standard error.
     Stderr,
@@ -55,11 +58,13 @@ pub(crate) struct ServerLog {
     lines: Mutex<VecDeque<LogLine>>,
     clock: Arc<dyn Clock>,
     secrets: Secrets,
+    /// There is a new line.
+    pub(crate) grew: Notify,
 }
 
 impl ServerLog {
     pub(crate) fn new(clock: Arc<dyn Clock>, secrets: Secrets) -> Self {
-        Self { lines: Mutex::new(VecDeque::new()), clock, secrets }
+        Self { lines: Mutex::new(VecDeque::new()), clock, secrets, grew: Notify::new() }
     }
 
     /// What may not be shown.
@@ -91,6 +96,8 @@ impl ServerLog {
             lines.pop_front();
         }
         lines.push_back(line);
+        drop(lines);
+        self.grew.notify_one();
     }
 
     pub(crate) fn lines(&self) -> Vec<LogLine> {

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use turnwright_core::ToolErrorKind;
@@ -15,8 +17,8 @@ use turnwright_engine::{
 use crate::call::{self, Caller};
 use crate::connection::Connection;
 use crate::list::Quarantined;
-use crate::supervisor::{self, Phase, Shared};
-use crate::{Agreed, LogLine, ServerConfig, Surroundings, TokenStore};
+use crate::supervisor::{self, Phase, Shared, Status};
+use crate::{Agreed, LogLine, ServerConfig, StartPolicy, Surroundings, TokenStore};
 
 /// How long the end of a server may take beyond what it is granted.
 const MAX_END: Duration = Duration::from_secs(5);
@@ -48,6 +50,16 @@ impl McpServer {
     pub fn start(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*run, Run::Running { .. }) || !self.shared.config.enabled {
+            let wakes = |status: &mut Status| {
+                let is_unused = matches!(status.phase, Phase::Unused);
+                if is_unused {
+                    status.phase = Phase::Starting;
+                }
+                is_unused
+            };
+            if self.shared.status.send_if_modified(wakes) {
+                self.shared.needed.notify_one();
+            }
             return;
         }
         let before = match &*run {
@@ -60,9 +72,10 @@ impl McpServer {
         *run = Run::Running { _stop_on_drop: stop.clone().drop_guard(), stop, tracker };
     }
 
-    /// Starts it as [`McpServer::start`] does, where it is not known what it offers. Where it is, the first call starts it.
+    /// Starts it as [`McpServer::start`] does, where it is to be started early or it is not known what it offers. Where it is,
+    /// the first call starts it.
     pub fn start_unless_known(&self) {
-        if !self.shared.is_known() {
+        if self.shared.config.start == StartPolicy::Eager || !self.shared.is_known() {
             self.start();
         }
     }
@@ -87,7 +100,7 @@ impl McpServer {
     pub fn agreed(&self) -> Option<Agreed> {
         match &self.shared.status.borrow().phase {
             Phase::Ready(connection) => Some(connection.agreed.clone()),
-            Phase::Idle | Phase::Starting | Phase::Failing(_) | Phase::NeedsSignIn(_) | Phase::Stopped => None,
+            Phase::Idle | Phase::Starting | Phase::Failing(_) | Phase::NeedsSignIn(_) | Phase::Unused | Phase::Stopped => None,
         }
     }
 
@@ -133,13 +146,19 @@ impl McpServer {
                 let now = status.borrow_and_update().clone();
                 match now.phase {
                     Phase::Ready(connection) if connection.is_open() => return Ok(connection),
+                    Phase::Failing(reason) if now.rests_until.is_some() => {
+                        let rest = now.rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+                        let seconds = rest.unwrap_or_default().as_secs().saturating_add(1);
+                        let why = format!("failed several times in a row and is not tried again for {seconds} s");
+                        return Err(self.unavailable(tool, &why, &reason));
+                    }
                     Phase::Failing(reason) if now.failed_starts > failed_before => {
                         return Err(self.unavailable(tool, "cannot be started", &reason));
                     }
                     Phase::NeedsSignIn(reason) if now.failed_starts > failed_before => {
                         return Err(self.unavailable(tool, "needs somebody to sign in", &reason));
                     }
-                    Phase::Failing(_) | Phase::NeedsSignIn(_) if !asked => {
+                    Phase::Failing(_) | Phase::NeedsSignIn(_) | Phase::Unused if !asked => {
                         asked = true;
                         self.shared.needed.notify_one();
                     }
@@ -147,7 +166,7 @@ impl McpServer {
                         let why = if self.shared.config.enabled { "was stopped" } else { "is switched off" };
                         return Err(self.unavailable(tool, why, why));
                     }
-                    Phase::Starting | Phase::Ready(_) | Phase::Failing(_) | Phase::NeedsSignIn(_) => {}
+                    Phase::Starting | Phase::Ready(_) | Phase::Failing(_) | Phase::NeedsSignIn(_) | Phase::Unused => {}
                 }
                 if status.changed().await.is_err() {
                     return Err(self.unavailable(tool, "was stopped", "it was dropped"));
@@ -160,6 +179,42 @@ impl McpServer {
         let limit = self.shared.config.start_limit.as_millis();
         let reason = self.shared.log.with_last_words(&format!("it was not ready within {limit} ms"));
         Err(self.unavailable(tool, "is not ready", &reason))
+    }
+
+    /// Keeps it from being ended as unused for as long as this is held.
+    pub(crate) fn in_use(&self) -> InUse<'_> {
+        InUse::of(&self.shared.users)
+    }
+
+    /// One attempt at a call of what was `meant`.
+    async fn call_once(&self, meant: Option<SourceTool>, call: SourceCall, context: CallContext) -> Result<ToolOutput, Broken> {
+        let connection = tokio::select! {
+            biased;
+            connection = self.connection(&call.tool) => connection.map_err(Broken::Failed)?,
+            () = context.cancel.cancelled() => {
+                let text = format!("`{}` was cancelled before it was called.", call.tool);
+                return Err(Broken::Failed(ToolError::new(ToolErrorKind::Cancelled, text)));
+            }
+        };
+        // What was offered may be what an earlier run had learned.
+        if meant.is_some() && meant != self.tool(&call.tool) {
+            return Err(Broken::Failed(self.changed(&call.tool)));
+        }
+        let caller = Caller {
+            server: &self.shared.config.name,
+            log: &self.shared.log,
+            total: self.limits(&call.tool).total,
+            cancel_grace: self.shared.config.cancel_grace,
+        };
+        let (promises, meant) = (self.shared.offered().promises, self.tool(&call.tool));
+        match call::call(caller, &connection, call, context).await {
+            Ok(output) => {
+                connection.served();
+                Ok(promises.judged(meant.as_ref(), self.shared.log.secrets().hidden_in(output)))
+            }
+            Err(error) if error.kind == ToolErrorKind::Unavailable && !connection.is_open() => Err(Broken::Lost(error)),
+            Err(error) => Err(Broken::Failed(error)),
+        }
     }
 
     fn tool(&self, name: &str) -> Option<SourceTool> {
@@ -186,6 +241,37 @@ impl McpServer {
     }
 }
 
+/// How an attempt at a call went wrong.
+enum Broken {
+    /// The connection broke while it ran.
+    Lost(ToolError),
+    /// In any other way.
+    Failed(ToolError),
+}
+
+impl Broken {
+    fn into_error(self) -> ToolError {
+        let (Self::Lost(error) | Self::Failed(error)) = self;
+        error
+    }
+}
+
+/// A call, counted for as long as it runs or waits.
+pub(crate) struct InUse<'a>(&'a watch::Sender<usize>);
+
+impl<'a> InUse<'a> {
+    fn of(users: &'a watch::Sender<usize>) -> Self {
+        users.send_modify(|users| *users += 1);
+        Self(users)
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|users| *users -= 1);
+    }
+}
+
 #[async_trait]
 impl ToolSource for McpServer {
     fn name(&self) -> &str {
@@ -193,16 +279,7 @@ impl ToolSource for McpServer {
     }
 
     fn state(&self) -> SourceState {
-        match &self.shared.status.borrow().phase {
-            _ if !self.shared.config.enabled => SourceState::Disabled,
-            Phase::Idle | Phase::Stopped => SourceState::Stopped,
-            Phase::Starting => SourceState::Starting,
-            Phase::Ready(connection) if connection.is_open() => SourceState::Ready,
-            // Its end is seen here first; the supervisor names the reason in a moment.
-            Phase::Ready(_) => SourceState::Failing { reason: "its connection was closed".to_owned() },
-            Phase::Failing(reason) => SourceState::Failing { reason: reason.to_string() },
-            Phase::NeedsSignIn(reason) => SourceState::NeedsSignIn { reason: reason.to_string() },
-        }
+        self.shared.state()
     }
 
     fn tools(&self) -> Arc<[SourceTool]> {
@@ -224,33 +301,27 @@ impl ToolSource for McpServer {
     }
 
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
+        let _user = self.in_use();
         let meant = self.tool(&call.tool);
-        let connection = tokio::select! {
-            biased;
-            connection = self.connection(&call.tool) => connection?,
-            () = context.cancel.cancelled() => {
-                let text = format!("`{}` was cancelled before it was called.", call.tool);
-                return Err(ToolError::new(ToolErrorKind::Cancelled, text));
+        let is_replayable = meant.as_ref().is_some_and(|tool| tool.declared.is_replayable());
+        let first = self.call_once(meant.clone(), call.clone(), context.clone()).await;
+        match first {
+            // The connection is opened anew, once for all who wait.
+            Err(Broken::Lost(_)) if is_replayable && !context.cancel.is_cancelled() => {
+                tracing::info!(server = self.shared.config.name, tool = call.tool, "a replayable call is repeated");
+                self.call_once(meant, call, context).await.map_err(Broken::into_error)
             }
-        };
-        // What was offered may be what an earlier run had learned.
-        if meant.is_some() && meant != self.tool(&call.tool) {
-            return Err(self.changed(&call.tool));
+            done => done.map_err(Broken::into_error),
         }
-        let caller = Caller {
-            server: &self.shared.config.name,
-            log: &self.shared.log,
-            total: self.limits(&call.tool).total,
-            cancel_grace: self.shared.config.cancel_grace,
-        };
-        let (promises, meant) = (self.shared.offered().promises, self.tool(&call.tool));
-        let output = call::call(caller, &connection, call, context).await?;
-        Ok(promises.judged(meant.as_ref(), self.shared.log.secrets().hidden_in(output)))
     }
 
     fn limits(&self, tool: &str) -> CallLimits {
         let config = &self.shared.config;
         config.tools.get(tool).and_then(|tool| tool.limits).unwrap_or(config.limits)
+    }
+
+    fn is_foreign(&self) -> bool {
+        true
     }
 
     fn max_concurrent_calls(&self) -> usize {

@@ -12,6 +12,8 @@ pub(crate) enum Course {
     Ended {
         /// How long it was ready.
         lived: Duration,
+        /// Whether it answered a call.
+        has_served: bool,
     },
     /// It did not become ready.
     NotStarted,
@@ -19,6 +21,8 @@ pub(crate) enum Course {
     OtherEra,
     /// It wants somebody to sign in.
     NeedsSignIn,
+    /// It was ready, and nobody needed it.
+    Unused,
 }
 
 /// What to do then.
@@ -30,6 +34,8 @@ pub(crate) enum Next {
     Pause(Duration),
     /// Start it when a call needs it.
     Wait,
+    /// Leave it alone for so long: calls fail at once. Then start it when a call needs it.
+    Rest(Duration),
 }
 
 /// The history of a server, as far as it matters.
@@ -48,14 +54,22 @@ impl Supervision {
     /// What to do after this. `luck` is any number; it spreads the pauses of servers that fell together.
     pub(crate) fn after(&mut self, course: Course, luck: u64) -> Next {
         match course {
-            Course::Ended { lived } if lived >= self.policy.stable_after => self.failures = 1,
+            // One that is of use is worth another start, however short it lived.
+            Course::Ended { lived, has_served } if has_served || lived >= self.policy.stable_after => self.failures = 1,
             Course::Ended { .. } | Course::NotStarted => self.failures = self.failures.saturating_add(1),
             // It runs well; it was asked in the wrong way.
             Course::OtherEra => return Next::Start,
             // Trying again alone changes nothing; a call may come after somebody signed in.
             Course::NeedsSignIn => return Next::Wait,
+            Course::Unused => {
+                self.failures = 0;
+                return Next::Wait;
+            }
         }
-        self.policy.pause(self.failures, luck).map_or(Next::Wait, Next::Pause)
+        match self.policy.pause(self.failures, luck) {
+            Some(pause) => Next::Pause(pause),
+            None => Next::Rest(self.policy.rest(self.failures)),
+        }
     }
 }
 
@@ -69,16 +83,40 @@ mod tests {
         courses.iter().map(|course| supervision.after(*course, 0)).collect()
     }
 
+    fn ended(seconds: u64, has_served: bool) -> Course {
+        Course::Ended { lived: Duration::from_secs(seconds), has_served }
+    }
+
+    #[test]
+    fn a_server_that_answered_a_call_has_not_failed_in_a_row() {
+        let (useless, useful) = (ended(0, false), ended(0, true));
+        assert_eq!(nexts(&[useful; 5]), [PAUSES[0]; 5]);
+        assert_eq!(nexts(&[useless, useless, useful, useless]), [PAUSES[0], PAUSES[1], PAUSES[0], PAUSES[1]]);
+    }
+
     const PAUSES: [Next; 2] = [Next::Pause(Duration::from_millis(80)), Next::Pause(Duration::from_millis(800))];
 
     #[test]
-    fn starts_that_fail_in_a_row_are_tried_ever_later_and_then_only_when_needed() {
-        assert_eq!(nexts(&[Course::NotStarted; 4]), [PAUSES[0], PAUSES[1], Next::Wait, Next::Wait]);
+    fn starts_that_fail_in_a_row_are_tried_ever_later_and_then_left_alone_ever_longer() {
+        let rest = |seconds| Next::Rest(Duration::from_secs(seconds));
+        let rests = [30, 60, 120, 240, 300, 300].map(rest);
+        assert_eq!(nexts(&[Course::NotStarted; 8]), [PAUSES.as_slice(), &rests].concat());
+    }
+
+    #[test]
+    fn one_good_life_ends_the_resting_and_a_short_one_does_not() {
+        let (short, long) = (ended(0, false), ended(10, false));
+        let down = [Course::NotStarted; 3];
+        let rest = |seconds| Next::Rest(Duration::from_secs(seconds));
+        assert_eq!(nexts(&[&down[..], &[short]].concat()), [PAUSES[0], PAUSES[1], rest(30), rest(60)]);
+        assert_eq!(nexts(&[&down[..], &[long]].concat()), [PAUSES[0], PAUSES[1], rest(30), PAUSES[0]]);
+        let unused = [&down[..], &[Course::Unused, Course::NotStarted]].concat();
+        assert_eq!(nexts(&unused), [PAUSES[0], PAUSES[1], rest(30), Next::Wait, PAUSES[0]]);
     }
 
     #[test]
     fn a_server_that_lived_long_has_not_failed_in_a_row() {
-        let (short, long) = (Course::Ended { lived: Duration::ZERO }, Course::Ended { lived: Duration::from_secs(10) });
+        let (short, long) = (ended(0, false), ended(10, false));
         assert_eq!(nexts(&[short, short, long, short]), [PAUSES[0], PAUSES[1], PAUSES[0], PAUSES[1]]);
     }
 

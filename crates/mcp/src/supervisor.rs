@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use turnwright_engine::SourceState;
 
 use crate::agreed::Offer;
 use crate::connection::{self, Connection, NotOpened, Opening, Running};
@@ -34,6 +35,8 @@ const MISSES_A_PACKAGE: &str =
     "; a package that it needs is missing, or newer than it was written for: pin its version, such as `mcp<2`";
 /// How long a server may take to say that it logs as it is asked to.
 const LOG_LEVEL_LIMIT: Duration = Duration::from_secs(10);
+/// The least time between two words to other processes.
+const POST_GAP: Duration = Duration::from_millis(200);
 /// How long the exit of a server is waited for whose output ended, and the other way round.
 const OTHER_SIGN: Duration = Duration::from_millis(500);
 
@@ -50,6 +53,8 @@ pub(crate) enum Phase {
     Failing(Arc<str>),
     /// It waits for somebody to sign in, for this reason.
     NeedsSignIn(Arc<str>),
+    /// It was ended because nobody needed it; a call starts it.
+    Unused,
     /// It was ended on purpose.
     Stopped,
 }
@@ -59,6 +64,8 @@ pub(crate) enum Phase {
 pub(crate) struct Status {
     pub(crate) phase: Phase,
     pub(crate) failed_starts: u64,
+    /// It failed too often in a row: until then it is left alone, and calls fail at once.
+    pub(crate) rests_until: Option<Instant>,
 }
 
 /// What the tasks of a server and its calls share.
@@ -70,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) status: watch::Sender<Status>,
     /// A call needs the server: the pause before its restart is over.
     pub(crate) needed: Notify,
+    /// The calls that run, or wait for the server.
+    pub(crate) users: watch::Sender<usize>,
     offered: Mutex<Offered>,
     is_known: AtomicBool,
     /// What it offers besides tools.
@@ -87,8 +96,9 @@ impl Shared {
             config,
             surroundings,
             log,
-            status: watch::Sender::new(Status { phase: Phase::Idle, failed_starts: 0 }),
+            status: watch::Sender::new(Status { phase: Phase::Idle, failed_starts: 0, rests_until: None }),
             needed: Notify::new(),
+            users: watch::Sender::new(0),
             offered: Mutex::new(offered),
             is_known: AtomicBool::new(is_known),
             shelving,
@@ -103,6 +113,24 @@ impl Shared {
     /// What it offers, or offered the last time.
     pub(crate) fn offered(&self) -> Offered {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it is doing, as everybody is told.
+    pub(crate) fn state(&self) -> SourceState {
+        match &self.status.borrow().phase {
+            _ if !self.config.enabled => SourceState::Disabled,
+            Phase::Idle | Phase::Unused | Phase::Stopped => SourceState::Stopped,
+            Phase::Starting => SourceState::Starting,
+            Phase::Ready(connection) if connection.is_open() => SourceState::Ready,
+            // Its end is seen here first; the supervisor names the reason in a moment.
+            Phase::Ready(_) => SourceState::Failing { reason: "its connection was closed".to_owned() },
+            Phase::Failing(reason) => SourceState::Failing { reason: reason.to_string() },
+            Phase::NeedsSignIn(reason) => SourceState::NeedsSignIn { reason: reason.to_string() },
+        }
+    }
+
+    fn post(&self) {
+        self.surroundings.board.post(&self.config.name, &self.state(), &self.log.lines());
     }
 
     fn offer(&self, mut listing: Listing) {
@@ -147,28 +175,63 @@ impl Shared {
     }
 }
 
+/// Tells other processes how the server is, whenever that changed.
+async fn tell(shared: &Shared) -> Infallible {
+    let mut status = shared.status.subscribe();
+    loop {
+        status.borrow_and_update();
+        shared.post();
+        tokio::select! {
+            _ = status.changed() => {}
+            () = shared.log.grew.notified() => {}
+        }
+        tokio::time::sleep(POST_GAP).await;
+    }
+}
+
 /// Why a running server is not watched any more.
 enum Left {
     Stopped,
+    Unused,
     Ended(McpError),
 }
 
 /// Runs until `stop` fires; nothing of the server is left then. Begins when the run `before` is over.
 pub(crate) async fn supervise(shared: Arc<Shared>, stop: CancellationToken, tracker: TaskTracker, before: Option<TaskTracker>) {
+    tokio::select! {
+        () = lives(&shared, stop, tracker, before) => {}
+        never = tell(&shared) => match never {},
+    }
+    shared.post();
+}
+
+async fn lives(shared: &Shared, stop: CancellationToken, tracker: TaskTracker, before: Option<TaskTracker>) {
     if let Some(before) = before {
         before.wait().await;
     }
     let mut supervision = Supervision::new(shared.config.restart);
     let mut era = None;
     while !stop.is_cancelled() {
-        let Some(course) = live(&shared, &stop, &tracker, &mut era).await else { break };
+        let Some(course) = live(shared, &stop, &tracker, &mut era).await else { break };
         let next = supervision.after(course, RandomState::new().hash_one(shared.config.name.as_str()));
         tracing::debug!(server = shared.config.name, ?course, ?next, "an MCP server is not there");
+        if let Next::Rest(rest) = next
+            && !rest.is_zero()
+        {
+            let rests_until = Some(Instant::now() + rest);
+            shared.status.send_modify(|status| status.rests_until = rests_until);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(rest) => {}
+            }
+            shared.status.send_modify(|status| status.rests_until = None);
+        }
         let pause = async {
             match next {
                 Next::Start => {}
                 Next::Pause(pause) => tokio::time::sleep(pause).await,
-                Next::Wait => std::future::pending().await,
+                Next::Wait | Next::Rest(_) => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -189,11 +252,12 @@ async fn live(shared: &Shared, stop: &CancellationToken, tracker: &TaskTracker, 
     match connection::open(&opening, era).await {
         Ok(running) => {
             let since = Instant::now();
-            let error = watch_over(shared, running, stop).await?;
+            let connection = Arc::clone(&running.connection);
+            let Some(error) = watch_over(shared, running, stop).await? else { return Some(Course::Unused) };
             tracing::info!(server = config.name, %error, "an MCP server ended");
             Some(match error {
                 McpError::NeedsSignIn { .. } => Course::NeedsSignIn,
-                _ => Course::Ended { lived: since.elapsed() },
+                _ => Course::Ended { lived: since.elapsed(), has_served: connection.has_served() },
             })
         }
         Err(NotOpened::Stopped) => None,
@@ -218,8 +282,9 @@ fn phase_of(error: &McpError, reason: Arc<str>) -> Phase {
     }
 }
 
-/// Holds a running server until it ends or is stopped; `None` where it was stopped. Nothing of it runs any more then.
-async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken) -> Option<McpError> {
+/// Holds a running server until it ends or is not needed; `None` where it was stopped, no error where nobody needed it. Nothing of
+/// it runs any more then.
+async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken) -> Option<Option<McpError>> {
     let Running { mut carrier, mut service, connection, listing } = running;
     shared.offer(listing);
     shared.enter(stop, Phase::Ready(Arc::clone(&connection)), 0);
@@ -244,10 +309,12 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
             let how = carrier.exited_within(OTHER_SIGN).await;
             Left::Ended(McpError::Ended { how: how.unwrap_or_else(|| carrier.closed().to_owned()) })
         }
+        () = unused(shared, &connection, stop) => Left::Unused,
         never = Box::pin(keep_up(shared, &connection)) => match never {},
     };
     match &left {
         Left::Stopped => connection.finish("it was stopped".to_owned()),
+        Left::Unused => connection.finish("nobody needed it".to_owned()),
         Left::Ended(error) => {
             carrier.last_lines().await;
             let reason = shared.fail(error);
@@ -261,13 +328,36 @@ async fn watch_over(shared: &Shared, running: Running, stop: &CancellationToken)
         tracing::error!(server = shared.config.name, %error, "the protocol's task ended badly");
     }
     drop(service);
-    if matches!(left, Left::Stopped) {
+    if matches!(left, Left::Stopped | Left::Unused) {
         let _ = carrier.exited_within(grace).await;
     }
     carrier.end(grace).await;
     match left {
         Left::Stopped => None,
-        Left::Ended(error) => Some(error),
+        Left::Unused => Some(None),
+        Left::Ended(error) => Some(Some(error)),
+    }
+}
+
+/// Waits until nobody needed the server for as long as it may run so, where there is such a limit. Its phase says then that a
+/// call starts it.
+async fn unused(shared: &Shared, connection: &Arc<Connection>, stop: &CancellationToken) {
+    let Some(limit) = shared.config.idle_stop else { return std::future::pending().await };
+    let mut users = shared.users.subscribe();
+    loop {
+        // The sender lives as long as what is shared.
+        let _ = users.wait_for(|users| *users == 0).await;
+        tokio::select! {
+            biased;
+            _ = users.wait_for(|users| *users > 0) => continue,
+            () = tokio::time::sleep(limit) => {}
+        }
+        // A call counts itself first and looks at the phase then: one of both sees the other.
+        shared.enter(stop, Phase::Unused, 0);
+        if *shared.users.borrow() == 0 {
+            return;
+        }
+        shared.enter(stop, Phase::Ready(Arc::clone(connection)), 0);
     }
 }
 

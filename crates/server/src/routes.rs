@@ -6,6 +6,7 @@ mod conversations;
 mod history;
 mod installation;
 mod mcp_endpoint;
+mod mcp_servers;
 mod page;
 mod streams;
 mod tools;
@@ -39,6 +40,14 @@ pub fn router(state: ServerState) -> Router {
         .route("/conversations/{id}/tools", get(tools::enabled).post(tools::enable).delete(tools::disable))
         .route("/conversations/{id}/tools/available", get(tools::available))
         .route("/approvals", get(calls::all))
+        .route("/mcp/servers", get(mcp_servers::list).post(mcp_servers::add))
+        .route("/mcp/servers/{id}", get(mcp_servers::show).patch(mcp_servers::change).delete(mcp_servers::remove))
+        .route("/mcp/servers/{id}/start", post(mcp_servers::start))
+        .route("/mcp/servers/{id}/stop", post(mcp_servers::stop))
+        .route("/mcp/servers/{id}/restart", post(mcp_servers::restart))
+        .route("/mcp/servers/{id}/tools", get(mcp_servers::tools))
+        .route("/mcp/servers/{id}/tools/{tool}/approve", post(mcp_servers::approve))
+        .route("/mcp/servers/{id}/logs", get(mcp_servers::logs))
         .route("/tools", get(installation::tools))
         .route("/models", get(installation::models));
     Router::new()

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use turnwright_engine::Engine;
-use turnwright_host::McpEndpoint;
+use turnwright_host::{McpEndpoint, McpServers};
+
+use crate::error::ApiError;
 
 /// What the server is told by its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,7 @@ pub struct ServerState(Arc<Shared>);
 struct Shared {
     engine: Engine,
     mcp: Option<McpEndpoint>,
+    servers: Option<McpServers>,
     options: ServerOptions,
     changing_settings: Mutex<()>,
 }
@@ -34,18 +37,27 @@ struct Shared {
 impl ServerState {
     /// The state of a server for `engine`.
     pub fn new(engine: Engine, options: ServerOptions) -> Self {
-        Self(Arc::new(Shared { engine, mcp: None, options, changing_settings: Mutex::new(()) }))
+        Self::of(engine, options, None, None)
     }
 
-    /// With an endpoint for MCP clients.
+    /// With an endpoint for MCP clients, and with the MCP servers of a host, which can be listed and changed then.
     #[must_use]
-    pub fn with_mcp(engine: Engine, options: ServerOptions, mcp: McpEndpoint) -> Self {
-        Self(Arc::new(Shared { engine, mcp: Some(mcp), options, changing_settings: Mutex::new(()) }))
+    pub fn with_mcp(engine: Engine, options: ServerOptions, mcp: McpEndpoint, servers: McpServers) -> Self {
+        Self::of(engine, options, Some(mcp), Some(servers))
+    }
+
+    fn of(engine: Engine, options: ServerOptions, mcp: Option<McpEndpoint>, servers: Option<McpServers>) -> Self {
+        Self(Arc::new(Shared { engine, mcp, servers, options, changing_settings: Mutex::new(()) }))
     }
 
     /// The endpoint for MCP clients, where there is one.
     pub(crate) fn mcp(&self) -> Option<&McpEndpoint> {
         self.0.mcp.as_ref()
+    }
+
+    /// The MCP servers.
+    pub(crate) fn servers(&self) -> Result<&McpServers, ApiError> {
+        self.0.servers.as_ref().ok_or_else(|| ApiError::not_found("MCP server here: this host has no configuration"))
     }
 
     /// The engine.

@@ -81,6 +81,7 @@ pub struct ScriptedSource {
     effects: Mutex<Vec<Effect>>,
     limits: CallLimits,
     max_concurrent_calls: usize,
+    is_foreign: bool,
 }
 
 impl ScriptedSource {
@@ -92,6 +93,7 @@ impl ScriptedSource {
             effects: Mutex::default(),
             limits: CallLimits::default(),
             max_concurrent_calls: 16,
+            is_foreign: false,
         };
         source.set_tools(tools);
         source
@@ -108,6 +110,13 @@ impl ScriptedSource {
     #[must_use]
     pub fn slots(mut self, max_concurrent_calls: usize) -> Self {
         self.max_concurrent_calls = max_concurrent_calls;
+        self
+    }
+
+    /// The same, whose tools are others' to change.
+    #[must_use]
+    pub fn foreign(mut self) -> Self {
+        self.is_foreign = true;
         self
     }
 
@@ -155,6 +164,10 @@ impl ToolSource for ScriptedSource {
 
     fn limits(&self, _tool: &str) -> CallLimits {
         self.limits
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     fn max_concurrent_calls(&self) -> usize {

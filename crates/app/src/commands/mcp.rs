@@ -1,18 +1,23 @@
 //! `turnwright mcp`: MCP servers.
 
+mod change;
 pub(super) mod exercise;
+mod import;
 mod login;
 mod serve;
 
 use serde_json::{Value, json};
 use turnwright_engine::SourceState;
-use turnwright_host::{McpStatus, Needs};
+use turnwright_host::{Host, McpStatus, Needs};
 
 use crate::cli::{Everywhere, Listed, Mcp};
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, QUIET};
 use crate::output::{Output, say};
-use crate::table::table;
+use crate::table::{first_line, table};
+
+/// The most characters of a reason in a list.
+const MAX_REASON: usize = 100;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Output) -> Result<Exit, Failure> {
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
@@ -24,9 +29,14 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
     let result = match command {
         Mcp::Serve(serve) => serve::run(&host, serve).await,
         Mcp::List(listed) => {
-            list(&host.mcp_servers(), listed, output);
+            list(&host, listed, output).await;
             Ok(Exit::Done)
         }
+        Mcp::Add(add) => change::add(host.mcp(), add, output).await,
+        Mcp::Import(import) => import::run(host.mcp(), import, output).await,
+        Mcp::Approve { name, tool } => change::approve(&host, &name, tool.as_deref(), output).await,
+        Mcp::Remove { name } => change::remove(host.mcp(), &name, output).await,
+        Mcp::Logs { name, listed } => change::logs(host.mcp(), &name, listed, output).await,
         Mcp::Login { name, open, no_browser } => {
             let browser =
                 if no_browser { login::Opener::Nobody } else { open.map_or(login::Opener::System, login::Opener::Program) };
@@ -52,28 +62,37 @@ fn no_server(name: &str, servers: &[McpStatus]) -> Failure {
     Failure::usage(format!("there is no MCP server `{name}`")).hint(hint)
 }
 
-/// The servers as they are configured; none is started to say so.
-fn list(servers: &[McpStatus], listed: Listed, output: &mut Output) {
-    if listed.json {
-        let servers = servers.iter().map(|server| {
-            json!({
-                "name": server.name,
-                "enabled": server.is_enabled,
-                "transport": server.transport,
-                "origin": server.origin,
-            })
-        });
-        output.json_pretty(&servers.collect::<Vec<_>>());
-        return;
+/// The servers, and how they are in the process that runs them; none is started to say so.
+async fn list(host: &Host, listed: Listed, output: &mut Output) {
+    let servers = host.mcp_servers();
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for server in &servers {
+        let elsewhere = host.mcp().elsewhere(&server.name).await.filter(|_| server.state == SourceState::Stopped);
+        let (state, reason) = match (&server.state, elsewhere) {
+            (SourceState::Failing { reason } | SourceState::NeedsSignIn { reason }, _) => {
+                (server.state.as_str().to_owned(), Some(reason.clone()))
+            }
+            (_, Some(notice)) => (notice.state, notice.reason),
+            (state, None) => (state.as_str().to_owned(), None),
+        };
+        values.push(json!({
+            "name": server.name,
+            "enabled": server.is_enabled,
+            "state": state,
+            "reason": reason,
+            "transport": server.transport,
+            "origin": server.origin,
+            "owner": server.owner.map(turnwright_host::Owner::as_str),
+        }));
+        let reason = reason.as_deref().map(|reason| first_line(reason, MAX_REASON)).unwrap_or_default();
+        rows.push([server.name.clone(), state, server.transport.clone(), server.origin.clone(), reason]);
     }
-    let rows: Vec<_> = servers
-        .iter()
-        .map(|server| {
-            let enabled = if server.is_enabled { "on" } else { "off" };
-            [server.name.clone(), enabled.to_owned(), server.transport.clone(), server.origin.clone()]
-        })
-        .collect();
-    output.lines(&table(&rows));
+    if listed.json {
+        output.json_pretty(&values);
+    } else {
+        output.lines(&table(&rows));
+    }
 }
 
 fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {

@@ -72,7 +72,8 @@ async fn serve_on(host: &Host, listener: TcpListener, mcp: McpEndpoint, signals:
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let router = router(ServerState::with_mcp(engine.clone(), ServerOptions::default(), mcp.clone()));
+    let options = ServerOptions::default();
+    let router = router(ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone()));
     let (tell, told) = watch::channel(false);
     let mut serving = std::pin::pin!(turnwright_server::serve(listener, router, async move {
         let mut told = told;

@@ -45,7 +45,7 @@ async fn list(engine: &Engine, listed: Listed, output: &mut Output) -> Exit {
     for text in engine.tools_set_aside() {
         say(&format!("warning: set aside: {text}"));
     }
-    for source in engine.sources() {
+    for source in engine.sources().iter() {
         if let SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } = source.state() {
             say(&format!("warning: {} does not run: {reason}", source.name()));
         }
@@ -196,7 +196,7 @@ async fn call(
 
 /// A tool as the API tells it.
 fn tool(engine: &Engine, definition: &ToolDefinition) -> Tool {
-    let source = engine.sources().iter().find(|source| source.name() == definition.source);
+    let source = engine.sources().iter().find(|source| source.name() == definition.source).cloned();
     let state = source.map_or(SourceState::Stopped, |source| source.state());
     let face = engine.tool_face(&definition.name);
     Tool {

@@ -17,5 +17,6 @@ mod lists;
 mod moving;
 mod prefix;
 mod serve;
+mod servers;
 mod signals;
 mod support;

@@ -18,19 +18,20 @@ pub(super) struct SlotWaits {
 
 impl SlotWaits {
     /// Waits for a slot of these sources, and of no others.
-    pub(super) fn only(&mut self, wanted: HashSet<String>, semaphores: &HashMap<String, Arc<Semaphore>>) {
-        if !self.sources.is_subset(&wanted) {
+    pub(super) fn only(&mut self, wanted: HashMap<String, Arc<Semaphore>>) {
+        if !self.sources.iter().all(|source| wanted.contains_key(source)) {
             // Whoever waits in vain would be given a slot that others need.
             self.waits.clear();
             self.sources.clear();
         }
-        for source in wanted {
-            let Some(slots) = semaphores.get(&source).filter(|_| !self.sources.contains(&source)).cloned() else { continue };
-            self.sources.insert(source.clone());
+        for (source, slots) in wanted {
+            if !self.sources.insert(source.clone()) {
+                continue;
+            }
             self.waits.push(Box::pin(async move {
                 match slots.acquire_owned().await {
                     Ok(permit) => (source, permit),
-                    // The semaphores live as long as the engine and are never closed.
+                    // They are never closed.
                     Err(_closed) => std::future::pending().await,
                 }
             }));

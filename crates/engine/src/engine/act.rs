@@ -207,7 +207,13 @@ impl Engine {
         let (engine, id) = (self.clone(), id.clone());
         let decide = async move {
             let live = engine.load_newest(&id).await?;
-            act(&engine.inner, &live, |state| decision(&engine.inner, state, call, &choice)).await
+            engine.inner.refresh_sources().await;
+            let agreed = act(&engine.inner, &live, |state| decision(&engine.inner, state, call, &choice)).await?;
+            // The decision holds whether or not the definition can be kept.
+            if let Err(error) = engine.inner.agree(agreed.as_slice()).await {
+                tracing::warn!(%error, "what a person agreed to cannot be kept");
+            }
+            Ok(())
         };
         self.inner.whole(decide).await
     }

@@ -7,6 +7,7 @@ use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErr
 
 use super::Engine;
 use crate::driver::run_alone;
+use crate::names::qualified;
 use crate::ruler::Ready;
 use crate::{EngineError, SettingsOverlay};
 
@@ -19,6 +20,11 @@ impl Engine {
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
         self.inner.settle_sources().await;
         let catalog = self.inner.catalogs.current();
+        if catalog.changed.contains_key(name) {
+            let aside = catalog.set_aside.iter().find(|aside| qualified(&aside.source, &aside.tool) == name);
+            let why = aside.map(|aside| aside.reason.clone()).unwrap_or_default();
+            return Err(EngineError::Invalid { what: format!("`{name}` is set aside: {why}") });
+        }
         let Some(tool) = catalog.get(name) else {
             return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
         };
@@ -37,11 +43,7 @@ impl Engine {
                 return Ok(ToolResult::of(id, Outcome::Denied, text));
             }
         }
-        let slots = self.inner.semaphores.get(tool.source.name()).cloned();
-        let permit = match slots {
-            Some(slots) => slots.acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?,
-            None => return Err(EngineError::ShuttingDown),
-        };
+        let permit = tool.slots.clone().acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?;
         let conversation: ConversationId =
             "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
         let live = Arc::new(crate::live::Live::new(conversation, SettingsOverlay::default(), None));

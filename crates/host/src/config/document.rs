@@ -1,6 +1,7 @@
 //! The text of a configuration file as a tree in which every value knows its line.
 
 use indexmap::IndexMap;
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -68,6 +69,19 @@ pub(crate) fn parse(name: &str, text: &str, environment: &Environment, problems:
     Some(Node::new(reader.table(table.get_ref(), &KeyPath::default(), Missing::IsAProblem), top))
 }
 
+/// The table of one server as JSON gives it, with variables put into its strings; null is a key that is not there.
+pub(crate) fn from_json(
+    keys: &Map<String, Value>,
+    place: &Place,
+    path: &KeyPath,
+    environment: &Environment,
+    problems: &mut Vec<Problem>,
+) -> Node {
+    let missing = if keys.get("enabled") == Some(&Value::Bool(false)) { Missing::DoesNotMatter } else { Missing::IsAProblem };
+    let mut reader = Reader { lines: Lines::new(""), place: |_| place.clone(), environment, problems };
+    Node::new(reader.json_table(keys, path, missing), place.clone())
+}
+
 /// What a variable that is not set means.
 #[derive(Debug, Clone, Copy)]
 enum Missing {
@@ -121,6 +135,36 @@ impl<P: Fn(Option<usize>) -> Place> Reader<'_, P> {
                 NodeValue::Array(items.collect())
             }
             DeValue::Table(table) => self.table(table, path, missing),
+        };
+        Node { value, place, has_variables }
+    }
+
+    fn json_table(&mut self, keys: &Map<String, Value>, path: &KeyPath, missing: Missing) -> NodeValue {
+        let entry = |(key, value): (&String, &Value)| (key.clone(), self.json(value, &path.key(key), missing));
+        NodeValue::Table(keys.iter().filter(|(_, value)| !value.is_null()).map(entry).collect())
+    }
+
+    fn json(&mut self, value: &Value, path: &KeyPath, missing: Missing) -> Node {
+        let place = (self.place)(None);
+        let mut has_variables = false;
+        let value = match value {
+            Value::String(text) => {
+                let (value, expanded) = self.string(text, &place, path, missing);
+                has_variables = expanded;
+                value
+            }
+            Value::Bool(boolean) => NodeValue::Boolean(*boolean),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => NodeValue::Integer(integer),
+                (None, Some(float)) => NodeValue::Float(float),
+                (None, None) => NodeValue::Other(number.to_string()),
+            },
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                NodeValue::Array(items.map(|(index, item)| self.json(item, &path.index(index), missing)).collect())
+            }
+            Value::Object(keys) => self.json_table(keys, path, missing),
+            Value::Null => NodeValue::Other("null".to_owned()),
         };
         Node { value, place, has_variables }
     }

@@ -57,6 +57,11 @@ pub struct McpServer {
     pub trust_annotations: bool,
     /// What the operator declares about single tools, by the server's own name for them.
     pub tools: IndexMap<String, McpTool>,
+    /// When it is started: lazy, by the first call once it is known what it offers, or eager, with its host.
+    pub start: Start,
+    /// How long it runs without a call before it is ended, in milliseconds; the next call starts it. For ever where not given.
+    #[schemars(range(min = 1))]
+    pub idle_stop_ms: Option<u64>,
     /// The most time to start, in milliseconds.
     #[schemars(range(min = 1))]
     pub start_ms: Option<u64>,
@@ -87,6 +92,8 @@ impl Default for McpServer {
             serial: false,
             trust_annotations: false,
             tools: IndexMap::new(),
+            start: Start::default(),
+            idle_stop_ms: None,
             start_ms: None,
             idle_ms: None,
             total_ms: None,
@@ -105,6 +112,17 @@ impl McpServer {
             (None, None, None) => None,
         }
     }
+}
+
+/// When an MCP server is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// When one of its tools is called, or when it is not known what it offers.
+    #[default]
+    Lazy,
+    /// With its host.
+    Eager,
 }
 
 /// How an MCP server is reached.

@@ -46,6 +46,7 @@ args = ["--token", "***"]  # turnwright.toml:9
 enabled = true  # default
 serial = false  # default
 trust_annotations = false  # default
+start = "lazy"  # default
 
 [mcp.servers."a b".env]
 T = "***"  # turnwright.toml:10

@@ -66,6 +66,7 @@ impl McpServer {
         if let Some(shelf) = self.shared().shelving.known() {
             return Ok(shelf);
         }
+        let _user = self.in_use();
         self.connection("resources/list").await?;
         let limit = self.config().start_limit;
         self.shared().shelving.listed(limit).await.ok_or_else(|| {
@@ -150,6 +151,7 @@ impl McpServer {
 
     /// The answer to a request that a server of this offer knows.
     pub(super) async fn asked(&self, offer: Offer, method: &str, params: Value, limit: Duration) -> Result<Value, ToolError> {
+        let _user = self.in_use();
         let connection = self.connection(method).await?;
         let server = self.config().name.as_str();
         if !connection.agreed.offers(offer) {

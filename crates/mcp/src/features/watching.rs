@@ -115,6 +115,7 @@ impl McpServer {
     /// # Errors
     /// [`ToolErrorKind::NotFound`] where the server does not tell, and as a call.
     pub async fn watch_resource(&self, uri: &str) -> Result<Watched, ToolError> {
+        let _user = self.in_use();
         let connection = self.connection("resources/subscribe").await?;
         let server = &self.config().name;
         if !connection.agreed.offers(Offer::ResourceUpdates) {

@@ -6,6 +6,7 @@ fn stdio(name: &str, command: &str, args: &[&str], env: &[(&str, &str)]) -> Impo
         title: None,
         description: None,
         enabled: true,
+        total_ms: None,
         transport: ImportedTransport::Stdio {
             command: command.into(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
@@ -34,7 +35,7 @@ fn the_list_of_the_source_document_is_read_as_it_is() {
         enabled: false,
         ..stdio("github", "npx", &["@modelcontextprotocol/server-github"], &[("GITHUB_TOKEN", "${GITHUB_TOKEN}")])
     };
-    let expected = Import { servers: vec![weather, github], problems: vec!["entry 3 has no `id`".into()] };
+    let expected = Import { servers: vec![weather, github], inputs: Vec::new(), problems: vec!["entry 3 has no `id`".into()] };
     assert_eq!(read(text).unwrap(), expected);
 }
 
@@ -64,6 +65,7 @@ fn the_form_of_claude_desktop_is_read() {
             http("remote", "https://example.invalid/mcp", &[("Authorization", "Bearer ${TOKEN}")]),
             http("windsurf", "https://example.invalid/sse", &[]),
         ],
+        inputs: Vec::new(),
         problems: [
             "a value in `env` of `files` was left out: it is no string",
             "`autoApprove` of `off` was left out: approvals are never imported",
@@ -80,17 +82,57 @@ fn the_form_of_claude_desktop_is_read() {
 fn the_form_of_vs_code_is_read_with_its_comments() {
     let text = "\u{feff}{
         // of this project
-        \"inputs\": [{\"id\": \"key\", \"type\": \"promptString\", \"password\": true}],
+        \"inputs\": [{\"id\": \"key\", \"type\": \"promptString\", \"password\": true}, {\"type\": \"promptString\"}],
         \"servers\": {\"github\": {\"type\": \"stdio\", \"command\": \"npx\", \"env\": {\"KEY\": \"${input:key}\"}, \"envFile\": \".env\",},},
     }";
     let expected = Import {
         servers: vec![stdio("github", "npx", &[], &[("KEY", "${input:key}")])],
-        problems: vec![
-            "`envFile` of `github` was left out: files of variables are not read: put them into `env`".into(),
-            "`inputs` are not asked for: give `${input:…}` a value by hand".into(),
-        ],
+        inputs: vec![ImportedInput { id: "key".into(), is_password: true, ..ImportedInput::default() }],
+        problems: vec!["`envFile` of `github` was left out: files of variables are not read: put them into `env`".into()],
     };
     assert_eq!(read(text).unwrap(), expected);
+}
+
+#[test]
+fn the_extensions_of_goose_are_read() {
+    let text = r#"
+GOOSE_PROVIDER: anthropic
+extensions:
+  developer: {type: builtin, name: developer, enabled: true, bundled: true}
+  github:
+    name: GitHub
+    type: stdio
+    cmd: npx
+    args: ["-y", "server-github", 3]
+    envs: {HOST: example.invalid}
+    env_keys: [GITHUB_TOKEN]
+    timeout: 300
+    enabled: false
+  remote: {type: streamable_http, uri: "https://example.invalid/mcp", headers: {X-A: b}, description: far}
+"#;
+    let env = [("HOST", "example.invalid"), ("GITHUB_TOKEN", "${GITHUB_TOKEN}")];
+    let github = ImportedServer {
+        title: Some("GitHub".into()),
+        enabled: false,
+        total_ms: Some(300_000),
+        ..stdio("github", "npx", &["-y", "server-github", "3"], &env)
+    };
+    let remote = ImportedServer {
+        description: Some("far".into()),
+        transport: ImportedTransport::Http {
+            url: "https://example.invalid/mcp".into(),
+            headers: vec![("X-A".into(), "b".into())],
+        },
+        ..stdio("remote", "", &[], &[])
+    };
+    let expected = Import {
+        servers: vec![github, remote],
+        inputs: Vec::new(),
+        problems: vec!["`developer` was left out: it is of the type `builtin`, which is goose's own".into()],
+    };
+    assert_eq!(read_as(form_of(Path::new("/x/config.yaml")), text).unwrap(), expected);
+    assert!(matches!(read_as(Form::Yaml, "extensions: [").unwrap_err(), ImportError::NotYaml(_)));
+    assert!(matches!(read_as(Form::Yaml, "a: 1").unwrap_err(), ImportError::NoServers));
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(crate) fn quick(config: &mut ServerConfig) {
     config.start_limit = Duration::from_secs(20);
     config.stop_grace = Duration::from_millis(300);
     config.cancel_grace = Duration::from_millis(300);
-    config.restart = RestartPolicy { first: Duration::from_millis(10), ..RestartPolicy::default() };
+    config.restart = RestartPolicy { first: Duration::from_millis(10), open: Duration::ZERO, ..RestartPolicy::default() };
 }
 
 pub(crate) fn misbehaving(mode: &str, argument: &str) -> ServerConfig {

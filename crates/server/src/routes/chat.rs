@@ -140,13 +140,18 @@ pub(super) fn on_waiting(choice: api::OnWaiting) -> OnWaiting {
 
 /// The request's idempotency key, unique over all routes, with a hash of what was asked.
 fn idempotency(whole: &Whole, id: &ConversationId, route: &str) -> Result<Option<(String, String)>, ApiError> {
+    Ok(repeatable(whole)?.map(|(key, fingerprint)| (format!("{id}/{route} {key}"), fingerprint)))
+}
+
+/// The request's idempotency key, with a hash of what was asked.
+pub(super) fn repeatable(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
     let Some(key) = idempotency_key(&whole.headers)? else { return Ok(None) };
     let mut fingerprint = String::with_capacity(64);
     for byte in Sha256::digest(&whole.body) {
         // Writing to memory does not fail.
         let _ = write!(fingerprint, "{byte:02x}");
     }
-    Ok(Some((format!("{id}/{route} {key}"), fingerprint)))
+    Ok(Some((key.to_owned(), fingerprint)))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {

@@ -103,7 +103,7 @@ pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, 
 
 /// A tool as the API tells it.
 pub(super) fn tool(state: &ServerState, definition: &ToolDefinition) -> api::Tool {
-    let source = state.engine().sources().iter().find(|source| source.name() == definition.source);
+    let source = state.engine().sources().iter().find(|source| source.name() == definition.source).cloned();
     let server_state = source.map_or(SourceState::Stopped, |source| source.state());
     let face = state.engine().tool_face(&definition.name);
     api::Tool {

@@ -1,7 +1,9 @@
 //! What a person's decision about a call appends.
 
+use std::sync::Arc;
+
 use serde_json::Value;
-use turnwright_core::{CallId, DecidedBy, Decision, Entry, QuestionReason, Verdict};
+use turnwright_core::{CallId, DecidedBy, Decision, Entry, QuestionReason, ToolDefinition, Verdict};
 
 use super::{Act, Choice, still_open};
 use crate::EngineError;
@@ -9,8 +11,14 @@ use crate::catalog::definition_hash;
 use crate::inner::Inner;
 use crate::live::State;
 
-/// Checks a decision against what the call waits for, and changed arguments against the tool and the rules that deny.
-pub(super) fn decision(inner: &Inner, state: &State, call: CallId, choice: &Choice) -> Result<Act<()>, EngineError> {
+/// Checks a decision against what the call waits for, and changed arguments against the tool and the rules that deny. Answers
+/// the definition that the person agrees to by it.
+pub(super) fn decision(
+    inner: &Inner,
+    state: &State,
+    call: CallId,
+    choice: &Choice,
+) -> Result<Act<Option<Arc<ToolDefinition>>>, EngineError> {
     let journal = &state.journal;
     let Some(turn) = journal.open_turn() else {
         return Err(EngineError::NotWaiting { call, why: "no turn is open".to_owned() });
@@ -34,7 +42,9 @@ pub(super) fn decision(inner: &Inner, state: &State, call: CallId, choice: &Choi
         return Err(EngineError::Invalid { what: "arguments can only be changed with allow or run_again".to_owned() });
     }
     let catalog = inner.catalogs.current();
-    let now = catalog.get(view.name);
+    let asks_about_change = waits_for == Some(QuestionReason::DefinitionChanged);
+    // Whoever was asked about the call alone has not seen what changed.
+    let now = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };
     let hash = now.map(|tool| tool.hash.clone()).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
     if let Some(arguments) = &choice.arguments {
         let schema = now.map(|tool| &tool.definition).or_else(|| journal.definition(view.name));
@@ -46,6 +56,7 @@ pub(super) fn decision(inner: &Inner, state: &State, call: CallId, choice: &Choi
             }
         }
     }
+    let agreed = now.filter(|_| choice.verdict == Verdict::Allow).map(|tool| tool.definition.clone());
     let entry = Entry::Decision(Decision {
         call,
         verdict: choice.verdict,
@@ -54,5 +65,5 @@ pub(super) fn decision(inner: &Inner, state: &State, call: CallId, choice: &Choi
         arguments: choice.arguments.clone(),
         reason: choice.reason.clone(),
     });
-    Ok(Act { entries: vec![entry], side: vec![still_open(inner, state, turn.id())], answer: () })
+    Ok(Act { entries: vec![entry], side: vec![still_open(inner, state, turn.id())], answer: agreed })
 }

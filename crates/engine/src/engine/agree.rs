@@ -1,0 +1,53 @@
+//! What a person agrees to of foreign tools: their definitions, as they are.
+
+use std::sync::Arc;
+
+use turnwright_core::ToolDefinition;
+
+use super::Engine;
+use crate::inner::Inner;
+use crate::{Documents, EngineError};
+
+impl Engine {
+    /// Keeps there what people agree to of foreign tools ([`crate::ToolSource::is_foreign`]): with the first call that a
+    /// person allows, and by [`Engine::agree`]. A tool that is another one since is set aside until a person agrees again.
+    pub async fn keep_pins(&self, documents: Arc<dyn Documents>) {
+        self.inner.pins.keep(documents);
+        self.inner.refresh_sources().await;
+    }
+
+    /// A person agrees to the definitions of a source's tools as they are now, or to that of one of them; the qualified
+    /// names of those that it holds for.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] where there is no such tool.
+    pub async fn agree(&self, source: &str, tool: Option<&str>) -> Result<Vec<String>, EngineError> {
+        self.inner.settle_sources().await;
+        let catalog = self.inner.catalogs.current();
+        let all = catalog.tools.iter().chain(catalog.changed.values()).map(|found| &found.definition);
+        let meant = |found: &&Arc<ToolDefinition>| found.source == source && tool.is_none_or(|tool| found.tool == tool);
+        let mut definitions: Vec<_> = all.filter(meant).cloned().collect();
+        definitions.sort_by(|a, b| a.name.cmp(&b.name));
+        if definitions.is_empty() {
+            let what = match tool {
+                Some(tool) => format!("tool `{tool}` of `{source}`"),
+                None => format!("tool of `{source}` whose definition is known"),
+            };
+            return Err(EngineError::NotFound { what });
+        }
+        self.inner.agree(&definitions).await?;
+        Ok(definitions.into_iter().map(|definition| definition.name.clone()).collect())
+    }
+}
+
+impl Inner {
+    /// A person agrees to these definitions, as far as they are others' to change.
+    pub(crate) async fn agree(&self, definitions: &[Arc<ToolDefinition>]) -> Result<(), EngineError> {
+        let sources = self.catalogs.sources();
+        let is_foreign = |name: &str| sources.iter().any(|source| source.name() == name && source.is_foreign());
+        let foreign: Vec<_> = definitions.iter().filter(|definition| is_foreign(&definition.source)).cloned().collect();
+        self.pins.agree(&foreign).await?;
+        self.catalogs.pin(self.pins.known());
+        Ok(())
+    }
+}

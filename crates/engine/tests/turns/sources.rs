@@ -1,0 +1,151 @@
+//! Tool sources that come and go while turns run.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::json;
+use turnwright_core::{ApproveMode, CallId, Control, Entry, Journal, Seq, Verdict};
+use turnwright_engine::{Choice, SourceSet, ToolSource, TurnState};
+use turnwright_testkit::{Answer, MemoryDocuments, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, completed, results, world};
+
+#[derive(Debug)]
+struct Changing(Mutex<Arc<[Arc<dyn ToolSource>]>>);
+
+#[async_trait]
+impl SourceSet for Changing {
+    async fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+fn source(name: &str) -> Arc<dyn ToolSource> {
+    Arc::new(ScriptedSource::new(name, [ScriptedTool::echo("go")]))
+}
+
+/// The tools of each entry that offers some.
+fn offered(journal: &Journal) -> Vec<Vec<&str>> {
+    let offered = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+        Entry::Control(Control::Offered { definitions }) => {
+            Some(definitions.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>())
+        }
+        _ => None,
+    });
+    offered.collect()
+}
+
+#[tokio::test]
+async fn a_turn_keeps_what_it_was_offered_and_a_call_to_a_source_that_went_fails_as_unavailable() {
+    let provider = ScriptedProvider::new([
+        Answer::whole([call(0, "tools__leave", "{}")]),
+        Answer::whole([call(0, "gone__go", "{}"), call(1, "stays__go", "{}")]),
+        Answer::whole([text("Done.")]),
+        Answer::whole([text("Again.")]),
+    ]);
+    let set = Arc::new(Changing(Mutex::new(Arc::new([]))));
+    let changing = Arc::clone(&set);
+    let leave = ScriptedTool::new("leave", move |_, _| {
+        let mut sources = changing.0.lock().unwrap();
+        *sources = sources.iter().filter(|source| source.name() != "gone").cloned().chain([source("new")]).collect();
+        async { Ok(turnwright_engine::ToolOutput::text("left")) }
+    });
+    let world = world(provider, ScriptedSource::new("tools", [leave]), Setup::default()).await;
+    *set.0.lock().unwrap() = Arc::new([world.source.clone(), source("gone"), source("stays")]);
+    world.engine.follow_sources(set.clone());
+    world.engine.refresh_sources().await;
+    assert_eq!(world.turn("go").await, completed());
+    assert_eq!(world.turn("again").await, completed());
+    let journal = world.journal().await;
+    let expected = [["gone__go", "stays__go", "tools__leave"], ["new__go", "stays__go", "tools__leave"]];
+    assert_eq!(offered(&journal), expected);
+}
+
+#[tokio::test]
+async fn a_call_to_a_source_that_was_taken_out_fails_and_the_others_run() {
+    let provider = ScriptedProvider::new([
+        Answer::whole([call(0, "tools__leave", "{}")]),
+        Answer::whole([call(0, "gone__go", "{}"), call(1, "stays__go", "{}")]),
+        Answer::whole([text("Done.")]),
+    ]);
+    let set = Arc::new(Changing(Mutex::new(Arc::new([]))));
+    let engine: Arc<Mutex<Option<turnwright_engine::Engine>>> = Arc::default();
+    let (changing, handle) = (Arc::clone(&set), Arc::clone(&engine));
+    let leave = ScriptedTool::new("leave", move |_, _| {
+        let mut sources = changing.0.lock().unwrap();
+        *sources = sources.iter().filter(|source| source.name() != "gone").cloned().collect();
+        let engine = handle.lock().unwrap().clone().unwrap();
+        async move {
+            engine.refresh_sources().await;
+            Ok(turnwright_engine::ToolOutput::text("left"))
+        }
+    });
+    let world = world(provider, ScriptedSource::new("tools", [leave]), Setup::default()).await;
+    *engine.lock().unwrap() = Some(world.engine.clone());
+    *set.0.lock().unwrap() = Arc::new([world.source.clone(), source("gone"), source("stays")]);
+    world.engine.follow_sources(set);
+    world.engine.refresh_sources().await;
+    assert_eq!(world.turn("go").await, completed());
+    let expected = [
+        "call_4_0 Success left",
+        "call_8_0 Error(Unavailable) `gone__go` did not run: it is not there at the moment.",
+        "call_8_1 Success {}",
+    ];
+    assert_eq!(results(&world.journal().await), expected);
+}
+
+#[tokio::test]
+async fn a_foreign_tool_is_pinned_when_a_person_allows_it_and_set_aside_when_it_changes() {
+    let provider = ScriptedProvider::new([
+        Answer::whole([call(0, "tools__go", "{}")]),
+        Answer::whole([text("Done.")]),
+        Answer::whole([text("Without.")]),
+        Answer::whole([text("With.")]),
+    ]);
+    let tools = |key: &str| {
+        let schema = json!({"type": "object", "properties": {key: {"type": "string"}}});
+        [ScriptedTool::echo("go").schema(schema), ScriptedTool::echo("other").schema(json!({"type": "object", "title": key}))]
+    };
+    let source = ScriptedSource::new("tools", tools("before")).foreign();
+    let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+    world.engine.keep_pins(Arc::new(MemoryDocuments::default())).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let waiting = CallId { message: Seq::new(4).unwrap(), index: 0 };
+    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    world.engine.decide(&world.id, waiting, allow).await.unwrap();
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+
+    world.source.set_tools(tools("after"));
+    assert_eq!(world.turn("again").await, completed());
+    let aside: Vec<String> = world.engine.tools_set_aside().iter().map(ToString::to_string).collect();
+    let difference = "go of tools: its definition changed since a person agreed to it; `mcp approve tools go` agrees to:\n  \
+                      schema /properties/after + {\"type\":\"string\"}\n  schema /properties/before - {\"type\":\"string\"}";
+    assert_eq!(aside, [difference]);
+    assert_eq!(world.engine.agree("tools", Some("go")).await.unwrap(), ["tools__go"]);
+    assert_eq!(world.turn("and again").await, completed());
+    let both = || vec!["tools__go", "tools__other"];
+    // Nobody agreed to the other one, so it may change.
+    assert_eq!(offered(&world.journal().await), [both(), vec!["tools__other"], both()]);
+}
+
+#[tokio::test]
+async fn a_call_that_was_allowed_before_its_pinned_tool_changed_asks_again_and_the_answer_pins_it() {
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__go", "{}")]), Answer::whole([text("Done.")])]);
+    let source = ScriptedSource::new("tools", [ScriptedTool::echo("go")]).foreign();
+    let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+    world.engine.keep_pins(Arc::new(MemoryDocuments::default())).await;
+    world.engine.agree("tools", None).await.unwrap();
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    world.source.set_tools([ScriptedTool::echo("go").schema(json!({"type": "object", "title": "new"}))]);
+    let waiting = CallId { message: Seq::new(4).unwrap(), index: 0 };
+    let allow = || Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    let turn = world.journal().await.turn().unwrap().id();
+    world.engine.decide(&world.id, waiting, allow()).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+    assert_eq!(world.engine.waiting(&world.id).await.unwrap()[0].reason.as_str(), "definition_changed");
+    assert_eq!(world.source.effects(), []);
+    world.engine.decide(&world.id, waiting, allow()).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!((world.source.effects().len(), world.engine.tools_set_aside()), (1, Vec::new()));
+}

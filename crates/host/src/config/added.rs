@@ -1,0 +1,48 @@
+//! A server that is not in the configuration file: the same keys, checked by the same schema.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use super::check::Check;
+use super::document::{self, Node, NodeValue};
+use super::key_path::KeyPath;
+use super::meaning::Meaning;
+use super::{Config, McpServer, Place, Problem, Problems, schema};
+use crate::Environment;
+
+/// Reads the keys of `[mcp.servers.NAME]` from JSON, variables put in. Relative paths start at `folder`; null is a key that
+/// is not there.
+///
+/// # Errors
+/// All that is wrong with them.
+pub(crate) fn mcp_server(
+    name: &str,
+    keys: &Map<String, Value>,
+    folder: &Path,
+    environment: &Environment,
+) -> Result<(McpServer, Vec<Problem>), Problems> {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let place = Place::File { name: name.into(), line: None };
+    let server = document::from_json(keys, &place, &KeyPath::of(["mcp", "servers", name]), environment, &mut problems);
+    let in_table = |key: &str, node| Node::new(NodeValue::Table(IndexMap::from([(key.to_owned(), node)])), place.clone());
+    let root = in_table("mcp", in_table("servers", in_table(name, server)));
+    let schema = schema::json_schema();
+    let home = environment.home();
+    let mut check =
+        Check { root: &schema, file_folder: folder, working_directory: folder, home: home.as_deref(), problems: &mut problems };
+    let value = check.value(&root, &schema, &KeyPath::default()).unwrap_or(Value::Null);
+    let mut config: Config = match serde_json::from_value(value) {
+        Ok(config) => config,
+        Err(error) if problems.is_empty() => return Err(Problem::new(place, error.to_string()).into()),
+        Err(_) => Config::default(),
+    };
+    Meaning { config: &config, root: &root }.servers(&mut problems, &mut warnings);
+    let server = config.mcp.servers.shift_remove(name);
+    match (server, Problems::new(problems)) {
+        (Some(server), None) => Ok((server, warnings)),
+        (_, Some(problems)) => Err(problems),
+        (None, None) => Err(Problem::new(place, "it is no server").into()),
+    }
+}

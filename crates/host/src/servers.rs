@@ -1,0 +1,335 @@
+//! MCP servers while a host runs: listed, added, changed, removed, started and stopped, none of it touching the others.
+//!
+//! What is added is stored, and every host over the same data takes it over at its next turn or request. Servers of files
+//! are those files' to change.
+
+mod import;
+mod set;
+mod status;
+mod stored;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use turnwright_core::DriverId;
+use turnwright_engine::{Documents, Engine, EngineError, SourceState, Store, StoreError, ToolSource};
+use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice};
+
+pub use import::{McpImport, McpImported};
+pub(crate) use set::{Entry, Origin, ServerSet};
+pub use status::McpStatus;
+pub(crate) use status::status;
+pub use stored::{Asked, Owner};
+use stored::{KIND, Stored, changed, literal_secrets};
+
+/// The keys that say how a server is reached.
+const WAYS: [&str; 3] = ["command", "url", "image"];
+
+/// The MCP servers of a host. Cheap to clone; all clones are one.
+#[derive(Debug, Clone)]
+pub struct McpServers {
+    pub(crate) set: Arc<ServerSet>,
+    engine: Engine,
+    /// The folder of what processes say of their servers.
+    board: PathBuf,
+}
+
+/// A server to add.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMcpServer {
+    /// Its name: the first half of its tools' qualified names.
+    pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The keys of `[mcp.servers.NAME]`; stored as they are written, variables not put in.
+    pub config: Map<String, Value>,
+    /// The request, where it may come again.
+    pub asked: Option<Asked>,
+}
+
+/// Why the servers are as they were.
+#[derive(Debug, thiserror::Error)]
+pub enum McpChangeError {
+    /// There is no such server.
+    #[error("there is no MCP server `{0}`")]
+    NotFound(String),
+    /// It has no such tool.
+    #[error("{0}")]
+    NoTool(String),
+    /// There is one of this name.
+    #[error("the name `{0}` is taken; choose another, or change the server that has it")]
+    Exists(String),
+    /// A file names it.
+    #[error("the MCP server `{name}` is configured in {file}; change it there")]
+    OfFile {
+        /// Its name.
+        name: String,
+        /// The file.
+        file: String,
+    },
+    /// It may not run.
+    #[error("the MCP server `{0}` is switched off (enabled = false)")]
+    Disabled(String),
+    /// What is wrong with it.
+    #[error("{0}")]
+    Invalid(String),
+    /// The request came before and asked for something else.
+    #[error("the Idempotency-Key `{0}` was used for another request")]
+    KeyReused(String),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl McpServers {
+    pub(crate) fn new(set: Arc<ServerSet>, engine: Engine, board: PathBuf) -> Self {
+        Self { set, engine, board }
+    }
+
+    /// All of them: those of files first, then those that were added, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] where those that were added cannot be read.
+    pub async fn all(&self) -> Result<Vec<McpStatus>, StoreError> {
+        self.refresh().await?;
+        Ok(self.known())
+    }
+
+    /// The same as it was known the last time.
+    pub(crate) fn known(&self) -> Vec<McpStatus> {
+        let aside = self.engine.tools_set_aside();
+        self.set.entries().iter().map(|entry| status(entry, &aside)).collect()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// [`McpChangeError::NotFound`], [`McpChangeError::Store`].
+    pub async fn one(&self, name: &str) -> Result<McpStatus, McpChangeError> {
+        let entry = self.entry(name).await?;
+        Ok(status(&entry, &self.engine.tools_set_aside()))
+    }
+
+    /// Its last 200 log lines, oldest first: those of this process, else of another that runs it, else of the last that did.
+    ///
+    /// # Errors
+    /// As [`McpServers::one`].
+    pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, McpChangeError> {
+        let own = self.entry(name).await?.server.map(|server| server.logs()).unwrap_or_default();
+        if !own.is_empty() {
+            return Ok(own);
+        }
+        let mut notices = FileBoard::notices(&self.board, name).into_iter();
+        let newest = notices.next();
+        let living = self.elsewhere(name).await.filter(|living| !living.lines.is_empty());
+        Ok(living.or(newest).map(|notice| notice.lines).unwrap_or_default())
+    }
+
+    /// What another process that lives says of a server; of several, one where it is ready.
+    pub async fn elsewhere(&self, name: &str) -> Option<Notice> {
+        let mut living = Vec::new();
+        for notice in FileBoard::notices(&self.board, name) {
+            let driver = DriverId(notice.driver.clone());
+            let is_other = driver != *self.set.store.driver();
+            if is_other && self.set.store.is_alive(&driver).await.unwrap_or(false) {
+                living.push(notice);
+            }
+        }
+        let rank = |notice: &Notice| match notice.state.as_str() {
+            "ready" => 0,
+            "starting" => 1,
+            "stopped" => 3,
+            _ => 2,
+        };
+        living.into_iter().min_by_key(rank)
+    }
+
+    /// Adds a server, for every host over the same data, and starts it here where it may run. The same request again is
+    /// answered as it was.
+    ///
+    /// # Errors
+    /// [`McpChangeError`]: nothing is stored then.
+    pub async fn add(&self, new: NewMcpServer) -> Result<McpStatus, McpChangeError> {
+        let NewMcpServer { name, owner, config, asked } = new;
+        let _changing = self.set.changing.lock().await;
+        self.refresh().await?;
+        if let Some(asked) = &asked
+            && let Some((before, same)) = self.asked_before(asked)
+        {
+            return if same { self.one(&before).await } else { Err(McpChangeError::KeyReused(asked.key.clone())) };
+        }
+        if self.set.is_taken(&name) || self.set.entry(&name).is_some() {
+            return Err(McpChangeError::Exists(name));
+        }
+        let folder = self.set.environment.working_directory().to_owned();
+        self.store(&name, &Stored::new(owner, config, folder, asked)).await
+    }
+
+    /// Changes the keys of a server that was added, in the form of RFC 7396; it is started anew with them.
+    ///
+    /// # Errors
+    /// [`McpChangeError`]: everything stays as it was then.
+    pub async fn change(
+        &self,
+        name: &str,
+        change: &Map<String, Value>,
+        owner: Option<Owner>,
+    ) -> Result<McpStatus, McpChangeError> {
+        let _changing = self.set.changing.lock().await;
+        let entry = self.entry(name).await?;
+        let before = stored(&entry)?;
+        let mut after = Stored { config: changed(&before.config, change), ..before.clone() };
+        after.owner = owner.unwrap_or(before.owner);
+        // Another way to reach it takes the place of the one before.
+        if let Some(way) = WAYS.iter().find(|way| change.get(**way).is_some_and(|value| !value.is_null())) {
+            after.config.retain(|key, _| key == way || !WAYS.contains(&key.as_str()) || change.contains_key(key));
+        }
+        if after == *before {
+            return Ok(status(&entry, &self.engine.tools_set_aside()));
+        }
+        self.store(name, &after).await
+    }
+
+    /// Removes a server that was added. Nothing of it runs here when this returns.
+    ///
+    /// # Errors
+    /// [`McpChangeError`].
+    pub async fn remove(&self, name: &str) -> Result<(), McpChangeError> {
+        let _changing = self.set.changing.lock().await;
+        match self.entry(name).await?.origin {
+            Origin::Added(_) => {}
+            Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
+        }
+        self.set.store.remove_document(KIND, name).await?;
+        self.refresh().await?;
+        self.set.settle().await;
+        Ok(())
+    }
+
+    /// Starts a server in this process and waits for the outcome; its tools are offered again where a stop took them away.
+    ///
+    /// # Errors
+    /// [`McpChangeError`]. A start that fails is told by the state.
+    pub async fn start(&self, name: &str) -> Result<McpStatus, McpChangeError> {
+        let (entry, server) = self.startable(name).await?;
+        self.set.hold(name, false);
+        self.engine.refresh_sources().await;
+        match server.state() {
+            // A person does not wait until it is tried again by itself.
+            SourceState::Failing { .. } | SourceState::NeedsSignIn { .. } => server.restart().await,
+            SourceState::Starting | SourceState::Ready | SourceState::Stopped | SourceState::Disabled => server.start(),
+        }
+        server.outcome().await;
+        Ok(status(&entry, &self.engine.tools_set_aside()))
+    }
+
+    /// Ends a server in this process; its tools are not offered until it is started again. Nothing of it runs when this
+    /// returns.
+    ///
+    /// # Errors
+    /// [`McpChangeError`].
+    pub async fn stop(&self, name: &str) -> Result<McpStatus, McpChangeError> {
+        let entry = self.entry(name).await?;
+        self.set.hold(name, true);
+        self.engine.refresh_sources().await;
+        if let Ok(server) = &entry.server {
+            server.stop().await;
+        }
+        Ok(status(&entry, &self.engine.tools_set_aside()))
+    }
+
+    /// Ends a server and starts it again.
+    ///
+    /// # Errors
+    /// As [`McpServers::start`].
+    pub async fn restart(&self, name: &str) -> Result<McpStatus, McpChangeError> {
+        let (_, server) = self.startable(name).await?;
+        server.stop().await;
+        self.start(name).await
+    }
+
+    /// A person agrees to the definitions of a server's tools as they are now, or to that of one; the server is started where
+    /// that is needed to know them. The qualified names of the tools that it holds for.
+    ///
+    /// # Errors
+    /// [`McpChangeError::NotFound`], [`McpChangeError::NoTool`].
+    pub async fn agree(&self, name: &str, tool: Option<&str>) -> Result<Vec<String>, McpChangeError> {
+        let entry = self.entry(name).await?;
+        if let Ok(server) = &entry.server
+            && server.config().enabled
+            && server.tools().is_empty()
+        {
+            server.start();
+            server.outcome().await;
+        }
+        self.engine.agree(name, tool).await.map_err(|error| match error {
+            EngineError::Store(error) => McpChangeError::Store(error),
+            error @ EngineError::NotFound { .. } => McpChangeError::NoTool(error.to_string()),
+            error => McpChangeError::Invalid(error.to_string()),
+        })
+    }
+
+    /// The values of a configuration that are secrets by their names and stand in it as they are, by their paths.
+    pub fn literal_secrets(config: &Map<String, Value>) -> Vec<String> {
+        literal_secrets(config)
+    }
+
+    /// How a server of these keys is reached, as it would be if it were added; nothing is stored or started.
+    ///
+    /// # Errors
+    /// [`McpChangeError::Invalid`].
+    pub fn preview(&self, name: &str, config: &Map<String, Value>) -> Result<String, McpChangeError> {
+        let folder = self.set.environment.working_directory().to_owned();
+        let stored = Stored::new(Owner::Everyone, config.clone(), folder, None);
+        let server = self.set.make(name, &stored).map_err(McpChangeError::Invalid)?;
+        Ok(server.config().transport.to_string())
+    }
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        self.set.refresh().await?;
+        self.engine.refresh_sources().await;
+        Ok(())
+    }
+
+    pub(crate) async fn entry(&self, name: &str) -> Result<Entry, McpChangeError> {
+        self.refresh().await?;
+        self.set.entry(name).ok_or_else(|| McpChangeError::NotFound(name.to_owned()))
+    }
+
+    async fn startable(&self, name: &str) -> Result<(Entry, Arc<McpServer>), McpChangeError> {
+        let entry = self.entry(name).await?;
+        let server = entry.server.clone().map_err(McpChangeError::Invalid)?;
+        if !server.config().enabled {
+            return Err(McpChangeError::Disabled(name.to_owned()));
+        }
+        Ok((entry, server))
+    }
+
+    /// The server that a request of this key added, and whether it asked for the same.
+    fn asked_before(&self, asked: &Asked) -> Option<(String, bool)> {
+        self.set.entries().into_iter().find_map(|entry| match entry.origin {
+            Origin::Added(Some(stored)) => {
+                let before = stored.asked.filter(|before| before.key == asked.key)?;
+                Some((entry.name, before == *asked))
+            }
+            Origin::Added(None) | Origin::File(_) => None,
+        })
+    }
+
+    async fn store(&self, name: &str, stored: &Stored) -> Result<McpStatus, McpChangeError> {
+        self.set.make(name, stored).map_err(McpChangeError::Invalid)?;
+        let document = stored.document(name).map_err(|error| McpChangeError::Invalid(error.to_string()))?;
+        self.set.store.put_document(KIND, document).await?;
+        self.one(name).await
+    }
+}
+
+/// What is stored of a server that was added.
+fn stored(entry: &Entry) -> Result<&Stored, McpChangeError> {
+    match &entry.origin {
+        Origin::Added(Some(stored)) => Ok(stored),
+        Origin::Added(None) => Err(McpChangeError::Invalid(entry.server.as_ref().err().cloned().unwrap_or_default())),
+        Origin::File(file) => Err(McpChangeError::OfFile { name: entry.name.clone(), file: file.clone() }),
+    }
+}

@@ -1,0 +1,219 @@
+//! The MCP servers of a host at one moment, and all sources that its engine offers.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio_util::task::TaskTracker;
+use turnwright_engine::{Document, Documents, SourceSet, StoreError, ToolSource};
+use turnwright_mcp::{McpServer, Surroundings};
+use turnwright_store::SqliteStore;
+
+use super::stored::{KIND, Stored};
+use crate::sources::{Server, server_config};
+use crate::{Environment, Needs, config};
+
+/// A server of the set.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
+    /// The server, or why it cannot be one.
+    pub(crate) server: Result<Arc<McpServer>, String>,
+}
+
+/// What names a server.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// A file, which alone can change it.
+    File(String),
+    /// Somebody added it while a host ran.
+    Added(Option<Box<Stored>>),
+}
+
+/// What can be said where it does not depend on the time.
+#[derive(Debug)]
+pub(crate) struct ServerSet {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) environment: Environment,
+    surroundings: Surroundings,
+    needs: Needs,
+    built_in: Vec<Arc<dyn ToolSource>>,
+    of_files: Vec<Entry>,
+    /// Held while what is stored is read and changed, so that two changes do not undo each other.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    now: Mutex<Now>,
+    /// Servers on their way out. Closed, so that waiting for it ends when there is none.
+    leaving: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Now {
+    documents: Vec<Document>,
+    added: Vec<Entry>,
+    /// Servers that a person stopped: they are not offered.
+    held: HashSet<String>,
+    sources: Arc<[Arc<dyn ToolSource>]>,
+}
+
+impl ServerSet {
+    pub(crate) fn new(
+        store: Arc<SqliteStore>,
+        environment: Environment,
+        surroundings: Surroundings,
+        needs: Needs,
+        built_in: Vec<Arc<dyn ToolSource>>,
+        of_files: Vec<Server>,
+    ) -> Self {
+        let entry = |Server { server, origin }| {
+            let name = ToolSource::name(&*server).to_owned();
+            Entry { name, origin: Origin::File(origin), server: Ok(server) }
+        };
+        let of_files: Vec<Entry> = of_files.into_iter().map(entry).collect();
+        let now = Now { documents: Vec::new(), added: Vec::new(), held: HashSet::new(), sources: Arc::new([]) };
+        let leaving = TaskTracker::new();
+        leaving.close();
+        let changing = tokio::sync::Mutex::default();
+        let set = Self { store, environment, surroundings, needs, built_in, of_files, changing, now: Mutex::new(now), leaving };
+        set.arrange(&mut set.now());
+        set.of_files.iter().filter_map(|entry| entry.server.as_ref().ok()).for_each(|server| set.begin(server));
+        set
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The servers as they were known the last time.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.of_files.iter().chain(&self.now().added).cloned().collect()
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<Entry> {
+        self.entries().into_iter().find(|entry| entry.name == name)
+    }
+
+    /// Whether another source than an added server has this name.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.built_in.iter().any(|source| source.name() == name) || self.of_files.iter().any(|entry| entry.name == name)
+    }
+
+    /// What is offered at this moment.
+    pub(crate) fn offered(&self) -> Arc<[Arc<dyn ToolSource>]> {
+        self.now().sources.clone()
+    }
+
+    /// Takes a server out of what is offered, or back in.
+    pub(crate) fn hold(&self, name: &str, is_held: bool) {
+        let mut now = self.now();
+        let has_changed = if is_held { now.held.insert(name.to_owned()) } else { now.held.remove(name) };
+        if has_changed {
+            self.arrange(&mut now);
+        }
+    }
+
+    /// Takes over what is stored.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        let documents = self.store.documents(KIND).await?;
+        let mut now = self.now();
+        if documents == now.documents {
+            return Ok(());
+        }
+        let mut before = std::mem::take(&mut now.added);
+        let mut added = Vec::with_capacity(documents.len());
+        let mut begun = Vec::new();
+        for document in &documents {
+            let is_known = now.documents.contains(document);
+            let known = before.iter().position(|entry| entry.name == document.key).filter(|_| is_known);
+            if let Some(place) = known {
+                added.push(before.swap_remove(place));
+            } else {
+                let entry = self.added(document);
+                now.held.remove(&entry.name);
+                begun.extend(entry.server.clone().ok());
+                added.push(entry);
+            }
+        }
+        (now.documents, now.added) = (documents, added);
+        self.arrange(&mut now);
+        drop(now);
+        let leaving: Vec<_> = before.into_iter().filter_map(|entry| entry.server.ok()).collect();
+        for server in begun {
+            let name = ToolSource::name(&*server);
+            match leaving.iter().find(|before| ToolSource::name(&***before) == name).cloned() {
+                None => self.begin(&server),
+                // What both use is free then.
+                Some(before) => {
+                    let needs = self.needs;
+                    self.leaving.spawn(async move {
+                        before.stop().await;
+                        begin(&server, needs);
+                    });
+                }
+            }
+        }
+        for server in leaving {
+            self.leaving.spawn(async move { server.stop().await });
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing runs any more of the servers that were taken out.
+    pub(crate) async fn settle(&self) {
+        self.leaving.wait().await;
+    }
+
+    fn begin(&self, server: &McpServer) {
+        begin(server, self.needs);
+    }
+
+    fn arrange(&self, now: &mut Now) {
+        let servers = self.of_files.iter().chain(&now.added).filter(|entry| !now.held.contains(&entry.name));
+        let enabled = servers.filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
+        let enabled = enabled.map(|server| Arc::<McpServer>::clone(server) as Arc<dyn ToolSource>);
+        now.sources = self.built_in.iter().cloned().chain(enabled).collect();
+    }
+
+    fn added(&self, document: &Document) -> Entry {
+        let name = document.key.clone();
+        let stored = Stored::read(document);
+        let server = match &stored {
+            _ if self.is_taken(&name) => Err("its name is taken by the configuration or a built-in source".to_owned()),
+            Ok(stored) => self.make(&name, stored),
+            Err(why) => Err(why.clone()),
+        };
+        if let Err(reason) = &server {
+            match self.needs {
+                Needs::Everything => tracing::warn!(server = name, reason, "an MCP server that was added cannot be used"),
+                // Whoever lists the servers is told there.
+                Needs::Store => tracing::debug!(server = name, reason, "an MCP server that was added cannot be used"),
+            }
+        }
+        Entry { name, origin: Origin::Added(stored.ok().map(Box::new)), server }
+    }
+
+    /// A server of what is stored, not started.
+    pub(crate) fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
+        let read = config::mcp_server(name, &stored.config, &stored.folder, &self.environment);
+        let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
+        Ok(Arc::new(McpServer::new(server_config(name, &server)?, self.surroundings.clone())))
+    }
+}
+
+/// Starts a server that should be there before it is needed.
+fn begin(server: &McpServer, needs: Needs) {
+    match needs {
+        Needs::Everything if server.config().enabled => server.start_unless_known(),
+        Needs::Everything | Needs::Store => {}
+    }
+}
+
+#[async_trait]
+impl SourceSet for ServerSet {
+    async fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(%error, "the MCP servers that were added cannot be read; those that are known stay");
+        }
+        self.offered()
+    }
+}

@@ -1,0 +1,178 @@
+//! A server that was added while the host ran, as it is stored: its keys as they were written, variables not put in.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use turnwright_engine::Document;
+
+use crate::config::{MASK, without_secrets};
+
+/// The kind of its documents; the key is the server's name.
+pub(crate) const KIND: &str = "mcp_server";
+
+const VERSION: u32 = 1;
+
+/// Whose server it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Owner {
+    /// Everyone's.
+    Everyone,
+    /// The one user's who needs no login.
+    Local,
+}
+
+impl Owner {
+    /// The owner in one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Everyone => "everyone",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// A request that may come again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What the client calls it.
+    pub key: String,
+    /// A hash of what it asked for.
+    pub fingerprint: String,
+}
+
+/// What is stored of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub(super) version: u32,
+    pub(crate) owner: Owner,
+    /// The keys of `[mcp.servers.NAME]`.
+    pub(crate) config: Map<String, Value>,
+    /// Where relative paths start.
+    pub(crate) folder: PathBuf,
+    /// The request that added it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Asked>,
+}
+
+impl Stored {
+    pub(crate) fn new(owner: Owner, config: Map<String, Value>, folder: PathBuf, asked: Option<Asked>) -> Self {
+        Self { version: VERSION, owner, config, folder, asked }
+    }
+
+    pub(crate) fn read(document: &Document) -> Result<Self, String> {
+        let stored: Self =
+            serde_json::from_str(&document.body).map_err(|error| format!("what is stored of it is damaged: {error}"))?;
+        if stored.version > VERSION {
+            return Err("a newer version of Turnwright stored it".to_owned());
+        }
+        Ok(stored)
+    }
+
+    pub(crate) fn document(&self, name: &str) -> Result<Document, serde_json::Error> {
+        Ok(Document { key: name.to_owned(), body: serde_json::to_string(self)? })
+    }
+}
+
+/// Keys as people are shown them: a value that may be secret only where it is a reference.
+pub(crate) fn shown(config: &Map<String, Value>) -> Map<String, Value> {
+    let text = |text: &str| Value::from(without_secrets(text));
+    let show = |(key, value): (&String, &Value)| {
+        let value = match (key.as_str(), value) {
+            ("env" | "headers", Value::Object(pairs)) => {
+                Value::Object(pairs.iter().map(|(name, value)| (name.clone(), masked(value))).collect())
+            }
+            ("oauth", Value::Object(oauth)) => {
+                let secret = |key: &str, value: &Value| if key == "client_secret" { masked(value) } else { value.clone() };
+                Value::Object(oauth.iter().map(|(key, value)| (key.clone(), secret(key, value))).collect())
+            }
+            (_, Value::String(written)) => text(written),
+            ("args", Value::Array(args)) => args.iter().map(|arg| arg.as_str().map_or_else(|| arg.clone(), text)).collect(),
+            (_, value) => value.clone(),
+        };
+        (key.clone(), value)
+    };
+    config.iter().map(show).collect()
+}
+
+/// What stands in the variables and headers as it is, and not as a reference: the paths of those values.
+pub(crate) fn literal_secrets(config: &Map<String, Value>) -> Vec<String> {
+    let within =
+        |table: &'static str| config.get(table).and_then(Value::as_object).into_iter().flatten().map(move |pair| (table, pair));
+    let literal = |(table, (name, value)): (&str, (&String, &Value))| {
+        (masked(value) == MASK && looks_secret(name)).then(|| format!("{table}.{name}"))
+    };
+    within("env").chain(within("headers")).filter_map(literal).collect()
+}
+
+/// Whether a value of this name is a secret by convention.
+pub(crate) fn looks_secret(name: &str) -> bool {
+    const WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION", "COOKIE", "PAT"];
+    let name = name.to_ascii_uppercase();
+    name.split(['_', '-']).any(|part| WORDS.iter().any(|word| part == *word || (word.len() > 3 && part.ends_with(word))))
+}
+
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::String(text) if !text.is_empty() && !text.contains("${") => MASK.into(),
+        value => value.clone(),
+    }
+}
+
+/// What became of `before` by a change in the form of RFC 7396. Where the change repeats what is shown in place of a secret,
+/// the secret stays.
+pub(crate) fn changed(before: &Map<String, Value>, change: &Map<String, Value>) -> Map<String, Value> {
+    let mut after = before.clone();
+    for (key, value) in change {
+        match value {
+            Value::Null => drop(after.shift_remove(key)),
+            Value::Object(change) => {
+                let empty = Map::new();
+                let table = before.get(key).and_then(Value::as_object).unwrap_or(&empty);
+                after.insert(key.clone(), Value::Object(changed(table, change)));
+            }
+            Value::String(text) if text == MASK && before.contains_key(key) => {}
+            value => drop(after.insert(key.clone(), value.clone())),
+        }
+    }
+    after
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn secrets_are_shown_as_references_or_not_at_all_and_survive_being_sent_back() {
+        let config = map(json!({
+            "command": "server", "args": ["--db", "postgres://me:word@host/name"],
+            "env": {"API_KEY": "sk-1", "OTHER": "${OTHER}", "EMPTY": ""}
+        }));
+        let told = map(json!({
+            "command": "server", "args": ["--db", "postgres://me:***@host/name"],
+            "env": {"API_KEY": "***", "OTHER": "${OTHER}", "EMPTY": ""}
+        }));
+        assert_eq!(shown(&config), told);
+        assert_eq!(literal_secrets(&config), ["env.API_KEY"]);
+        let change = map(json!({"env": {"API_KEY": "***", "OTHER": null, "NEW": "1"}, "args": null}));
+        let after = map(json!({"command": "server", "env": {"API_KEY": "sk-1", "EMPTY": "", "NEW": "1"}}));
+        assert_eq!(changed(&config, &change), after);
+    }
+
+    #[test]
+    fn names_of_secrets_are_known_by_their_words() {
+        for name in ["OPENAI_API_KEY", "x-api-key", "Authorization", "GITHUB_PAT", "AUTHTOKEN", "DB_PASSWORD"] {
+            assert!(looks_secret(name), "{name}");
+        }
+        for name in ["PATH", "LOG_LEVEL", "MONKEY", "PATTERN", "Accept"] {
+            assert!(!looks_secret(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What becomes of a server over time: its states, when it is left alone, when it is not needed, what is repeated.
+
+#[cfg(test)]
+mod support;
+
+use std::time::Duration;
+
+use support::{Fixture, LONG, fixture, members, misbehaving, nothing, started, text};
+use turnwright_core::{Declared, ToolErrorKind};
+use turnwright_engine::{SourceState, ToolSource};
+use turnwright_mcp::{LogOrigin, ServerConfig, StartPolicy, ToolDeclaration};
+
+fn ends(fixture: &Fixture) -> usize {
+    fixture.server.logs().iter().filter(|line| line.origin == LogOrigin::Host).count()
+}
+
+fn replayable(mut config: ServerConfig) -> ServerConfig {
+    let declared = Declared { replayable: true, ..Declared::default() };
+    config.tools.insert("t".to_owned(), ToolDeclaration { declared, limits: None });
+    config
+}
+
+#[tokio::test]
+async fn a_server_that_fails_again_and_again_is_left_alone_and_its_calls_fail_at_once() {
+    let mut config = misbehaving("dies_at_once", "");
+    (config.restart.attempts, config.restart.open) = (2, LONG);
+    let fixture = fixture(config);
+    fixture.server.settled().await;
+    while ends(&fixture) < 2 {
+        tokio::task::yield_now().await;
+    }
+    // The second failure is told before the rest begins.
+    let error = loop {
+        let error = fixture.call("t", nothing()).await.unwrap_err();
+        if error.model_text.contains("is not tried again") {
+            break error;
+        }
+    };
+    let words = "The MCP server `bad` failed several times in a row and is not tried again for ";
+    assert!(error.kind == ToolErrorKind::Unavailable && error.model_text.starts_with(words), "{error:?}");
+    let before = ends(&fixture);
+    for _ in 0..50 {
+        fixture.call("t", nothing()).await.unwrap_err();
+    }
+    assert_eq!(ends(&fixture), before);
+    // Whoever restarts it does not wait.
+    fixture.server.restart().await;
+    fixture.server.outcome().await;
+    assert!(ends(&fixture) > before);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn after_the_rest_one_call_tries_and_all_that_wait_share_its_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = misbehaving("dies_first", &folder.path().join("starts").display().to_string());
+    (config.restart.attempts, config.restart.open, config.restart.max_open) =
+        (1, Duration::from_millis(1), Duration::from_millis(1));
+    let fixture = fixture(config);
+    fixture.server.settled().await;
+    let served = async {
+        loop {
+            let calls = (0..20).map(|_| fixture.call("t", nothing()));
+            let done = futures_util::future::join_all(calls).await;
+            if done.iter().all(Result::is_ok) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, served).await.unwrap();
+    assert_eq!(ends(&fixture), 2);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_needs_is_ended_and_the_next_call_starts_it() {
+    let mut config = misbehaving("plain", "");
+    (config.idle_stop, config.start) = (Some(Duration::from_millis(1)), StartPolicy::Eager);
+    let fixture = fixture(config);
+    fixture.server.start_unless_known();
+    for _ in 0..3 {
+        fixture.until(|state| *state == SourceState::Stopped).await;
+        while !fixture.records().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "ok {}");
+        let group = fixture.records().first().and_then(|record| record.pgid);
+        assert!(group.is_none_or(|group| members(group).len() <= 1));
+    }
+    assert_eq!(ends(&fixture), 0);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_connection_broke_is_repeated_once_where_its_tool_is_replayable() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = |name: &str| folder.path().join(name).display().to_string();
+    let fixture = started(replayable(misbehaving("crash_first_call", &note("a")))).await;
+    assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "the second call");
+    fixture.stop().await;
+    let plain = started(misbehaving("crash_first_call", &note("b"))).await;
+    assert_eq!(plain.call("t", nothing()).await.unwrap_err().kind, ToolErrorKind::Unavailable);
+    plain.stop().await;
+    let always = started(replayable(misbehaving("crash_call", ""))).await;
+    assert_eq!(always.call("t", nothing()).await.unwrap_err().kind, ToolErrorKind::Unavailable);
+    assert_eq!(
+        always
+            .server
+            .logs()
+            .iter()
+            .filter(|line| line.text.contains("it went wrong") && line.origin == LogOrigin::Stderr)
+            .count(),
+        2
+    );
+    always.stop().await;
+}
+
+#[tokio::test]
+async fn its_states_are_told_in_the_order_in_which_they_are_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("calls").display().to_string();
+    let fixture = fixture(misbehaving("crash_first_call", &note));
+    let mut seen = vec![fixture.server.state().as_str()];
+    let watching = async {
+        loop {
+            let state = fixture.server.state().as_str();
+            if seen.last() != Some(&state) {
+                seen.push(state);
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let living = async {
+        fixture.server.settled().await;
+        fixture.call("t", nothing()).await.unwrap_err();
+        assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "the second call");
+        fixture.stop().await;
+        fixture.server.restart().await;
+        fixture.server.outcome().await;
+        assert_eq!(text(&fixture.call("t", nothing()).await.unwrap()), "the second call");
+        fixture.stop().await;
+    };
+    tokio::select! {
+        () = living => {}
+        () = watching => {}
+    }
+    seen.extend(Some(fixture.server.state().as_str()).filter(|state| seen.last() != Some(state)));
+    let expected = ["stopped", "starting", "ready", "failing", "starting", "ready", "stopped", "starting", "ready", "stopped"];
+    assert_eq!(seen, expected);
+}

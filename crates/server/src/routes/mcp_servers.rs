@@ -1,0 +1,190 @@
+//! MCP servers: listed, added, changed, removed, started and stopped while the others run on.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use turnwright_api as api;
+use turnwright_engine::SourceState;
+use turnwright_host::{Asked, McpChangeError, McpServers, McpStatus, NewMcpServer, Owner};
+
+use super::chat::repeatable;
+use super::installation::{tool, with_set_aside};
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{Params, Whole};
+use crate::state::ServerState;
+use crate::timestamp::timestamp;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    id: String,
+}
+
+pub(super) async fn list(State(state): State<ServerState>) -> Result<Response, ApiError> {
+    let all = state.servers()?.all().await.map_err(McpChangeError::from)?;
+    Ok(json(StatusCode::OK, api::List::whole(all.into_iter().map(told).collect())))
+}
+
+/// Adds a server; what it is reached by is looked at before anything is stored.
+pub(super) async fn add(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::McpServerRequest = whole.json()?;
+    let asked = repeatable(&whole)?.map(|(key, fingerprint)| Asked { key, fingerprint });
+    let owner = owner(request.owner.as_deref())?.unwrap_or(Owner::Everyone);
+    let name = request.name.clone().filter(|name| !name.trim().is_empty());
+    let name = name.ok_or_else(|| ApiError::invalid("the server has no `name`"))?;
+    let config = keys(request);
+    let warnings = warnings(&config);
+    let added = state.servers()?.add(NewMcpServer { name, owner, config, asked }).await?;
+    let location = format!("/api/v1/mcp/servers/{}", encoded(&added.name));
+    let mut response = json(StatusCode::CREATED, api::McpServer { warnings, ..told(added) });
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+pub(super) async fn show(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    Ok(json(StatusCode::OK, told(state.servers()?.one(&named.id).await?)))
+}
+
+/// Changes the keys that the body names; null takes a key away (RFC 7396).
+pub(super) async fn change(
+    State(state): State<ServerState>,
+    Params(named): Params<Named>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let request: api::McpServerRequest = whole.json()?;
+    if request.name.as_ref().is_some_and(|name| *name != named.id) {
+        return Err(ApiError::invalid("a server keeps its name; add it under the other name and remove this one"));
+    }
+    let owner = owner(request.owner.as_deref())?;
+    let config = keys(request);
+    let warnings = warnings(&config);
+    let changed = state.servers()?.change(&named.id, &config, owner).await?;
+    Ok(json(StatusCode::OK, api::McpServer { warnings, ..told(changed) }))
+}
+
+pub(super) async fn remove(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+    state.servers()?.remove(&named.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn start(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    Ok(json(StatusCode::OK, told(state.servers()?.start(&named.id).await?)))
+}
+
+pub(super) async fn stop(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    Ok(json(StatusCode::OK, told(state.servers()?.stop(&named.id).await?)))
+}
+
+pub(super) async fn restart(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    Ok(json(StatusCode::OK, told(state.servers()?.restart(&named.id).await?)))
+}
+
+/// The tools that it offers, and those that it cannot.
+pub(super) async fn tools(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    state.servers()?.one(&named.id).await?;
+    let all = state.engine().tools().await;
+    let tools = all.iter().filter(|tool| tool.source == named.id).map(|definition| tool(&state, definition)).collect();
+    let mut list = with_set_aside(&state, tools);
+    list.set_aside.retain(|tool| tool.server_id == named.id);
+    Ok(json(StatusCode::OK, list))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct NamedTool {
+    id: String,
+    tool: String,
+}
+
+/// A person agrees to what a tool is now.
+pub(super) async fn approve(State(state): State<ServerState>, Params(named): Params<NamedTool>) -> Result<Response, ApiError> {
+    let agreed = state.servers()?.agree(&named.id, Some(&named.tool)).await?;
+    Ok(json(StatusCode::OK, api::List::whole(agreed)))
+}
+
+/// Its last lines in this process, oldest first.
+pub(super) async fn logs(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let lines = state.servers()?.logs(&named.id).await?.into_iter().map(|line| api::McpLogLine {
+        timestamp: timestamp(line.at_ms),
+        origin: line.origin.as_str().to_owned(),
+        text: line.text,
+    });
+    Ok(json(StatusCode::OK, api::List::whole(lines.collect())))
+}
+
+/// The keys of a request, wherever it gives them.
+fn keys(request: api::McpServerRequest) -> Map<String, Value> {
+    let mut keys = request.config;
+    keys.extend(request.keys);
+    keys
+}
+
+fn owner(word: Option<&str>) -> Result<Option<Owner>, ApiError> {
+    match word {
+        None => Ok(None),
+        Some("everyone") => Ok(Some(Owner::Everyone)),
+        Some("local") => Ok(Some(Owner::Local)),
+        Some(other) => {
+            let detail = format!("there is no user `{other}`: the owner is `everyone`, or `local`, who needs no login");
+            Err(ApiError::invalid(detail))
+        }
+    }
+}
+
+fn warnings(config: &Map<String, Value>) -> Vec<String> {
+    let warn = |path: String| {
+        format!("`{path}` is stored as it is written; a reference such as `${{NAME}}` keeps it out of the database")
+    };
+    McpServers::literal_secrets(config).into_iter().map(warn).collect()
+}
+
+/// A name as a part of a path.
+fn encoded(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn told(status: McpStatus) -> api::McpServer {
+    let reason = match &status.state {
+        SourceState::Failing { reason } | SourceState::NeedsSignIn { reason } => Some(reason.clone()),
+        SourceState::Starting | SourceState::Ready | SourceState::Stopped | SourceState::Disabled => None,
+    };
+    api::McpServer {
+        id: status.name.clone(),
+        owner: status.owner.map(|owner| owner.as_str().to_owned()),
+        editable: status.is_added,
+        origin: status.origin,
+        enabled: status.is_enabled,
+        transport: status.transport,
+        state: status.state.as_str().to_owned(),
+        reason,
+        protocol: status.agreed.map(|agreed| api::McpProtocol {
+            version: agreed.version,
+            because: agreed.ground.as_str().to_owned(),
+            server: agreed.server,
+        }),
+        tools: status.tools,
+        set_aside: status.quarantined,
+        config: status.config,
+        warnings: Vec::new(),
+        name: status.name,
+    }
+}
+
+impl From<McpChangeError> for ApiError {
+    fn from(error: McpChangeError) -> Self {
+        let (status, code) = match error {
+            McpChangeError::Store(error) => return turnwright_engine::EngineError::Store(error).into(),
+            McpChangeError::NotFound(_) | McpChangeError::NoTool(_) => (StatusCode::NOT_FOUND, "not_found"),
+            McpChangeError::Exists(_) => (StatusCode::CONFLICT, "exists"),
+            McpChangeError::OfFile { .. } => (StatusCode::CONFLICT, "of_file"),
+            McpChangeError::Disabled(_) => (StatusCode::CONFLICT, "disabled"),
+            McpChangeError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
+            McpChangeError::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
