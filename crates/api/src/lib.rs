@@ -9,6 +9,7 @@ mod chat;
 mod conversation;
 mod list;
 mod mcp;
+mod mcp_feature;
 mod message;
 mod model;
 mod patch;
@@ -24,6 +25,11 @@ pub use chat::{
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, TurnSummary};
 pub use list::List;
 pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
+pub use mcp_feature::{
+    McpArgument, McpCompleteRequest, McpCompletion, McpCompletionContext, McpContent, McpContents, McpPrompt,
+    McpPromptArgument, McpPromptMessage, McpPromptMessages, McpPromptRequest, McpReadRequest, McpReference, McpResource,
+    McpResourceTemplate,
+};
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
 pub use model::{LongPromptPrices, Model, Models, Prices, UnavailableProvider};
 pub use patch::Patch;

@@ -234,6 +234,10 @@ pub(crate) enum Mcp {
         /// The server's name
         name: String,
     },
+    /// List the resources of a server, or read one
+    Resources(McpResources),
+    /// List the prompts of a server, or see what one comes to
+    Prompts(McpPrompts),
     /// Start one server and say how it is
     Check {
         /// The server's name
@@ -321,6 +325,34 @@ pub(crate) struct McpAdd {
     /// Only for the one user who needs no login, in place of everyone
     #[arg(long)]
     pub(crate) mine: bool,
+}
+
+/// Resources of an MCP server.
+#[derive(Debug, Args)]
+pub(crate) struct McpResources {
+    /// The server's name
+    pub(crate) name: String,
+    /// The address of the resource that is read
+    pub(crate) uri: Option<String>,
+    /// Read it again whenever the server says that it changed
+    #[arg(long, requires = "uri")]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) listed: Listed,
+}
+
+/// Prompts of an MCP server.
+#[derive(Debug, Args)]
+pub(crate) struct McpPrompts {
+    /// The server's name
+    pub(crate) name: String,
+    /// The prompt's name
+    pub(crate) prompt: Option<String>,
+    /// What it is given
+    #[arg(value_name = "NAME=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) listed: Listed,
 }
 
 /// Models.

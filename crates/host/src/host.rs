@@ -7,7 +7,7 @@ use std::time::Duration;
 use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
 use turnwright_engine::{Documents, Engine, EngineParts, Provider, Store, SystemClock, ToolSource};
-use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, sweep_gone};
+use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
@@ -37,6 +37,7 @@ pub struct Host {
     pub(crate) documents: Arc<dyn Documents>,
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: McpServers,
+    resources: Arc<ResourceSource>,
     default_model: ModelRef,
     problems: Vec<String>,
     ledger: Arc<dyn ProcessLedger>,
@@ -88,6 +89,7 @@ impl HostBuilder {
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board), own)?;
         let Sources { built_in, servers, surroundings, mut problems, command_mark } = sources;
+        let resources = Arc::clone(&surroundings.resources);
         let set = Arc::new(ServerSet::new(store.clone(), environment.clone(), surroundings, needs, built_in, servers));
         set.refresh().await?;
         let locals = local_candidates(&environment).into_iter().map(|mut local| {
@@ -107,7 +109,18 @@ impl HostBuilder {
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
-        Ok(Host { loaded, engine, documents: store, providers, servers, default_model, problems, ledger, command_mark })
+        Ok(Host {
+            loaded,
+            engine,
+            documents: store,
+            providers,
+            servers,
+            resources,
+            default_model,
+            problems,
+            ledger,
+            command_mark,
+        })
     }
 }
 
@@ -138,6 +151,11 @@ impl Host {
     /// Its MCP servers.
     pub fn mcp(&self) -> &McpServers {
         &self.servers
+    }
+
+    /// Its MCP servers, for what they have besides tools.
+    pub fn resources(&self) -> &Arc<ResourceSource> {
+        &self.resources
     }
 
     /// What it was started with.

@@ -29,5 +29,9 @@ pub use turnwright_mcp::serve::StdioEnd;
 pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// What an MCP server and we agreed on.
 pub use turnwright_mcp::{Agreed, Ground};
+/// What MCP servers have besides tools.
+pub use turnwright_mcp::{
+    Completion, CompletionOf, McpServer, Prompt, PromptMessages, Resource, ResourceSource, ResourceTemplate, SaidMessage, Shelf,
+};
 /// Conversations in the forms of others, out and in. Pure.
 pub use turnwright_providers::{export, import};

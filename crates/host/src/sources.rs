@@ -7,7 +7,7 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, HttpConfig, MARK, McpServer, Mount, OauthConfig, ProcessLedger,
+    Board, DockerConfig, FileDefinitions, FileTokens, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig, ProcessLedger,
     ProcessRecord, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
@@ -48,7 +48,7 @@ impl Sources {
             self.problems.push(format!("{origin}: the name `{}` is taken; this server is left out", config.name));
             return;
         }
-        let server = Arc::new(McpServer::new(config, self.surroundings.clone()));
+        let server = McpServer::shared_in(config, self.surroundings.clone());
         self.servers.push(Server { server, origin });
     }
 }
@@ -73,6 +73,11 @@ pub(crate) fn sources(
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources = Sources { built_in: own, servers: Vec::new(), surroundings, problems: Vec::new(), command_mark: None };
     add_built_ins(&mut sources, loaded, environment, &*ledger)?;
+    // It knows every server that is made with these surroundings, also later.
+    let resources = Arc::clone(&sources.surroundings.resources);
+    if !sources.is_taken(resources.name()) {
+        sources.built_in.push(resources);
+    }
     for (name, server) in &loaded.config.mcp.servers {
         match server_config(name, server) {
             Ok(config) => {
@@ -217,6 +222,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
         config::Start::Eager => StartPolicy::Eager,
     };
     config.idle_stop = server.idle_stop_ms.map(Duration::from_millis);
+    config.log_level = server.log_level.map(log_level);
     config.start_limit = server.start_ms.map_or(config.start_limit, Duration::from_millis);
     config.limits = limits(config.limits, server.idle_ms, server.total_ms);
     config.max_concurrent_calls =
@@ -227,6 +233,19 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     };
     config.tools = server.tools.iter().map(|(name, tool)| (name.clone(), declare(tool))).collect();
     config
+}
+
+fn log_level(level: config::McpLogLevel) -> LogLevel {
+    match level {
+        config::McpLogLevel::Debug => LogLevel::Debug,
+        config::McpLogLevel::Info => LogLevel::Info,
+        config::McpLogLevel::Notice => LogLevel::Notice,
+        config::McpLogLevel::Warning => LogLevel::Warning,
+        config::McpLogLevel::Error => LogLevel::Error,
+        config::McpLogLevel::Critical => LogLevel::Critical,
+        config::McpLogLevel::Alert => LogLevel::Alert,
+        config::McpLogLevel::Emergency => LogLevel::Emergency,
+    }
 }
 
 fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> CallLimits {

@@ -14,7 +14,9 @@ pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
 pub use transport::{HttpConfig, OauthConfig, StdioConfig, TransportConfig};
 
-use crate::{Board, Definitions, NoBoard, NoDefinitions, NoLedger, NoTokens, ProcessLedger, RestartPolicy, TokenStore};
+use crate::{
+    Board, Definitions, NoBoard, NoDefinitions, NoLedger, NoTokens, ProcessLedger, ResourceSource, RestartPolicy, TokenStore,
+};
 
 /// A server: `[mcp.servers.NAME]`, variables expanded.
 #[derive(Debug, Clone)]
@@ -147,6 +149,8 @@ pub struct Surroundings {
     pub definitions: Arc<dyn Definitions>,
     /// Takes what other processes may know of the servers.
     pub board: Arc<dyn Board>,
+    /// Knows every server that is made for sharing, and offers what they have to read.
+    pub resources: Arc<ResourceSource>,
     /// Where the Docker engine listens, as `DOCKER_HOST` says it; its usual socket where not given.
     pub docker_host: Option<String>,
     /// Tells the time of log lines.
@@ -162,6 +166,7 @@ impl Surroundings {
             tokens: Arc::new(NoTokens),
             definitions: Arc::new(NoDefinitions),
             board: Arc::new(NoBoard),
+            resources: Arc::default(),
             docker_host: None,
             clock,
         }

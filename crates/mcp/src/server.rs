@@ -46,6 +46,14 @@ impl McpServer {
         Self { shared: Arc::new(Shared::new(config, surroundings)), run: Mutex::new(Run::Never) }
     }
 
+    /// The same, shared, and known to the [`crate::ResourceSource`] of its surroundings.
+    pub fn shared_in(config: ServerConfig, surroundings: Surroundings) -> Arc<Self> {
+        let resources = Arc::clone(&surroundings.resources);
+        let server = Arc::new(Self::new(config, surroundings));
+        resources.add(&server);
+        server
+    }
+
     /// Starts it in the background, unless it runs or is switched off. Also after a stop.
     pub fn start(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,6 +6,7 @@ mod conversations;
 mod history;
 mod installation;
 mod mcp_endpoint;
+mod mcp_features;
 mod mcp_servers;
 mod page;
 mod streams;
@@ -48,6 +49,12 @@ pub fn router(state: ServerState) -> Router {
         .route("/mcp/servers/{id}/tools", get(mcp_servers::tools))
         .route("/mcp/servers/{id}/tools/{tool}/approve", post(mcp_servers::approve))
         .route("/mcp/servers/{id}/logs", get(mcp_servers::logs))
+        .route("/mcp/servers/{id}/resources", get(mcp_features::resources))
+        .route("/mcp/servers/{id}/resources/read", post(mcp_features::read))
+        .route("/mcp/servers/{id}/resource_templates", get(mcp_features::templates))
+        .route("/mcp/servers/{id}/prompts", get(mcp_features::prompts))
+        .route("/mcp/servers/{id}/prompts/get", post(mcp_features::prompt))
+        .route("/mcp/servers/{id}/complete", post(mcp_features::complete))
         .route("/tools", get(installation::tools))
         .route("/models", get(installation::models));
     Router::new()

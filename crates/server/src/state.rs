@@ -1,10 +1,10 @@
 //! What the routes share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Mutex;
 use turnwright_engine::Engine;
-use turnwright_host::{McpEndpoint, McpServers};
+use turnwright_host::{McpEndpoint, McpServers, ResourceSource};
 
 use crate::error::ApiError;
 
@@ -32,6 +32,7 @@ struct Shared {
     servers: Option<McpServers>,
     options: ServerOptions,
     changing_settings: Mutex<()>,
+    resources: OnceLock<Arc<ResourceSource>>,
 }
 
 impl ServerState {
@@ -47,7 +48,7 @@ impl ServerState {
     }
 
     fn of(engine: Engine, options: ServerOptions, mcp: Option<McpEndpoint>, servers: Option<McpServers>) -> Self {
-        Self(Arc::new(Shared { engine, mcp, servers, options, changing_settings: Mutex::new(()) }))
+        Self(Arc::new(Shared { engine, mcp, servers, options, changing_settings: Mutex::new(()), resources: OnceLock::new() }))
     }
 
     /// The endpoint for MCP clients, where there is one.
@@ -58,6 +59,18 @@ impl ServerState {
     /// The MCP servers.
     pub(crate) fn servers(&self) -> Result<&McpServers, ApiError> {
         self.0.servers.as_ref().ok_or_else(|| ApiError::not_found("MCP server here: this host has no configuration"))
+    }
+
+    /// With MCP servers, for what they have besides tools.
+    #[must_use]
+    pub fn with_resources(self, resources: Arc<ResourceSource>) -> Self {
+        let _ = self.0.resources.set(resources);
+        self
+    }
+
+    /// MCP servers, for what they have besides tools.
+    pub(crate) fn resources(&self) -> Option<&Arc<ResourceSource>> {
+        self.0.resources.get()
     }
 
     /// The engine.

@@ -2,6 +2,7 @@
 
 mod change;
 pub(super) mod exercise;
+mod features;
 mod import;
 mod login;
 mod serve;
@@ -47,6 +48,8 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
             let signed_out = host.sign_out_mcp(&name).await;
             login::signed_out(&name, signed_out.ok_or_else(|| no_server(&name, &host.mcp_servers())), output)
         }
+        Mcp::Resources(asked) => features::resources(&host, asked, output).await,
+        Mcp::Prompts(asked) => features::prompts(&host, asked, output).await,
         Mcp::Check { name, listed } => {
             let status = host.check_mcp(&name).await.map(|status| check(&status, listed, output));
             status.ok_or_else(|| no_server(&name, &host.mcp_servers()))

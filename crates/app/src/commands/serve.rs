@@ -73,7 +73,10 @@ async fn serve_on(host: &Host, listener: TcpListener, mcp: McpEndpoint, signals:
     }
     engine.keep_resuming();
     let options = ServerOptions::default();
-    let router = router(ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone()));
+    let router = router(
+        ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
+            .with_resources(host.resources().clone()),
+    );
     let (tell, told) = watch::channel(false);
     let mut serving = std::pin::pin!(turnwright_server::serve(listener, router, async move {
         let mut told = told;

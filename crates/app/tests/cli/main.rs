@@ -14,6 +14,7 @@ mod config;
 mod forms;
 mod interactive;
 mod lists;
+mod mcp_features;
 mod moving;
 mod prefix;
 mod serve;

@@ -55,6 +55,8 @@ pub struct McpServer {
     pub serial: bool,
     /// Whether its own annotations count as the operator's declarations.
     pub trust_annotations: bool,
+    /// From which level on it is asked to log; what it likes where not given.
+    pub log_level: Option<McpLogLevel>,
     /// What the operator declares about single tools, by the server's own name for them.
     pub tools: IndexMap<String, McpTool>,
     /// When it is started: lazy, by the first call once it is known what it offers, or eager, with its host.
@@ -91,6 +93,7 @@ impl Default for McpServer {
             enabled: true,
             serial: false,
             trust_annotations: false,
+            log_level: None,
             tools: IndexMap::new(),
             start: Start::default(),
             idle_stop_ms: None,
@@ -123,6 +126,28 @@ pub enum Start {
     Lazy,
     /// With its host.
     Eager,
+}
+
+/// How grave something is that an MCP server logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum McpLogLevel {
+    /// For whoever looks for a fault.
+    Debug,
+    /// What happens.
+    Info,
+    /// What happens and is worth knowing.
+    Notice,
+    /// What may be wrong.
+    Warning,
+    /// What is wrong.
+    Error,
+    /// What must be mended soon.
+    Critical,
+    /// What must be mended now.
+    Alert,
+    /// Nothing works.
+    Emergency,
 }
 
 /// How an MCP server is reached.

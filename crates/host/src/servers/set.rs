@@ -196,7 +196,7 @@ impl ServerSet {
     pub(crate) fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
         let read = config::mcp_server(name, &stored.config, &stored.folder, &self.environment);
         let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
-        Ok(Arc::new(McpServer::new(server_config(name, &server)?, self.surroundings.clone())))
+        Ok(McpServer::shared_in(server_config(name, &server)?, self.surroundings.clone()))
     }
 }
 

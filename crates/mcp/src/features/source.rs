@@ -1,4 +1,4 @@
-//! The resources of all servers, as two tools for models: one lists them, one reads one.
+//! The servers of a host, and their resources as two tools for models: one lists them, one reads one.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -44,6 +44,13 @@ impl ResourceSource {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|known| known.strong_count() > 0);
         servers.push(Arc::downgrade(server));
+    }
+
+    /// The server of this name.
+    pub fn named(&self, name: &str) -> Option<Arc<McpServer>> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of two the newer one: the other is on its way out.
+        servers.iter().rev().filter_map(Weak::upgrade).find(|server| server.config().name == name)
     }
 
     fn servers(&self) -> Vec<Arc<McpServer>> {

@@ -1,0 +1,178 @@
+//! What MCP servers have besides tools.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A resource that a server lists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct McpResource {
+    /// Its address.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// A title for people; null where the server gives none.
+    pub title: Option<String>,
+    /// What it is; null where the server does not say.
+    pub description: Option<String>,
+    /// Its media type; null where it is not known.
+    pub mime_type: Option<String>,
+    /// Its size in bytes; null where it is not known.
+    pub size: Option<u64>,
+    /// The server's own hints, not checked; null where there are none.
+    pub annotations: Option<Value>,
+}
+
+/// A family of resources.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct McpResourceTemplate {
+    /// Their address with variables in it (RFC 6570).
+    pub uri_template: String,
+    /// Its name.
+    pub name: String,
+    /// A title for people; null where the server gives none.
+    pub title: Option<String>,
+    /// What they are; null where the server does not say.
+    pub description: Option<String>,
+    /// Their media type; null where it is not one.
+    pub mime_type: Option<String>,
+}
+
+/// A prompt that a server has for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct McpPrompt {
+    /// Its name at the server.
+    pub name: String,
+    /// A title for people; null where the server gives none.
+    pub title: Option<String>,
+    /// What it is for; null where the server does not say.
+    pub description: Option<String>,
+    /// What it is given.
+    pub arguments: Vec<McpPromptArgument>,
+}
+
+/// An argument of a prompt; its value is a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpPromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is; null where the server does not say.
+    pub description: Option<String>,
+    /// Whether the prompt cannot be had without it.
+    pub required: bool,
+}
+
+/// Asks for a resource's content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpReadRequest {
+    /// Its address, listed or not.
+    pub uri: String,
+}
+
+/// A resource's content, in parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpContents {
+    /// The parts.
+    pub contents: Vec<McpContent>,
+}
+
+/// A part of a resource: `text`, or `blob` in base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpContent {
+    /// Its address.
+    pub uri: String,
+    /// Its media type; null where it is not known.
+    pub mime_type: Option<String>,
+    /// Its text; null where it is none.
+    pub text: Option<String>,
+    /// Its bytes in base64; null where it is text.
+    pub blob: Option<String>,
+}
+
+/// Asks for what a prompt comes to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpPromptRequest {
+    /// The prompt's name.
+    pub name: String,
+    /// What it is given, texts by name.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+}
+
+/// What a prompt came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct McpPromptMessages {
+    /// What it is for; null where the server does not say.
+    pub description: Option<String>,
+    /// What is to be said, in order.
+    pub messages: Vec<McpPromptMessage>,
+}
+
+/// A message of a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct McpPromptMessage {
+    /// `user` or `assistant`.
+    pub role: String,
+    /// What it says, a content block of MCP.
+    pub content: Value,
+}
+
+/// Asks how a value may go on, in MCP's own form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpCompleteRequest {
+    /// What the value belongs to.
+    #[serde(rename = "ref")]
+    pub of: McpReference,
+    /// The argument and what there is of its value.
+    pub argument: McpArgument,
+    /// What the other arguments are.
+    #[serde(default)]
+    pub context: McpCompletionContext,
+}
+
+/// A prompt or a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", deny_unknown_fields)]
+pub enum McpReference {
+    /// A prompt.
+    #[serde(rename = "ref/prompt")]
+    Prompt {
+        /// Its name.
+        name: String,
+    },
+    /// A template of resources.
+    #[serde(rename = "ref/resource")]
+    Resource {
+        /// Its address.
+        uri: String,
+    },
+}
+
+/// An argument, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpArgument {
+    /// Its name.
+    pub name: String,
+    /// The beginning of its value.
+    pub value: String,
+}
+
+/// What the other arguments are.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpCompletionContext {
+    /// Texts by name.
+    pub arguments: Map<String, Value>,
+}
+
+/// How a value may go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpCompletion {
+    /// Whole values, at most 100.
+    pub values: Vec<String>,
+    /// Whether there are more.
+    pub has_more: bool,
+}

@@ -1,0 +1,137 @@
+//! What MCP servers have besides tools: resources, prompts, completion.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Deserialize;
+use turnwright_api as api;
+use turnwright_core::ToolErrorKind;
+use turnwright_engine::ToolError;
+use turnwright_host::{CompletionOf, McpServer, Shelf};
+
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{Params, Whole};
+use crate::state::ServerState;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    id: String,
+}
+
+pub(super) async fn resources(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let shelf = shelf(&state, &named).await?;
+    let told = shelf.resources.iter().cloned().map(|resource| api::McpResource {
+        uri: resource.uri,
+        name: resource.name,
+        title: resource.title,
+        description: resource.description,
+        mime_type: resource.mime_type,
+        size: resource.size,
+        annotations: resource.annotations,
+    });
+    Ok(json(StatusCode::OK, api::List::whole(told.collect())))
+}
+
+pub(super) async fn templates(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let shelf = shelf(&state, &named).await?;
+    let told = shelf.templates.iter().cloned().map(|template| api::McpResourceTemplate {
+        uri_template: template.uri_template,
+        name: template.name,
+        title: template.title,
+        description: template.description,
+        mime_type: template.mime_type,
+    });
+    Ok(json(StatusCode::OK, api::List::whole(told.collect())))
+}
+
+pub(super) async fn prompts(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let shelf = shelf(&state, &named).await?;
+    let told = shelf.prompts.iter().cloned().map(|prompt| api::McpPrompt {
+        name: prompt.name,
+        title: prompt.title,
+        description: prompt.description,
+        arguments: prompt
+            .arguments
+            .into_iter()
+            .map(|argument| api::McpPromptArgument {
+                name: argument.name,
+                description: argument.description,
+                required: argument.is_required,
+            })
+            .collect(),
+    });
+    Ok(json(StatusCode::OK, api::List::whole(told.collect())))
+}
+
+/// The content of a resource, which need not be listed.
+pub(super) async fn read(
+    State(state): State<ServerState>,
+    Params(named): Params<Named>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let api::McpReadRequest { uri } = whole.json()?;
+    let contents = server(&state, &named)?.read_resource(&uri).await.map_err(refused)?;
+    let told = contents.into_iter().map(|part| api::McpContent {
+        uri: part.uri,
+        mime_type: part.mime_type,
+        text: part.text,
+        blob: part.blob,
+    });
+    Ok(json(StatusCode::OK, api::McpContents { contents: told.collect() }))
+}
+
+pub(super) async fn prompt(
+    State(state): State<ServerState>,
+    Params(named): Params<Named>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let api::McpPromptRequest { name, arguments } = whole.json()?;
+    let prompt = server(&state, &named)?.prompt(&name, &arguments).await.map_err(refused)?;
+    let told = prompt
+        .messages
+        .into_iter()
+        .map(|said| api::McpPromptMessage { role: said.role, content: serde_json::to_value(said.content).unwrap_or_default() });
+    Ok(json(StatusCode::OK, api::McpPromptMessages { description: prompt.description, messages: told.collect() }))
+}
+
+pub(super) async fn complete(
+    State(state): State<ServerState>,
+    Params(named): Params<Named>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let api::McpCompleteRequest { of, argument, context } = whole.json()?;
+    let of = match of {
+        api::McpReference::Prompt { name } => CompletionOf::Prompt(name),
+        api::McpReference::Resource { uri } => CompletionOf::Template(uri),
+    };
+    let server = server(&state, &named)?;
+    let completion = server.complete(&of, &argument.name, &argument.value, &context.arguments).await.map_err(refused)?;
+    Ok(json(StatusCode::OK, api::McpCompletion { values: completion.values, has_more: completion.has_more }))
+}
+
+fn server(state: &ServerState, named: &Named) -> Result<Arc<McpServer>, ApiError> {
+    let found = state.resources().and_then(|resources| resources.named(&named.id));
+    found.ok_or_else(|| ApiError::not_found(format!("MCP server `{}`", named.id)))
+}
+
+async fn shelf(state: &ServerState, named: &Named) -> Result<Arc<Shelf>, ApiError> {
+    server(state, named)?.shelf().await.map_err(refused)
+}
+
+/// What was refused or failed at the MCP server, in the words of this API.
+fn refused(error: ToolError) -> ApiError {
+    let (status, code) = match error.kind {
+        ToolErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+        ToolErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
+        ToolErrorKind::Timeout => (StatusCode::GATEWAY_TIMEOUT, "mcp_timeout"),
+        ToolErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "mcp_unavailable"),
+        ToolErrorKind::PermissionDenied
+        | ToolErrorKind::ExecutionFailed
+        | ToolErrorKind::Cancelled
+        | ToolErrorKind::Interrupted => (StatusCode::BAD_GATEWAY, "mcp_failed"),
+    };
+    ApiError::new(status, code, error.model_text)
+}
