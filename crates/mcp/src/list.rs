@@ -62,7 +62,12 @@ pub(crate) async fn list(peer: &Peer<RoleClient>, config: &ServerConfig, limit: 
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-            let page = ask(peer, request).await.map_err(|error| failed(error.to_string()))?;
+            let page = ask(peer, request).await.map_err(|error| {
+                failed(match error {
+                    ServiceError::McpError(error) => format!("{} ({})", error.message, error.code.0),
+                    other => other.to_string(),
+                })
+            })?;
             cursor = reader.page(page);
             if cursor.is_none() {
                 return Ok(reader.listing);

@@ -209,3 +209,25 @@ fn every_failure_of_the_list_names_tests_that_there_are() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_server_that_claims_tools_and_has_no_list_of_them_is_named_with_its_words() {
+    let fixture = fixture(misbehaving("claims", ""));
+    fixture.server.settled().await;
+    let reason = "its tools could not be listed: Method not found (-32601)";
+    assert_eq!(fixture.server.state(), SourceState::Failing { reason: reason.to_owned() });
+    let error = fixture.call("t", nothing()).await.unwrap_err();
+    let model = "The MCP server `bad` cannot be started: `t` was not called. Go on without it, or tell the user.";
+    assert_eq!(error.model_text, model);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn requests_during_the_end_hold_nothing_up() {
+    let fixture = started(misbehaving("asks_at_the_end", "")).await;
+    assert_eq!(text(&fixture.call("u", nothing()).await.unwrap()), "well");
+    fixture.stop().await;
+    fixture.server.start();
+    assert_eq!(text(&fixture.call("u", nothing()).await.unwrap()), "well");
+    fixture.stop().await;
+}
