@@ -3,10 +3,12 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::Question;
+
 /// A call that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Its name, such as `call_13_0`.
+    /// Its name, such as `call_13_0`; the question's, such as `question_13_0_0`, where the reason is `question`.
     pub id: String,
     /// Its conversation, where the list is over all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,6 +21,9 @@ pub struct Call {
     pub reason: String,
     /// The rule that asks; null where none does.
     pub rule: Option<String>,
+    /// What it asks, where the reason is `question`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
 }
 
 /// An answer to the question whether a call may run.

@@ -14,6 +14,7 @@ mod message;
 mod model;
 mod patch;
 mod problem;
+mod question;
 mod settings;
 mod tool;
 mod turn;
@@ -33,7 +34,8 @@ pub use mcp_feature::{
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
 pub use model::{LongPromptPrices, Model, Models, Prices, UnavailableProvider};
 pub use patch::Patch;
-pub use problem::{PROBLEM_CONTENT_TYPE, Problem};
+pub use problem::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
+pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question};
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};

@@ -22,12 +22,25 @@ pub struct Problem {
     /// The name that a model provider gave to the request that failed there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// What is wrong with single fields of what was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldError {
+    /// The field's name.
+    pub field: String,
+    /// What is wrong, as the end of a sentence that begins with the field.
+    pub message: String,
 }
 
 impl Problem {
     /// A problem with this status.
     pub fn new(status: u16, title: &str, code: &str, detail: impl Into<String>) -> Self {
         let kind = "about:blank".to_owned();
-        Self { kind, title: title.to_owned(), status, code: code.to_owned(), detail: detail.into(), request_id: None }
+        let (title, code, detail) = (title.to_owned(), code.to_owned(), detail.into());
+        Self { kind, title, status, code, detail, request_id: None, errors: Vec::new() }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use turnwright_core::{ApproveMode, CallId, ConversationId, ModelRef, Verdict};
+use turnwright_core::{ApproveMode, CallId, ConversationId, ElicitationId, ModelRef, Verdict};
 use turnwright_host::export::ExportForm;
 
 /// Lets a language model work with tools: chat here, or serve an HTTP API.
@@ -446,10 +446,38 @@ impl From<ExportFormat> for ExportForm {
 /// Approvals.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the calls that wait
+    /// List what waits: calls to be allowed, and what tools ask
     List(Listed),
     /// Decide about a call, and bring its turn to an end
     Decide(Decide),
+    /// Answer what a tool asks, and bring its turn to an end
+    Answer(Answer),
+}
+
+/// Answers what a tool asks.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("action").required(true)))]
+pub(crate) struct Answer {
+    /// The question, such as `question_3_0_0`
+    pub(crate) question: ElicitationId,
+    /// Yes, with these values of the form; fields that are not given keep their defaults
+    #[arg(long, value_name = "FIELD=VALUE", num_args = 0.., group = "action")]
+    pub(crate) accept: Option<Vec<String>>,
+    /// Yes, with the values as a JSON object
+    #[arg(long, value_name = "JSON", group = "action")]
+    pub(crate) content: Option<String>,
+    /// No
+    #[arg(long, group = "action")]
+    pub(crate) decline: bool,
+    /// Neither yes nor no
+    #[arg(long, group = "action")]
+    pub(crate) cancel: bool,
+    /// Its conversation, where more than one has such a question
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<ConversationId>,
+    /// How the answer is printed
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Form,
 }
 
 /// Decides about a call.

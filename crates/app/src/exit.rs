@@ -97,10 +97,13 @@ impl From<IdError> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match &error {
-            EngineError::NotFound { .. } | EngineError::Invalid { .. } => Self::usage(error.to_string()),
+            EngineError::NotFound { .. } | EngineError::Misfilled { .. } | EngineError::Invalid { .. } => {
+                Self::usage(error.to_string())
+            }
             EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::NotWaiting { .. }
+            | EngineError::NotAsked { .. }
             | EngineError::KeyReused { .. }
             | EngineError::Provider(_)
             | EngineError::Store(_)

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AssistantMessage, CallId, DriverId, MessageId, Origin, ProviderFailure, Seq, ToolDefinition, ToolResult, TurnId,
-    TurnSettings, TurnStatus, Usage, UserMessage,
+    Answered, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Seq, ToolDefinition,
+    ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage,
 };
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 3;
+pub const ENTRY_VERSION: u8 = 4;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,10 @@ pub enum Entry {
     Question(Question),
     /// The call may touch the world from here on. Stored before it does.
     Started(Started),
+    /// A call that was started asks people for something before it goes on.
+    Elicited(Elicited),
+    /// The one answer to what a call asks.
+    Answered(Answered),
     /// The one answer to a call.
     Result(ToolResult),
     /// Something that steers the conversation.
@@ -257,6 +261,7 @@ impl Entry {
     /// The version of its stored form: nodes that read an older one alone let the conversation be.
     pub fn version(&self) -> u8 {
         match self {
+            Self::Elicited(_) | Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
             Self::User(_)
@@ -288,6 +293,8 @@ impl Entry {
             Self::Decision(_) => "decision",
             Self::Question(_) => "question",
             Self::Started(_) => "started",
+            Self::Elicited(_) => "elicited",
+            Self::Answered(_) => "answered",
             Self::Result(_) => "result",
             Self::Control(control) => match control {
                 Control::Claimed(_) => "claimed",

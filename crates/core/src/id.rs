@@ -205,6 +205,50 @@ impl<'de> Deserialize<'de> for CallId {
     }
 }
 
+/// A question of a tool, named by its call and its number among all that the call asks: `question_13_0_2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ElicitationId {
+    /// The call that asks.
+    pub call: CallId,
+    /// The question's number among those of the call, from 0.
+    pub index: u32,
+}
+
+impl fmt::Display for ElicitationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "question_{}_{}_{}", self.call.message, self.call.index, self.index)
+    }
+}
+
+impl FromStr for ElicitationId {
+    type Err = IdError;
+    fn from_str(value: &str) -> Result<Self, IdError> {
+        let named = |numbers: &str| {
+            let mut parts = numbers.split('_');
+            let message = number(parts.next()?).and_then(Seq::new)?;
+            let call = CallId { message, index: number(parts.next()?)? };
+            let question = Self { call, index: number(parts.next()?)? };
+            parts.next().is_none().then_some(question)
+        };
+        value
+            .strip_prefix("question_")
+            .and_then(named)
+            .ok_or_else(|| IdError::new(value, "a question id (question_ and three numbers with _ between them)"))
+    }
+}
+
+impl Serialize for ElicitationId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ElicitationId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(FromText { expected: "a question id", of: PhantomData })
+    }
+}
+
 /// A process that drives turns. Whether it is still alive is the store's to say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -264,9 +264,16 @@ impl Folded {
                 self.not_shown(seq);
                 Ok(())
             }
-            Some(Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_)) | None => {
-                Err("there is no such message")
-            }
+            Some(
+                Entry::Decision(_)
+                | Entry::Question(_)
+                | Entry::Started(_)
+                | Entry::Elicited(_)
+                | Entry::Answered(_)
+                | Entry::Result(_)
+                | Entry::Control(_),
+            )
+            | None => Err("there is no such message"),
         }
     }
 }

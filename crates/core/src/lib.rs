@@ -8,10 +8,12 @@
 mod assembler;
 pub mod compaction;
 mod content;
+mod elicitation;
 mod entry;
 mod facts;
 mod failure;
 mod finish;
+mod form;
 mod id;
 mod journal;
 mod message;
@@ -24,6 +26,7 @@ mod turn;
 
 pub use assembler::{Assembler, StreamDelta};
 pub use content::{ContentBlock, EmbeddedResource, text_of};
+pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
     StoredEntry, Verdict,
@@ -31,7 +34,8 @@ pub use entry::{
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
-pub use id::{CallId, ConversationId, DriverId, IdError, MessageId, Seq, TurnId};
+pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
+pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId};
 pub use journal::{Journal, JournalError};
 pub use message::{
     AssistantBlock, AssistantMessage, Completion, CutOffCause, NativeBlock, Origin, Outcome, ToolCall, ToolErrorKind,
@@ -40,4 +44,4 @@ pub use message::{
 pub use plan::{Next, Plan, Ruler, Ruling, StartRuling, check, plan};
 pub use settings::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
 pub use tool::{Declared, ToolDefinition};
-pub use turn::{CallNeed, CallView, PendingCall, Step, SyntheticResult, Turn};
+pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, Step, SyntheticResult, Turn};

@@ -6,8 +6,8 @@
 //! with `Ended`, a question with `Suspended`.
 
 use crate::{
-    CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question, QuestionReason, Seq,
-    Started, Step, ToolResult, Turn, TurnStatus, Verdict, compaction,
+    Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
+    QuestionReason, Seq, Started, Step, ToolResult, Turn, TurnStatus, Verdict, compaction,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -91,7 +91,8 @@ pub enum Next {
 /// Plans the append that follows from `first`, the entries of what just happened, in `journal`.
 ///
 /// # Errors
-/// [`JournalError::Misfit`], where an entry of `first` does not fit: somebody else was quicker.
+/// [`JournalError::Misfit`], where an entry of `first` does not fit: somebody else was quicker. An answer that the host gives in
+/// the place of a person is dropped where the question has its answer, or is closed.
 pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Result<Plan, JournalError> {
     let Some(turn) = journal.turn() else {
         let seq = journal.next_seq();
@@ -99,7 +100,9 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
     };
     let mut draft = Draft { turn: turn.clone(), next: journal.next_seq(), entries: Vec::new(), run: Vec::new() };
     for entry in first {
-        draft.push(entry)?;
+        if !is_overtaken(&draft.turn, &entry) {
+            draft.push(entry)?;
+        }
     }
     loop {
         match draft.turn.step() {
@@ -132,6 +135,24 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
                 }
             }
         }
+    }
+}
+
+/// Whether an entry says what nobody needs to know any more.
+fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
+    match entry {
+        Entry::Answered(Answered { question, by: AnsweredBy::Nobody | AnsweredBy::Deadline | AnsweredBy::Asker, .. }) => {
+            turn.answer(*question).is_some() || !turn.questions().any(|open| open.id == *question)
+        }
+        Entry::Answered(Answered { by: AnsweredBy::Person, .. })
+        | Entry::User(_)
+        | Entry::Assistant(_)
+        | Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Elicited(_)
+        | Entry::Result(_)
+        | Entry::Control(_) => false,
     }
 }
 

@@ -247,7 +247,13 @@ pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
                     messages.push(PromptMessage::Results(answers));
                 }
             }
-            Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_) => {}
+            Entry::Decision(_)
+            | Entry::Question(_)
+            | Entry::Started(_)
+            | Entry::Elicited(_)
+            | Entry::Answered(_)
+            | Entry::Result(_)
+            | Entry::Control(_) => {}
         }
     }
     messages.extend(unseen.into_iter().map(|(seq, message)| PromptMessage::User { seq, message }));
@@ -282,7 +288,12 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
                     found.edit = Some(edit);
                 }
             }
-            Entry::User(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => {}
+            Entry::User(_)
+            | Entry::Question(_)
+            | Entry::Started(_)
+            | Entry::Elicited(_)
+            | Entry::Answered(_)
+            | Entry::Control(_) => {}
         }
     }
     let answers = found.into_iter().zip(0_u32..);

@@ -10,9 +10,11 @@ use crate::{
 };
 
 mod apply;
+mod asking;
 mod call;
 mod step;
 
+pub use asking::{Hold, OpenQuestion, Resumption};
 use call::{Call, CallState};
 pub use call::{CallNeed, CallView, PendingCall, SyntheticResult};
 
@@ -237,6 +239,7 @@ impl Turn {
             | CallState::Allowed
             | CallState::Denied
             | CallState::Started { .. }
+            | CallState::Parked
             | CallState::Settled(_)
             | CallState::Answered => None,
         })

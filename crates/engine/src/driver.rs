@@ -22,13 +22,15 @@ use crate::live::{From, Live};
 use crate::ruler::{Ready, Slots, TurnRuler};
 use crate::{Append, SideRecord, StoreError};
 
+mod asked;
 mod call;
 mod early;
 mod model;
 mod slot_waits;
 mod summary;
 
-use call::CallJob;
+use asked::Asked;
+use call::{Asking, CallJob, Rest};
 use early::Early;
 use model::{ModelCall, Said};
 use slot_waits::SlotWaits;
@@ -41,7 +43,7 @@ const HOLD_PAUSE: Duration = Duration::from_secs(1);
 const HOLD_TRIES_PER_WARNING: u32 = 60;
 
 /// A call under way.
-type Job = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+type Job = Pin<Box<dyn Future<Output = Rest> + Send>>;
 
 /// A plan, the place of its first entry, and the calls that got their slots.
 type Planned = (Seq, Plan, HashMap<CallId, Ready>);
@@ -55,6 +57,7 @@ pub(crate) struct Driver {
     slot_waits: SlotWaits,
     calls: FuturesUnordered<Job>,
     running: HashMap<CallId, CancellationToken>,
+    asked: Asked,
     model: Option<ModelCall>,
     summary: Option<Summary>,
     /// Whether this turn's sources were waited for.
@@ -105,6 +108,7 @@ impl Driver {
             slot_waits: SlotWaits::default(),
             calls: FuturesUnordered::new(),
             running: HashMap::new(),
+            asked: Asked::default(),
             model: None,
             summary: None,
             has_offered: false,
@@ -180,15 +184,20 @@ impl Driver {
         }
         // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
         // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
-        while let Some(result) = self.calls.next().await {
-            let is_known = result.outcome != Outcome::Error(ToolErrorKind::Interrupted);
-            if is_known && self.store_late(result).await.is_err() {
+        self.asked.deliver(None);
+        while let Some(rest) = self.calls.next().await {
+            let entry = match rest {
+                Rest::Result(result) if result.outcome == Outcome::Error(ToolErrorKind::Interrupted) => continue,
+                Rest::Result(result) => Entry::Result(result),
+                Rest::Asks(elicited) => Entry::Elicited(elicited),
+            };
+            if self.store_late(entry).await.is_err() {
                 break;
             }
         }
     }
 
-    async fn store_late(&mut self, result: ToolResult) -> Result<(), ()> {
+    async fn store_late(&mut self, entry: Entry) -> Result<(), ()> {
         let mut tries = 0;
         loop {
             let at = {
@@ -199,7 +208,7 @@ impl Driver {
                 }
                 state.journal.next_seq()
             };
-            match append(&self.inner, &self.live, at, vec![Entry::Result(result.clone())], Vec::new()).await {
+            match append(&self.inner, &self.live, at, vec![entry.clone()], Vec::new()).await {
                 Ok(()) => return Ok(()),
                 Err(StoreError::Gone { .. }) => return Err(()),
                 Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,
@@ -216,7 +225,7 @@ impl Driver {
         loop {
             self.offer(&mut first).await?;
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
-            let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_)));
+            let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_) | Entry::Elicited(_)));
             let holds = holds || !self.running.is_empty();
             let Some((at, mut plan, mut ready)) = self.plan(&first, None)? else { continue };
             if plan.entries.is_empty() {
@@ -368,6 +377,7 @@ impl Driver {
                 self.start(*id, ready);
             }
         }
+        self.asked.deliver(self.live.lock().journal.turn());
         // What was waited for and not taken is for others.
         self.slots.granted.clear();
         self.slot_waits.only(std::mem::take(&mut self.slots.wanted));
@@ -401,7 +411,9 @@ impl Driver {
     }
 
     fn job(&self, id: CallId, attempt: u32, ready: Ready, cancel: CancellationToken) -> Job {
-        Box::pin(CallJob { id, attempt, ready, cancel, live: self.live.clone() }.run())
+        let resume = self.live.lock().journal.turn().and_then(|turn| turn.resumption(id));
+        let asking = Asking::Turn { questions: self.asked.door(), resume };
+        Box::pin(CallJob { id, attempt, ready, cancel, live: self.live.clone(), asking }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -420,7 +432,13 @@ impl Driver {
                     self.summary = None;
                     return Ok(vec![entry]);
                 }
-                Some(result) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_results(result)),
+                Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
+                news = self.asked.next() => match news {
+                    asked::News::Over(answer) => return Ok(vec![answer]),
+                    asked::News::Asked(question) => if let Some(entries) = self.hear_question(question) {
+                        return Ok(entries);
+                    },
+                },
                 (source, permit) = self.slot_waits.next(), if !self.slot_waits.is_empty() => {
                     self.slots.granted.entry(source).or_default().push(permit);
                     return Ok(Vec::new());
@@ -469,18 +487,36 @@ impl Driver {
         entry.map(|entry| vec![entry])
     }
 
-    /// A result came; takes those that came with it.
-    fn hear_results(&mut self, first: ToolResult) -> Vec<Entry> {
-        let mut results = vec![first];
-        while let Some(Some(result)) = self.calls.next().now_or_never() {
-            results.push(result);
+    /// A call came to rest; takes those that did with it.
+    fn hear_rests(&mut self, first: Rest) -> Vec<Entry> {
+        let mut rests = vec![first];
+        while let Some(Some(rest)) = self.calls.next().now_or_never() {
+            rests.push(rest);
         }
-        results.sort_by_key(|result| result.call);
-        for result in &results {
-            self.running.remove(&result.call);
-            self.slots.serial.retain(|_, call| *call != result.call);
+        rests.sort_by_key(Rest::call);
+        for rest in &rests {
+            self.running.remove(&rest.call());
+            self.slots.serial.retain(|_, call| *call != rest.call());
         }
-        results.into_iter().map(Entry::Result).collect()
+        rests.into_iter().flat_map(|rest| self.entries_of(rest)).collect()
+    }
+
+    fn entries_of(&self, rest: Rest) -> Vec<Entry> {
+        match (rest, self.live.lock().journal.turn()) {
+            (Rest::Asks(elicited), Some(turn)) => asked::parked(turn, elicited),
+            (Rest::Asks(elicited), None) => vec![Entry::Elicited(elicited)],
+            (Rest::Result(result), _) => vec![Entry::Result(result)],
+        }
+    }
+
+    /// A call asks people while it runs. One that came to rest meanwhile does not ask any more.
+    fn hear_question(&mut self, question: asked::Question) -> Option<Vec<Entry>> {
+        if !self.running.contains_key(&question.call) {
+            return None;
+        }
+        let state = self.live.lock();
+        let turn = state.journal.open_turn().filter(|turn| turn.is_held_by(&self.claim))?;
+        Some(self.asked.entries(&self.inner, turn, question))
     }
 }
 
@@ -528,7 +564,10 @@ fn over(status: TurnStatus) -> Plan {
 
 /// Runs a call outside of any turn.
 pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken) -> ToolResult {
-    CallJob { id, attempt: 0, ready, cancel, live }.run().await
+    match (CallJob { id, attempt: 0, ready, cancel, live, asking: Asking::Nobody }).run().await {
+        Rest::Result(result) => result,
+        Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
+    }
 }
 
 /// Waits before what is held is tried to be stored again.

@@ -1,6 +1,6 @@
 //! The engine: what an embedder calls.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,13 +23,18 @@ use crate::{
 
 mod act;
 mod agree;
+mod asking;
 mod import;
 mod tool_call;
 mod wait;
 
 pub use act::{Choice, NewMessage, OnWaiting, Sent, SentState};
+pub use asking::{WaitingQuestion, questions_in};
 pub use import::WholeJournal;
 pub use wait::TurnState;
+
+/// How long people are waited for while a call holds its connection, where nothing else is said: 10 minutes.
+const DEFAULT_QUESTION_MS: u64 = 600_000;
 
 /// How often a server looks for turns whose driver is gone.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -131,8 +136,22 @@ impl Engine {
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
             is_server: AtomicBool::new(false),
+            question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
+            is_unattended: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// How long people are waited for while a call holds its connection to ask them something; then the question is
+    /// cancelled. One that holds nothing waits as long as an approval.
+    pub fn limit_questions(&self, limit: Duration) {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        self.inner.question_limit_ms.store(limit_ms, Ordering::Relaxed);
+    }
+
+    /// Nobody is there who could answer while a call holds its connection: such questions are declined.
+    pub fn leave_unattended(&self) {
+        self.inner.is_unattended.store(true, Ordering::Relaxed);
     }
 
     /// The time of day.
@@ -296,6 +315,29 @@ impl Engine {
         let watch = live.watch(from);
         self.inner.follow(live.lock().is_driven);
         Ok(watch)
+    }
+
+    /// What the calls of a conversation ask of people.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn questions(&self, id: &ConversationId) -> Result<Vec<WaitingQuestion>, EngineError> {
+        let live = self.load_newest(id).await?;
+        let state = live.lock();
+        Ok(questions_in(id, &state.journal))
+    }
+
+    /// What the calls of all conversations ask of people.
+    pub async fn all_questions(&self) -> Result<Vec<WaitingQuestion>, EngineError> {
+        let mut questions = Vec::new();
+        for open in self.inner.store.open_turns().await? {
+            match self.load_open(&open).await {
+                Ok(live) => questions.extend(questions_in(&open.conversation, &live.lock().journal)),
+                Err(EngineError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(questions)
     }
 
     /// The calls of a conversation about which a person is asked.

@@ -1,6 +1,6 @@
 //! What can go wrong with a request to the engine.
 
-use turnwright_core::{CallId, ConversationId, JournalError, ProviderFailure};
+use turnwright_core::{CallId, ConversationId, ElicitationId, FieldProblem, JournalError, ProviderFailure};
 
 use crate::StoreError;
 
@@ -32,6 +32,20 @@ pub enum EngineError {
         call: CallId,
         /// What is the case.
         why: String,
+    },
+    /// The question has its answer, or is closed.
+    #[error("`{question}` cannot be answered: {why}")]
+    NotAsked {
+        /// Which question.
+        question: ElicitationId,
+        /// What is the case.
+        why: String,
+    },
+    /// The answer does not fit the form.
+    #[error("the answer does not fit the form: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Misfilled {
+        /// What is wrong, field by field.
+        problems: Vec<FieldProblem>,
     },
     /// The request itself is wrong: arguments that do not fit, a denied change, a value out of range.
     #[error("{what}")]

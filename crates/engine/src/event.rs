@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
-use turnwright_core::{CallId, ContentBlock, Entry, MessageId, ModelRef, Seq, TurnId, Usage};
+use serde_json::{Map, Value};
+use turnwright_core::{CallId, ContentBlock, ElicitationId, Entry, MessageId, ModelRef, Seq, TurnId, Usage};
 
 use crate::live::content_weight;
 
@@ -138,6 +138,42 @@ pub enum Event {
         /// The person's words.
         reason: Option<String>,
     },
+    /// A call asks people for something.
+    #[serde(rename = "elicitation.requested")]
+    ElicitationRequested {
+        /// The question.
+        question_id: ElicitationId,
+        /// The call that asks.
+        call_id: CallId,
+        /// Who asks: the tool source's name.
+        server: String,
+        /// `form | url`.
+        mode: &'static str,
+        /// What it says.
+        message: String,
+        /// The fields of a form, a flat JSON Schema.
+        requested_schema: Option<Value>,
+        /// The address to open.
+        url: Option<String>,
+        /// Whether the call stays open meanwhile, so that the question ends with it.
+        holds_connection: bool,
+        /// Until when it can be answered, in milliseconds since 1970 UTC; `None` where it waits as long as an approval.
+        expires_at_ms: Option<u64>,
+    },
+    /// What a call asked has its answer.
+    #[serde(rename = "elicitation.answered")]
+    ElicitationAnswered {
+        /// The question.
+        question_id: ElicitationId,
+        /// The call that asked.
+        call_id: CallId,
+        /// `accept | decline | cancel`.
+        action: &'static str,
+        /// The values of a form that was accepted.
+        content: Option<Map<String, Value>>,
+        /// `person | nobody | deadline | asker`.
+        by: &'static str,
+    },
     /// A call runs.
     #[serde(rename = "tool.started")]
     ToolStarted {
@@ -226,6 +262,8 @@ impl Event {
             | Self::RefusalDelta { text, .. }
             | Self::ToolInputDelta { text, .. }
             | Self::Notice { text, .. } => text.len(),
+            Self::ElicitationRequested { message, .. } => message.len().saturating_mul(4),
+            Self::ElicitationAnswered { content, .. } => content.as_ref().map_or(0, |content| content.len().saturating_mul(64)),
             Self::ToolInputReady { arguments, .. } => arguments.len(),
             Self::ToolApprovalDecided { arguments, .. } => arguments.as_ref().map_or(0, String::len),
             Self::ToolProgress { message, .. } => message.as_ref().map_or(0, String::len),

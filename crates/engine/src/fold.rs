@@ -1,8 +1,8 @@
 //! From a stored entry to the events that it means. Pure: a replay and a live turn tell the same.
 
 use turnwright_core::{
-    AssistantMessage, CallId, Control, DecidedBy, Entry, Journal, MessageId, Outcome, ProviderFailure, Seq, Step, StoredEntry,
-    Turn, TurnId, TurnStatus, Usage,
+    AssistantMessage, CallId, Control, DecidedBy, Elicitation, ElicitationId, Elicited, Entry, Journal, MessageId, Outcome,
+    ProviderFailure, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
 };
 
 use crate::Event;
@@ -61,6 +61,18 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
             reason: question.reason.as_str(),
             rule: question.rule.clone(),
         }),
+        Entry::Elicited(elicited) => {
+            let next = turn.map_or(0, |turn| turn.next_question(elicited.call).index);
+            let first = next.saturating_sub(u32::try_from(elicited.asks.len()).unwrap_or(u32::MAX));
+            out.extend((first..).zip(&elicited.asks).map(|(index, ask)| elicitation(elicited, index, ask)));
+        }
+        Entry::Answered(answered) => out.push(Event::ElicitationAnswered {
+            question_id: answered.question,
+            call_id: answered.question.call,
+            action: answered.action.as_str(),
+            content: answered.content.clone(),
+            by: answered.by.as_str(),
+        }),
         Entry::Started(started) => out.push(Event::ToolStarted { call_id: started.call }),
         Entry::Result(result) => out.push(Event::ToolFinished {
             call_id: result.call,
@@ -78,6 +90,28 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
     }
 }
 
+fn elicitation(elicited: &Elicited, index: u32, ask: &Elicitation) -> Event {
+    let (mode, requested_schema, url) = match &ask.wants {
+        Wants::Form { schema } => ("form", Some(schema.clone()), None),
+        Wants::Url { url } => ("url", None, Some(url.clone())),
+    };
+    let expires_at_ms = match &elicited.waits {
+        Waits::Open { until_ms } => Some(*until_ms),
+        Waits::Parked { .. } => None,
+    };
+    Event::ElicitationRequested {
+        question_id: ElicitationId { call: elicited.call, index },
+        call_id: elicited.call,
+        server: elicited.source.clone(),
+        mode,
+        message: ask.message.clone(),
+        requested_schema,
+        url,
+        holds_connection: expires_at_ms.is_some(),
+        expires_at_ms,
+    }
+}
+
 fn tell_assistant(stored: &StoredEntry, message: &AssistantMessage, out: &mut Vec<Event>) {
     let finish_reason = message.finish.reason.as_contract();
     out.push(Event::StepFinished { message_id: MessageId(stored.seq), finish_reason, usage: message.usage });
@@ -92,7 +126,10 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
     match control {
         Control::Suspended => {
             if let Some(turn) = turn {
-                let waiting = turn.waiting().map(|(call, _)| call.id).collect();
+                let asking = turn.questions().map(|question| question.call.id);
+                let mut waiting: Vec<CallId> = turn.waiting().map(|(call, _)| call.id).chain(asking).collect();
+                waiting.sort_unstable();
+                waiting.dedup();
                 out.push(Event::TurnSuspended { turn_id: turn.id(), waiting });
             }
         }

@@ -1,6 +1,6 @@
 //! What all parts of an engine share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,10 @@ pub(crate) struct Inner {
     pub(crate) tasks: TaskTracker,
     /// Whether this process takes up what servers keep.
     pub(crate) is_server: AtomicBool,
+    /// How long people are waited for while a call holds its connection.
+    pub(crate) question_limit_ms: AtomicU64,
+    /// Whether nobody is there to answer while a call holds its connection.
+    pub(crate) is_unattended: AtomicBool,
 }
 
 impl Inner {

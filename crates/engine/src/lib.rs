@@ -5,6 +5,7 @@
 //! no database and no protocol.
 
 mod arguments;
+pub mod asks;
 mod catalog;
 pub mod clock;
 pub mod documents;
@@ -29,11 +30,12 @@ mod stand_back;
 pub mod store;
 mod watch;
 
+pub use asks::{Asks, Nobody, Reply, Standstill, ToolReply};
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
     Choice, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent, SentState,
-    TurnState, WaitingCall, WholeJournal,
+    TurnState, WaitingCall, WaitingQuestion, WholeJournal, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

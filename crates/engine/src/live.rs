@@ -293,7 +293,8 @@ fn weight(entry: &Entry) -> usize {
         Entry::Result(result) => content_weight(&result.content),
         Entry::Control(Control::Compacted(compacted)) => compacted.summary.len(),
         Entry::Control(Control::Offered { definitions }) => definitions.len().saturating_mul(BASE_WEIGHT * 4),
-        Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => 0,
+        Entry::Elicited(elicited) => elicited.asks.len().saturating_mul(BASE_WEIGHT * 4),
+        Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Answered(_) | Entry::Control(_) => 0,
     };
     texts.saturating_add(BASE_WEIGHT)
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{ContentBlock, Declared, ToolErrorKind};
+use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind};
+
+use crate::{Asks, Nobody, Standstill, ToolReply};
 
 /// Something that offers tools.
 #[async_trait]
@@ -36,6 +38,15 @@ pub trait ToolSource: Send + Sync + Debug {
     /// # Errors
     /// [`ToolError`], for the model. A tool that ran and says that it failed is `Ok` with [`ToolOutput::is_error`].
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError>;
+
+    /// Runs a tool as [`ToolSource::call`] does, to its end or to where people must answer something first. It is called
+    /// again with the answers in `context.resume`. What [`ToolSource::call`] needs of people it asks by `context.asks`.
+    ///
+    /// # Errors
+    /// As [`ToolSource::call`].
+    async fn advance(&self, call: SourceCall, context: CallContext) -> Result<ToolReply, ToolError> {
+        self.call(call, context).await.map(ToolReply::Done)
+    }
 
     /// How long a call of `tool` may take.
     fn limits(&self, tool: &str) -> CallLimits;
@@ -207,6 +218,19 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// Takes what the tool says on the way; each report extends the idle limit.
     pub progress: Arc<dyn ProgressSink>,
+    /// Asks people while the call runs.
+    pub asks: Arc<dyn Asks>,
+    /// Lets the limits of the call stand still.
+    pub standstill: Standstill,
+    /// What [`ToolReply::Asks`] left, and the answers, where the call is made again.
+    pub resume: Option<Resumption>,
+}
+
+impl CallContext {
+    /// A call that can ask nobody.
+    pub fn new(cancel: CancellationToken, progress: Arc<dyn ProgressSink>) -> Self {
+        Self { cancel, progress, asks: Arc::new(Nobody), standstill: Standstill::default(), resume: None }
+    }
 }
 
 /// Takes a call's progress.

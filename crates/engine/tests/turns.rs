@@ -10,6 +10,8 @@ mod support;
 
 #[path = "turns/approvals.rs"]
 mod approvals;
+#[path = "turns/asking.rs"]
+mod asking;
 #[path = "turns/crashes.rs"]
 mod crashes;
 #[path = "turns/early.rs"]

@@ -109,6 +109,9 @@ impl HostBuilder {
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
+        if let Some(limit_ms) = loaded.config.mcp.question_ms {
+            engine.limit_questions(Duration::from_millis(limit_ms));
+        }
         Ok(Host {
             loaded,
             engine,

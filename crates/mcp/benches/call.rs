@@ -123,7 +123,7 @@ fn try_calls(criterion: &mut Criterion) -> Result<(), Failure> {
             bencher.iter(|| {
                 let arguments = Map::from_iter([("message".to_owned(), Value::String(text.clone()))]);
                 let call = SourceCall { tool: server.tool.to_owned(), arguments, idempotency_key: String::new() };
-                let context = CallContext { cancel: CancellationToken::new(), progress: Arc::new(NoProgress) };
+                let context = CallContext::new(CancellationToken::new(), Arc::new(NoProgress));
                 runtime.block_on(source.call(call, context)).map(black_box).is_ok()
             });
         });

@@ -103,7 +103,7 @@ fn at_once(criterion: &mut Criterion) {
     runtime.block_on(waits.settled());
     let one = || {
         let call = SourceCall { tool: "t".to_owned(), arguments: Map::new(), idempotency_key: String::new() };
-        let context = CallContext { cancel: CancellationToken::new(), progress: Arc::new(NoProgress) };
+        let context = CallContext::new(CancellationToken::new(), Arc::new(NoProgress));
         waits.call(call, context)
     };
     let mut group = criterion.benchmark_group("calls of 200 ms");

@@ -16,9 +16,10 @@ use turnwright_core::ToolErrorKind;
 use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput};
 
 use crate::connection::Connection;
+use crate::input::{self, Again, URL_ELICITATION_REQUIRED, Wanted};
 use crate::log::ServerLog;
 use crate::output::{self, NoOutput};
-use crate::transport::ProgressRoute;
+use crate::transport::{Door, ProgressRoute};
 
 /// How long the reason of a server's end is waited for.
 const END_KNOWN: Duration = Duration::from_secs(2);
@@ -44,16 +45,31 @@ enum Waited {
     TimedOut,
 }
 
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) enum Called {
+    /// It is done.
+    Done(ToolOutput),
+    /// The server wants something first.
+    Wants(Wanted),
+}
+
 /// Calls the tool and waits for its end.
 pub(crate) async fn call(
     caller: Caller<'_>,
     connection: &Connection,
     call: SourceCall,
+    again: Again,
     context: CallContext,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<Called, ToolError> {
     let SourceCall { tool, arguments, .. } = call;
-    let mut request = CallToolRequest::new(CallToolRequestParams::new(tool.clone()).with_arguments(arguments));
+    let mut params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
+    if let Again::Answered { responses, state } = again {
+        (params.input_responses, params.request_state) = (Some(responses), state);
+    }
+    let mut request = CallToolRequest::new(params);
     request.extensions_mut().insert(ProgressRoute(context.progress));
+    request.extensions_mut().insert(Door { asks: context.asks, standstill: context.standstill.clone() });
     let sent =
         connection.peer.send_request_with_option(ClientRequest::CallToolRequest(request), PeerRequestOptions::no_options());
     let handle = match tokio::time::timeout(caller.total, sent).await {
@@ -70,7 +86,7 @@ pub(crate) async fn call(
         biased;
         answer = pending.answer() => Waited::Answer(answer),
         () = context.cancel.cancelled() => Waited::Cancelled,
-        () = tokio::time::sleep(caller.total) => Waited::TimedOut,
+        () = context.standstill.run_out(caller.total) => Waited::TimedOut,
     };
     match waited {
         Waited::Answer(answer) => {
@@ -128,10 +144,16 @@ async fn result(
     tool: &str,
     id: &RequestId,
     answer: Result<ServerResult, ServiceError>,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<Called, ToolError> {
     let answer = match answer {
         Ok(ServerResult::CustomResult(answer)) => answer.0,
         Ok(_) => return Err(unanswered(caller, connection, tool, ServiceError::UnexpectedResponse).await),
+        Err(ServiceError::McpError(error)) if error.code.0 == URL_ELICITATION_REQUIRED => {
+            return match input::addresses(&error) {
+                Some(wanted) => Ok(Called::Wants(wanted)),
+                None => Err(refused(caller.server, tool, &error)),
+            };
+        }
         Err(error) => {
             return Err(match connection.wire.why_not_taken(id) {
                 Some(why) => not_called(caller.server, tool, why, &error),
@@ -139,16 +161,21 @@ async fn result(
             });
         }
     };
-    output::read(answer).map_err(|reason| {
-        let why = match reason {
-            NoOutput::InputRequired => "asks for more input, which cannot be given here",
-            NoOutput::Task => "goes on as a task, although none was asked for; its result cannot be fetched",
-        };
-        ToolError::new(
-            ToolErrorKind::ExecutionFailed,
-            format!("The tool `{tool}` of the MCP server `{}` {why}.", caller.server),
-        )
-    })
+    let failed = |why: &str| {
+        let text = format!("The tool `{tool}` of the MCP server `{}` {why}.", caller.server);
+        ToolError::new(ToolErrorKind::ExecutionFailed, text)
+    };
+    match output::read(answer) {
+        Ok(output) => Ok(Called::Done(output)),
+        Err(NoOutput::InputRequired(_)) if !connection.agreed.is_modern() => {
+            Err(failed("asks for more input in a way that its version of the protocol does not have"))
+        }
+        Err(NoOutput::InputRequired(answer)) => match input::wanted(answer) {
+            Ok(wanted) => Ok(Called::Wants(wanted)),
+            Err(why) => Err(failed(&why)),
+        },
+        Err(NoOutput::Task) => Err(failed("goes on as a task, although none was asked for; its result cannot be fetched")),
+    }
 }
 
 async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, error: ServiceError) -> ToolError {

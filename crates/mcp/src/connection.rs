@@ -213,12 +213,13 @@ async fn handshake(
     // Which of the two transports with an address it speaks is found with the era.
     let mut is_remembered = true;
     let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
+    let client = Client { wire: Arc::clone(wire), log: Arc::clone(log) };
     let (finding, service) = match way {
         Way::Pipes(Pipes { stdout, stdin }) => {
-            piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), known, most).await?
+            piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?
         }
         Way::Container(Ends { stdout, stdin }) => {
-            piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), known, most).await?
+            piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?
         }
         Way::Address(address) => {
             let account = Account::of(&config.name, address, opening.surroundings);
@@ -235,10 +236,10 @@ async fn handshake(
             };
             if let Some(old) = old {
                 is_remembered = false;
-                (probed.finding, greet(old, Era::Legacy).await?)
+                (probed.finding, greet(old, client, Era::Legacy).await?)
             } else {
                 let transport = HttpTransport::new(&endpoint, wire_end, log_end);
-                (probed.finding, greet(transport, probed.finding.era).await?)
+                (probed.finding, greet(transport, client, probed.finding.era).await?)
             }
         }
     };
@@ -256,6 +257,7 @@ async fn handshake(
 /// Opens the protocol over lines, after asking which era it is spoken in where that is not known.
 async fn piped<R, W>(
     mut transport: PipeTransport<R, W>,
+    client: Client,
     known: Option<Finding>,
     most: Duration,
 ) -> Result<(Finding, RunningService<RoleClient, Client>), McpError>
@@ -267,15 +269,15 @@ where
         Some(known) => known,
         None => era::probe(&mut transport, &me(), most).await.ok_or_else(gone)?,
     };
-    Ok((finding, greet(transport, finding.era).await?))
+    Ok((finding, greet(transport, client, finding.era).await?))
 }
 
 /// Opens the protocol over a transport, as its era wants it.
-async fn greet<T>(transport: T, era: Era) -> Result<RunningService<RoleClient, Client>, McpError>
+async fn greet<T>(transport: T, client: Client, era: Era) -> Result<RunningService<RoleClient, Client>, McpError>
 where
     T: Transport<RoleClient> + 'static,
 {
-    let service = Client.serve_with_lifecycle(transport, era.lifecycle()).await.map_err(refused)?;
+    let service = client.serve_with_lifecycle(transport, era.lifecycle()).await.map_err(refused)?;
     // What is kept is kept here, where an answer from before is not taken for one of a server that is gone.
     service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
     Ok(service)

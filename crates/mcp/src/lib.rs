@@ -24,6 +24,7 @@ mod error;
 mod face;
 mod features;
 pub mod import;
+mod input;
 mod kept;
 mod list;
 mod listen;

@@ -5,10 +5,10 @@ use turnwright_core::ContentBlock;
 use turnwright_engine::ToolOutput;
 
 /// Why an answer is no output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum NoOutput {
-    /// The server wants something of the caller first (`resultType: input_required`).
-    InputRequired,
+    /// The server wants something of the caller first (`resultType: input_required`); its answer, to be read further.
+    InputRequired(Map<String, Value>),
     /// It goes on by itself (`resultType: task`).
     Task,
 }
@@ -19,7 +19,7 @@ pub(crate) fn read(answer: Value) -> Result<ToolOutput, NoOutput> {
         return Ok(ToolOutput { content: vec![plain(answer)], structured_content: None, is_error: false, diagnostic: None });
     };
     match answer.get("resultType").and_then(Value::as_str) {
-        Some("input_required") => return Err(NoOutput::InputRequired),
+        Some("input_required") => return Err(NoOutput::InputRequired(answer)),
         Some("task") => return Err(NoOutput::Task),
         Some(_) | None => {}
     }
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_the_end_is_no_output() {
-        assert_eq!(read(json!({"resultType": "input_required"})), Err(NoOutput::InputRequired));
+        let asks = json!({"resultType": "input_required", "requestState": "s"});
+        assert_eq!(read(asks.clone()), Err(NoOutput::InputRequired(asks.as_object().unwrap().clone())));
         assert_eq!(read(json!({"resultType": "task", "taskId": "x"})), Err(NoOutput::Task));
     }
 }

@@ -5,20 +5,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use turnwright_core::ToolErrorKind;
+use turnwright_core::{Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, ToolErrorKind};
 use turnwright_engine::{
-    CallContext, CallLimits, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
+    Asks, CallContext, CallLimits, Reply, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply,
+    ToolSource,
 };
 
-use crate::call::{self, Caller};
+use crate::call::{self, Called, Caller};
 use crate::connection::Connection;
+use crate::input::Again;
 use crate::list::Quarantined;
 use crate::supervisor::{self, Phase, Shared, Status};
 use crate::{Agreed, LogLine, ServerConfig, StartPolicy, Surroundings, TokenStore};
+
+/// How often a call is made again since its server wants something first.
+const MAX_ROUNDS: u32 = 10;
+/// How much longer is waited each time before it is, where nothing was asked of people.
+const ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the end of a server may take beyond what it is granted.
 const MAX_END: Duration = Duration::from_secs(5);
@@ -194,8 +202,14 @@ impl McpServer {
         InUse::of(&self.shared.users)
     }
 
-    /// One attempt at a call of what was `meant`.
-    async fn call_once(&self, meant: Option<SourceTool>, call: SourceCall, context: CallContext) -> Result<ToolOutput, Broken> {
+    /// One request and its answer, of a call of what was `meant`.
+    async fn call_once(
+        &self,
+        meant: Option<SourceTool>,
+        call: SourceCall,
+        again: Again,
+        context: CallContext,
+    ) -> Result<Called, Broken> {
         let connection = tokio::select! {
             biased;
             connection = self.connection(&call.tool) => connection.map_err(Broken::Failed)?,
@@ -214,11 +228,10 @@ impl McpServer {
             total: self.limits(&call.tool).total,
             cancel_grace: self.shared.config.cancel_grace,
         };
-        let (promises, meant) = (self.shared.offered().promises, self.tool(&call.tool));
-        match call::call(caller, &connection, call, context).await {
-            Ok(output) => {
+        match call::call(caller, &connection, call, again, context).await {
+            Ok(answer) => {
                 connection.served();
-                Ok(promises.judged(meant.as_ref(), self.shared.log.secrets().hidden_in(output)))
+                Ok(answer)
             }
             Err(error) if error.kind == ToolErrorKind::Unavailable && !connection.is_open() => Err(Broken::Lost(error)),
             Err(error) => Err(Broken::Failed(error)),
@@ -227,6 +240,40 @@ impl McpServer {
 
     fn tool(&self, name: &str) -> Option<SourceTool> {
         self.shared.offered().tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    /// The same, sent once more over a new connection where the tool is replayable and the connection broke.
+    async fn call_mended(
+        &self,
+        meant: Option<SourceTool>,
+        call: SourceCall,
+        again: Again,
+        context: &CallContext,
+    ) -> Result<Called, ToolError> {
+        let is_replayable = meant.as_ref().is_some_and(|tool| tool.declared.is_replayable());
+        let first = self.call_once(meant.clone(), call.clone(), again.clone(), context.clone()).await;
+        match first {
+            // The connection is opened anew, once for all who wait.
+            Err(Broken::Lost(_)) if is_replayable && !context.cancel.is_cancelled() => {
+                tracing::info!(server = self.shared.config.name, tool = call.tool, "a replayable call is repeated");
+                self.call_once(meant, call, again, context.clone()).await.map_err(Broken::into_error)
+            }
+            done => done.map_err(Broken::into_error),
+        }
+    }
+
+    fn not_finished(&self, tool: &str, why: &str) -> ToolError {
+        let server = &self.shared.config.name;
+        ToolError::new(ToolErrorKind::PermissionDenied, format!("The tool `{tool}` of the MCP server `{server}` {why}."))
+    }
+
+    fn insatiable(&self, tool: &str) -> ToolError {
+        let server = &self.shared.config.name;
+        let text = format!(
+            "The tool `{tool}` of the MCP server `{server}` wanted something first {MAX_ROUNDS} times and still wants more. It \
+             did not finish."
+        );
+        ToolError::new(ToolErrorKind::ExecutionFailed, text)
     }
 
     fn changed(&self, tool: &str) -> ToolError {
@@ -280,6 +327,17 @@ impl Drop for InUse<'_> {
     }
 }
 
+/// Asks all of it while the caller waits.
+async fn answered(asks: &[Elicitation], resume: Value, people: &dyn Asks) -> Resumption {
+    let mut answers = Vec::new();
+    for (ask, index) in asks.iter().zip(0_u32..) {
+        let Reply { action, content } = people.ask(ask.clone()).await;
+        let question = ElicitationId { call: CallId { message: Seq::FIRST, index: 0 }, index };
+        answers.push((Arc::new(ask.clone()), Arc::new(Answered { question, action, content, by: AnsweredBy::Person })));
+    }
+    Resumption { resume: Arc::new(resume), answers }
+}
+
 #[async_trait]
 impl ToolSource for McpServer {
     fn name(&self) -> &str {
@@ -308,19 +366,42 @@ impl ToolSource for McpServer {
         let _ = tokio::time::timeout(self.shared.config.start_limit, settled).await;
     }
 
-    async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, call: SourceCall, mut context: CallContext) -> Result<ToolOutput, ToolError> {
+        for _ in 0..MAX_ROUNDS {
+            let (asks, resume) = match self.advance(call.clone(), context.clone()).await? {
+                ToolReply::Done(output) => return Ok(output),
+                ToolReply::Asks { asks, resume } => (asks, resume),
+            };
+            context.resume = Some(answered(&asks, resume, &*context.asks).await);
+        }
+        Err(self.insatiable(&call.tool))
+    }
+
+    async fn advance(&self, call: SourceCall, context: CallContext) -> Result<ToolReply, ToolError> {
         let _user = self.in_use();
         let meant = self.tool(&call.tool);
-        let is_replayable = meant.as_ref().is_some_and(|tool| tool.declared.is_replayable());
-        let first = self.call_once(meant.clone(), call.clone(), context.clone()).await;
-        match first {
-            // The connection is opened anew, once for all who wait.
-            Err(Broken::Lost(_)) if is_replayable && !context.cancel.is_cancelled() => {
-                tracing::info!(server = self.shared.config.name, tool = call.tool, "a replayable call is repeated");
-                self.call_once(meant, call, context).await.map_err(Broken::into_error)
+        let mut again = match &context.resume {
+            Some(resumption) => Again::resumed(resumption).map_err(|why| self.not_finished(&call.tool, &why))?,
+            None => Again::Plain,
+        };
+        for round in 0..MAX_ROUNDS {
+            match self.call_mended(meant.clone(), call.clone(), again, &context).await? {
+                Called::Done(output) => {
+                    let promises = self.shared.offered().promises;
+                    let output = self.shared.log.secrets().hidden_in(output);
+                    return Ok(ToolReply::Done(promises.judged(meant.as_ref(), output)));
+                }
+                Called::Wants(wanted) if wanted.asks.is_empty() => {
+                    // There is nothing to wait for but the server itself.
+                    tokio::time::sleep(ROUND_PAUSE * round).await;
+                    again = wanted.again;
+                }
+                Called::Wants(wanted) => {
+                    return Ok(ToolReply::Asks { resume: wanted.again.stored(), asks: wanted.asks });
+                }
             }
-            done => done.map_err(Broken::into_error),
         }
+        Err(self.insatiable(&call.tool))
     }
 
     fn limits(&self, tool: &str) -> CallLimits {

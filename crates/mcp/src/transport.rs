@@ -17,4 +17,4 @@ mod wire;
 
 pub(crate) use cleaner::Message;
 pub(crate) use pipe::PipeTransport;
-pub(crate) use wire::{ProgressRoute, Wire};
+pub(crate) use wire::{Door, ProgressRoute, Wire};

@@ -16,7 +16,7 @@ async fn everything_is_listed_called_and_heard_over_http() {
     let Some((_child, fixture)) = everything().await else { return };
     let agreed = fixture.server.agreed().unwrap();
     assert_eq!((agreed.version.as_str(), agreed.ground, agreed.offers(Offer::Tools)), ("2025-11-25", Ground::Declined, true));
-    assert_eq!(fixture.tool_names().len(), 13, "{:?}", fixture.tool_names());
+    assert_eq!(fixture.tool_names().len(), 15, "{:?}", fixture.tool_names());
     let echo = fixture.call("echo", json!({"message": "hello \u{1f642}"})).await.unwrap();
     assert_eq!((text(&echo), echo.is_error), ("Echo: hello \u{1f642}", false));
     let (context, reports) = context();

@@ -12,7 +12,7 @@ use turnwright_engine::{SourceState, ToolSource};
 #[tokio::test]
 async fn everything_is_listed_called_and_heard_over_http_and_sse() {
     let Some((_child, fixture)) = everything_over("sse", "sse").await else { return };
-    assert_eq!(fixture.tool_names().len(), 13, "{:?}", fixture.tool_names());
+    assert_eq!(fixture.tool_names().len(), 15, "{:?}", fixture.tool_names());
     let echo = fixture.call("echo", json!({"message": "hello \u{1f642}"})).await.unwrap();
     assert_eq!((text(&echo), echo.is_error), ("Echo: hello \u{1f642}", false));
     let (context, reports) = context();

@@ -465,9 +465,12 @@ async fn content_of_an_unknown_kind_is_named_beside_the_rest() {
 
 #[tokio::test]
 async fn requests_of_the_server_are_always_answered() {
-    for (method, expected) in
-        [("ping", "{}"), ("foo/bar", "-32601"), ("sampling/createMessage", "-32"), ("elicitation/create", "-32")]
-    {
+    for (method, expected) in [
+        ("ping", "{}"),
+        ("foo/bar", "-32601"),
+        ("sampling/createMessage", "-32"),
+        ("elicitation/create", "has a requestedSchema"),
+    ] {
         let fixture = started(misbehaving("asks", method)).await;
         let output = fixture.call("t", nothing()).await.unwrap();
         assert!(text(&output).contains(expected), "{method}: {}", text(&output));

@@ -42,7 +42,7 @@ async fn everything_lists_its_tools_with_those_that_come_right_after_the_start()
     for name in ["echo", "get-sum", "get-tiny-image", "get-structured-content", "trigger-long-running-operation"] {
         assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
     }
-    assert_eq!((names.len(), &*fixture.server.quarantined()), (13, [].as_slice()));
+    assert_eq!((names.len(), &*fixture.server.quarantined()), (15, [].as_slice()));
     fixture.stop().await;
 }
 

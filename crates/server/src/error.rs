@@ -2,8 +2,8 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem};
-use turnwright_core::{IdError, ProviderFailure, ProviderFailureKind};
+use turnwright_api::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
+use turnwright_core::{FieldProblem, IdError, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{EngineError, StoreError};
 
 /// A refusal, told as a problem document.
@@ -16,12 +16,14 @@ pub struct ApiError {
     ends_connection: bool,
     /// The provider's name for the request that failed there.
     request_id: Option<String>,
+    /// What is wrong with single fields.
+    errors: Vec<FieldError>,
 }
 
 impl ApiError {
     /// A refusal with this status, stable code and words for people.
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), ends_connection: false, request_id: None }
+        Self { status, code, detail: detail.into(), ends_connection: false, request_id: None, errors: Vec::new() }
     }
 
     /// The request is not understood (400).
@@ -53,7 +55,7 @@ impl IntoResponse for ApiError {
         }
         let title = self.status.canonical_reason().unwrap_or("Error");
         let problem = Problem::new(self.status.as_u16(), title, self.code, self.detail);
-        let problem = Problem { request_id: self.request_id, ..problem };
+        let problem = Problem { request_id: self.request_id, errors: self.errors, ..problem };
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = (self.status, [(header::CONTENT_TYPE, PROBLEM_CONTENT_TYPE)], body).into_response();
         let headers = response.headers_mut();
@@ -79,7 +81,8 @@ impl From<EngineError> for ApiError {
             EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
-            EngineError::NotWaiting { .. } => (StatusCode::CONFLICT, "not_waiting"),
+            EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } => (StatusCode::CONFLICT, "not_waiting"),
+            EngineError::Misfilled { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer"),
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
             EngineError::KeyReused { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             EngineError::Provider(failure) => provider_status(failure),
@@ -93,13 +96,22 @@ impl From<EngineError> for ApiError {
             | EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::NotWaiting { .. }
+            | EngineError::NotAsked { .. }
+            | EngineError::Misfilled { .. }
             | EngineError::Invalid { .. }
             | EngineError::KeyReused { .. }
             | EngineError::Store(_)
             | EngineError::Journal(_)
             | EngineError::ShuttingDown => None,
         };
-        Self { request_id, ..Self::new(status, code, error.to_string()) }
+        let detail = error.to_string();
+        let errors = match error {
+            EngineError::Misfilled { problems } => {
+                problems.into_iter().map(|FieldProblem { field, problem }| FieldError { field, message: problem }).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { request_id, errors, ..Self::new(status, code, detail) }
     }
 }
 

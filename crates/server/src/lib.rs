@@ -18,6 +18,7 @@ mod sse;
 mod state;
 mod timestamp;
 pub mod ui;
+mod waiting;
 
 pub use error::ApiError;
 pub use report::turn_report;
@@ -25,3 +26,4 @@ pub use routes::router;
 pub use serve::{ServeError, serve};
 pub use state::{ServerOptions, ServerState};
 pub use timestamp::timestamp;
+pub use waiting::{waiting_call, waiting_question};

@@ -5,8 +5,10 @@ use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, Control, ConversationId, CutOffCause, Entry, Journal, MessageId,
     ProviderFailure, StopReason, StoredEntry, TurnId, TurnStatus, Usage, text_of,
 };
+use turnwright_engine::questions_in;
 
 use crate::timestamp::timestamp;
+use crate::waiting::waiting_question;
 
 /// What came of `turn` so far; `None` where the journal holds no such turn.
 pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnId) -> Option<api::TurnReport> {
@@ -29,8 +31,10 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
             arguments: call.arguments.to_owned(),
             reason: question.reason.as_str().to_owned(),
             rule: question.rule.clone(),
+            question: None,
         });
-        waiting.collect()
+        let questions = questions_in(conversation, journal).into_iter().map(waiting_question);
+        waiting.chain(questions.map(|question| api::Call { conversation_id: None, ..question })).collect()
     });
     let (finish_reason, finish_reason_raw) = match (facts.failed_after, facts.last) {
         (true, _) => (Some("error"), None),
@@ -69,7 +73,12 @@ pub fn messages_after(journal: &Journal, cursor: Option<&str>, limit: usize) -> 
     let begin = match &*named.entry {
         Entry::User(_) | Entry::Assistant(_) => named.seq,
         Entry::Result(result) => result.call.message,
-        Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => return None,
+        Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Elicited(_)
+        | Entry::Answered(_)
+        | Entry::Control(_) => return None,
     };
     let together: Vec<_> = messages_of(journal, journal.entry(begin).into_iter()).collect();
     let skipped = together.iter().position(|message| message.id == cursor)?.saturating_add(1);
@@ -139,6 +148,8 @@ impl<'a> Facts<'a> {
                 | Entry::Decision(_)
                 | Entry::Question(_)
                 | Entry::Started(_)
+                | Entry::Elicited(_)
+                | Entry::Answered(_)
                 | Entry::Result(_)
                 | Entry::Control(
                     Control::Claimed(_)
@@ -200,7 +211,13 @@ fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a Store
         }],
         Entry::Assistant(message) => assistant(journal, stored, message),
         // Results stand after the call that they answer.
-        Entry::Result(_) | Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Control(_) => Vec::new(),
+        Entry::Result(_)
+        | Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Elicited(_)
+        | Entry::Answered(_)
+        | Entry::Control(_) => Vec::new(),
     })
 }
 

@@ -9,6 +9,7 @@ mod mcp_endpoint;
 mod mcp_features;
 mod mcp_servers;
 mod page;
+mod questions;
 mod streams;
 mod tools;
 mod ui_chat;
@@ -38,6 +39,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/conversations/{id}/retry", post(chat::retry))
         .route("/conversations/{id}/calls", get(calls::list))
         .route("/conversations/{id}/calls/{call}/decision", post(calls::decide))
+        .route("/conversations/{id}/questions/{question}/answer", post(questions::answer))
         .route("/conversations/{id}/tools", get(tools::enabled).post(tools::enable).delete(tools::disable))
         .route("/conversations/{id}/tools/available", get(tools::available))
         .route("/approvals", get(calls::all))

@@ -1,9 +1,12 @@
 //! A turn carried to its end with a person who decides what waits.
 
-use turnwright_core::{CallId, ConversationId, Entry, Journal, Verdict};
+use std::collections::HashSet;
+
+use turnwright_core::{CallId, ConversationId, ElicitationId, Entry, Hold, Journal, Verdict};
 use turnwright_engine::{Choice, Engine, EngineError, WaitingCall};
 
 use crate::Renderer;
+use crate::answer::answer;
 use crate::approval::{Reply, choices, parse_reply, question, why};
 use crate::clean::clean_line;
 use crate::editor::{History, Line, LineEditor};
@@ -34,12 +37,31 @@ pub async fn carry(
 ) -> Result<Carried, EngineError> {
     let mut follow = Follow::begin(engine, conversation, told.after).await?;
     know_calls(&engine.journal(conversation).await?, told, &mut teller.renderer);
+    let mut later = HashSet::new();
     loop {
-        let settled = follow.until_settled(told.turn, interrupts, teller).await?;
-        let is_parked = settled == Settled::Parked;
-        let asked = match editor.as_deref_mut().filter(|_| is_parked) {
-            Some(editor) => ask_all(engine, conversation, editor, teller, interrupts).await?,
+        let settled = match &editor {
+            Some(_) => follow.until_settled_or_asked(told.turn, interrupts, teller).await?,
+            None => Some(follow.until_settled(told.turn, interrupts, teller).await?),
+        };
+        let is_for_people = settled.is_none() || settled == Some(Settled::Parked);
+        let asked = match editor.as_deref_mut().filter(|_| is_for_people) {
+            Some(editor) => {
+                let mut person = Person { engine, conversation, editor, teller, interrupts };
+                ask_all(&mut person, &mut later).await?
+            }
             None => Asked::Later,
+        };
+        let Some(settled) = settled else {
+            // The call goes on, also where nobody answers it here.
+            match asked {
+                Asked::Decided | Asked::Later => {}
+                Asked::Stop(interrupt) => {
+                    follow.stop(told.turn, interrupt.unwrap_or(Interrupt::Interrupt)).await?;
+                    let settled = follow.until_settled(told.turn, interrupts, teller).await?;
+                    return Ok(Carried { settled, interrupt });
+                }
+            }
+            continue;
         };
         match asked {
             Asked::Decided => drop(engine.resume(conversation).await?),
@@ -70,7 +92,7 @@ fn know_calls(journal: &Journal, told: Told, renderer: &mut Renderer) {
 }
 
 /// What came of asking.
-enum Asked {
+pub(crate) enum Asked {
     /// The turn can go on.
     Decided,
     /// It stays parked.
@@ -79,19 +101,57 @@ enum Asked {
     Stop(Option<Interrupt>),
 }
 
+/// Whoever is asked, and how.
+pub(crate) struct Person<'a, S, I> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) conversation: &'a ConversationId,
+    pub(crate) editor: &'a mut LineEditor,
+    pub(crate) teller: &'a mut Teller<S>,
+    pub(crate) interrupts: &'a mut I,
+}
+
+impl<S: Screen, I: Interrupts> Person<'_, S, I> {
+    /// What they type; `Err` where they do not go on with this.
+    pub(crate) async fn types(&mut self, prompt: &str, initial: &str) -> Result<String, Asked> {
+        let line = tokio::select! {
+            line = self.editor.read(prompt, initial, History::NotKept) => line,
+            // Ctrl-C is a key here: a signal comes from elsewhere, and the line that is read cannot be taken up again.
+            _ = self.interrupts.next() => return Err(Asked::Stop(Some(Interrupt::Terminate))),
+        };
+        match line {
+            Line::Text(line) => Ok(line),
+            Line::Interrupted => Err(Asked::Stop(Some(Interrupt::Interrupt))),
+            Line::End => Err(Asked::Later),
+            Line::Failed(reason) => {
+                self.teller.say(&format!("error: the terminal cannot be read: {reason}")).await;
+                Err(Asked::Later)
+            }
+        }
+    }
+}
+
+/// Asks about all that waits. Questions that somebody wants to answer later are remembered and not asked again.
 async fn ask_all(
-    engine: &Engine,
-    conversation: &ConversationId,
-    editor: &mut LineEditor,
-    teller: &mut Teller<impl Screen>,
-    interrupts: &mut impl Interrupts,
+    person: &mut Person<'_, impl Screen, impl Interrupts>,
+    later: &mut HashSet<ElicitationId>,
 ) -> Result<Asked, EngineError> {
-    let waiting = engine.waiting(conversation).await?;
-    if waiting.is_empty() {
+    let calls = person.engine.waiting(person.conversation).await?;
+    let mut questions = person.engine.questions(person.conversation).await?;
+    questions.retain(|question| !later.contains(&question.id));
+    if calls.is_empty() && questions.is_empty() {
         return Ok(Asked::Later);
     }
-    for call in waiting {
-        match ask(engine, &call, editor, teller, interrupts).await? {
+    for question in questions {
+        match answer(person, &question).await? {
+            Asked::Decided => {}
+            Asked::Later if matches!(question.hold, Hold::Connection { .. }) => {
+                later.insert(question.id);
+            }
+            other => return Ok(other),
+        }
+    }
+    for call in calls {
+        match ask(person, &call).await? {
             Asked::Decided => {}
             other => return Ok(other),
         }
@@ -99,29 +159,13 @@ async fn ask_all(
     Ok(Asked::Decided)
 }
 
-async fn ask(
-    engine: &Engine,
-    call: &WaitingCall,
-    editor: &mut LineEditor,
-    teller: &mut Teller<impl Screen>,
-    interrupts: &mut impl Interrupts,
-) -> Result<Asked, EngineError> {
-    let look = teller.renderer.look();
-    teller.say(&question(call, look)).await;
+async fn ask(person: &mut Person<'_, impl Screen, impl Interrupts>, call: &WaitingCall) -> Result<Asked, EngineError> {
+    let look = person.teller.renderer.look();
+    person.teller.say(&question(call, look)).await;
     loop {
-        let line = tokio::select! {
-            line = editor.read(choices(call.reason), "", History::NotKept) => line,
-            // Ctrl-C is a key here: a signal comes from elsewhere, and the line that is read cannot be taken up again.
-            _ = interrupts.next() => return Ok(Asked::Stop(Some(Interrupt::Terminate))),
-        };
-        let line = match line {
-            Line::Text(line) => line,
-            Line::Interrupted => return Ok(Asked::Stop(Some(Interrupt::Interrupt))),
-            Line::End => return Ok(Asked::Later),
-            Line::Failed(reason) => {
-                teller.say(&format!("error: the terminal cannot be read: {reason}")).await;
-                return Ok(Asked::Later);
-            }
+        let line = match person.types(choices(call.reason), "").await {
+            Ok(line) => line,
+            Err(asked) => return Ok(asked),
         };
         let choice = |verdict| Choice { verdict, arguments: None, reason: None };
         let choice = match parse_reply(call.reason, &line) {
@@ -130,7 +174,7 @@ async fn ask(
             Reply::Happened => choice(Verdict::Happened),
             Reply::RunAgain => choice(Verdict::RunAgain),
             Reply::Skip => choice(Verdict::Skip),
-            Reply::Edit => match editor.read("arguments: ", &call.arguments, History::NotKept).await {
+            Reply::Edit => match person.editor.read("arguments: ", &call.arguments, History::NotKept).await {
                 Line::Text(edited) => {
                     let arguments = Some(edited).filter(|edited| *edited != call.arguments);
                     Choice { arguments, ..choice(Verdict::Allow) }
@@ -138,23 +182,23 @@ async fn ask(
                 Line::Interrupted | Line::End | Line::Failed(_) => continue,
             },
             Reply::Why => {
-                let journal = engine.journal(&call.conversation).await?;
+                let journal = person.engine.journal(&call.conversation).await?;
                 let tool = journal.definition(&call.name).map(|tool| &**tool);
-                teller.say(&why(call, tool)).await;
+                person.teller.say(&why(call, tool)).await;
                 continue;
             }
             Reply::Later => return Ok(Asked::Later),
             Reply::Stop => return Ok(Asked::Stop(None)),
             Reply::Unclear => {
-                teller.say("one of the letters in brackets, or the word").await;
+                person.teller.say("one of the letters in brackets, or the word").await;
                 continue;
             }
         };
-        match engine.decide(&call.conversation, call.call, choice).await {
+        match person.engine.decide(&call.conversation, call.call, choice).await {
             Ok(()) => return Ok(Asked::Decided),
-            Err(EngineError::Invalid { what }) => teller.say(&format!("error: {}", clean_line(&what))).await,
+            Err(EngineError::Invalid { what }) => person.teller.say(&format!("error: {}", clean_line(&what))).await,
             Err(EngineError::NotWaiting { why, .. }) => {
-                teller.say(&format!("note: {why}")).await;
+                person.teller.say(&format!("note: {why}")).await;
                 return Ok(Asked::Decided);
             }
             Err(error) => return Err(error),

@@ -99,6 +99,33 @@ impl Follow {
         interrupts: &mut impl Interrupts,
         audience: &mut impl Audience,
     ) -> Result<Settled, EngineError> {
+        loop {
+            if let Some(settled) = self.until(turn, Questions::Pass, interrupts, audience).await? {
+                return Ok(settled);
+            }
+        }
+    }
+
+    /// The same, or until a call asks something while it holds its connection: `None` then.
+    ///
+    /// # Errors
+    /// As [`Engine::wait`].
+    pub async fn until_settled_or_asked(
+        &mut self,
+        turn: TurnId,
+        interrupts: &mut impl Interrupts,
+        audience: &mut impl Audience,
+    ) -> Result<Option<Settled>, EngineError> {
+        self.until(turn, Questions::StopAt, interrupts, audience).await
+    }
+
+    async fn until(
+        &mut self,
+        turn: TurnId,
+        questions: Questions,
+        interrupts: &mut impl Interrupts,
+        audience: &mut impl Audience,
+    ) -> Result<Option<Settled>, EngineError> {
         let (engine, conversation) = (self.engine.clone(), self.conversation.clone());
         let mut settled = pin!(engine.wait(&conversation, turn));
         let mut is_stopping = false;
@@ -108,16 +135,16 @@ impl Follow {
                 state = &mut settled => {
                     let state = state?;
                     if self.tell_the_rest(turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll {
-                        return Ok(Settled::Left);
+                        return Ok(Some(Settled::Left));
                     }
-                    return Ok(match state {
+                    return Ok(Some(match state {
                         TurnState::Ended(status) => Settled::Ended(status),
                         TurnState::Parked => Settled::Parked,
-                    });
+                    }));
                 }
                 interrupt = interrupts.next() => {
                     if is_stopping {
-                        return Ok(Settled::Left);
+                        return Ok(Some(Settled::Left));
                     }
                     is_stopping = true;
                     self.stop(turn, interrupt).await?;
@@ -130,13 +157,16 @@ impl Follow {
                     frame
                 }
             };
-            if let Some(frame) = frame
-                && self.hear(&frame, turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll
+            if let Some(frame) = &frame
+                && self.hear(frame, turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll
             {
-                return Ok(Settled::Left);
+                return Ok(Some(Settled::Left));
             }
             if is_stopping && !was_stopping {
                 audience.stopping().await;
+            }
+            if questions == Questions::StopAt && !is_stopping && frame.is_some_and(|frame| asks(&frame)) {
+                return Ok(None);
             }
         }
     }
@@ -201,6 +231,17 @@ impl Follow {
             }
         }
     }
+}
+
+/// What is done about a call that asks something while it holds its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Questions {
+    Pass,
+    StopAt,
+}
+
+fn asks(frame: &Frame) -> bool {
+    frame.events.iter().any(|event| matches!(event, Event::ElicitationRequested { holds_connection: true, .. }))
 }
 
 /// Whether somebody who was told heard it.

@@ -103,12 +103,21 @@ impl Renderer {
             Event::TurnFinished { status: "completed", .. } if self.has_said_nothing() => {
                 self.aside("note: the model ended with an empty answer", out);
             }
+            Event::ElicitationAnswered { by: "deadline", .. } => self.aside("note: nobody answered the question in time", out),
+            Event::ElicitationAnswered { by: "nobody", .. } => {
+                self.aside("note: a tool asked for something and nobody is here to ask; it was told no", out);
+            }
+            Event::ElicitationAnswered { by: "asker", .. } => {
+                self.aside("note: the tool took its question back", out);
+            }
             Event::TurnSuspended { .. } | Event::TurnFinished { .. } => self.end_line(out),
             Event::Entry { .. }
             | Event::TurnStarted { .. }
             | Event::ToolInputStarted { .. }
             | Event::ToolInputDelta { .. }
             | Event::ToolApprovalRequested { .. }
+            | Event::ElicitationRequested { .. }
+            | Event::ElicitationAnswered { .. }
             | Event::ToolApprovalDecided { arguments: None, .. }
             | Event::Usage { .. } => {}
         }

@@ -7,9 +7,11 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use turnwright_core::{Declared, ToolErrorKind};
-use turnwright_engine::{CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource};
+use turnwright_engine::{
+    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply, ToolSource,
+};
 
-type Work = Arc<dyn Fn(SourceCall, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+type Work = Arc<dyn Fn(SourceCall, CallContext) -> BoxFuture<'static, Result<ToolReply, ToolError>> + Send + Sync>;
 
 /// A tool and what it does.
 #[derive(Clone)]
@@ -29,6 +31,17 @@ impl ScriptedTool {
     pub fn new<F>(name: &str, work: impl Fn(SourceCall, CallContext) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        Self::asking(name, move |call, context| {
+            let work = work(call, context);
+            async move { work.await.map(ToolReply::Done) }
+        })
+    }
+
+    /// A tool that takes any object, does this, and may ask people first.
+    pub fn asking<F>(name: &str, work: impl Fn(SourceCall, CallContext) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ToolReply, ToolError>> + Send + 'static,
     {
         let tool = SourceTool {
             name: name.to_owned(),
@@ -150,6 +163,13 @@ impl ToolSource for ScriptedSource {
     async fn settled(&self) {}
 
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
+        match self.advance(call, context).await? {
+            ToolReply::Done(output) => Ok(output),
+            ToolReply::Asks { .. } => Err(ToolError::new(ToolErrorKind::ExecutionFailed, "it asks and nobody is there")),
+        }
+    }
+
+    async fn advance(&self, call: SourceCall, context: CallContext) -> Result<ToolReply, ToolError> {
         let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         let Some(tool) = tools.into_iter().find(|tool| tool.tool.name == call.tool) else {
             return Err(ToolError::new(ToolErrorKind::NotFound, format!("no tool {}", call.tool)));

@@ -2,13 +2,13 @@
 
 use std::io::{self, IsTerminal};
 
-use turnwright_core::{ConversationId, Journal, QuestionReason};
-use turnwright_engine::{Engine, Event, WaitingCall};
+use turnwright_core::{ConversationId, Field, Journal, QuestionReason, Wants};
+use turnwright_engine::{Engine, Event, WaitingCall, WaitingQuestion};
 use turnwright_host::Environment;
 use turnwright_server::turn_report;
 use turnwright_terminal::{
-    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, carry, clean_line, compact,
-    ending,
+    Audience, Carried, Follow, Interrupts, LineEditor, Look, Renderer, Settled, Teller, Told, asked, carry, clean_line,
+    compact, ending,
 };
 
 use crate::cli::{Everywhere, Form};
@@ -82,6 +82,7 @@ pub(super) async fn answer(
         Settled::Parked if carried.interrupt.is_some() => Ok(Exit::Cancelled),
         Settled::Parked => {
             say_waiting(&engine.waiting(id).await?, everywhere);
+            say_questions(&engine.questions(id).await?, everywhere);
             Ok(Exit::Parked)
         }
         Settled::Ended(status) => {
@@ -121,6 +122,29 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
         };
         let (id, call) = (&call.conversation, call.call);
         say(&format!("hint: turnwright approvals decide {call} {choice} --conversation {id}{}", flags(everywhere)));
+    }
+}
+
+/// Says what tools ask and how to answer.
+fn say_questions(questions: &[WaitingQuestion], everywhere: &Everywhere) {
+    let plain = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
+    for question in questions {
+        say(&format!("waiting: {}", asked(question, plain)));
+    }
+    for question in questions {
+        let values: Vec<String> = match &question.ask.wants {
+            Wants::Url { .. } => Vec::new(),
+            Wants::Form { schema } => {
+                let fields = turnwright_core::Form::read(schema).map(|form| form.fields).unwrap_or_default();
+                let value = |field: &Field| format!(" {}", quoted(&format!("{}=VALUE", clean_line(&field.name))));
+                fields.iter().filter(|field| field.default.is_none()).map(value).collect()
+            }
+        };
+        let (id, conversation) = (question.id, &question.conversation);
+        let flags = flags(everywhere);
+        let values = values.concat();
+        say(&format!("hint: turnwright approvals answer {id} --conversation {conversation}{flags} --accept{values}"));
+        say(&format!("hint: turnwright approvals answer {id} --conversation {conversation}{flags} --decline"));
     }
 }
 

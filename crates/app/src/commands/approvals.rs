@@ -1,15 +1,16 @@
-//! `turnwright approvals`: calls that wait for a person.
+//! `turnwright approvals`: what waits for a person.
 
 use std::time::Duration;
 
 use turnwright_api::Call;
-use turnwright_core::{CallId, Control, ConversationId, Entry, Journal, Seq, TurnId};
-use turnwright_engine::{Choice, Engine, EngineError, Event, WaitingCall, WatchFrom};
+use turnwright_core::{AnswerAction, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants};
+use turnwright_engine::{Choice, Engine, EngineError, Event, Reply, WaitingCall, WaitingQuestion, WatchFrom};
 use turnwright_host::Needs;
-use turnwright_terminal::{Told, compact};
+use turnwright_server::{waiting_call, waiting_question};
+use turnwright_terminal::{Told, clean_line, compact};
 
 use super::answer::{Printer, answer, look};
-use crate::cli::{Approvals, Decide, Everywhere, Listed};
+use crate::cli::{Answer, Approvals, Decide, Everywhere, Listed};
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, QUIET};
 use crate::output::{Output, say};
@@ -27,9 +28,9 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
     match command {
         Approvals::List(listed) => {
             let host = opened.start(Needs::Store).await?;
-            let waiting = host.engine().all_waiting().await;
+            let (waiting, questions) = (host.engine().all_waiting().await, host.engine().all_questions().await);
             host.shutdown().await;
-            list(&waiting?, listed, output);
+            list(waiting?, questions?, listed, output);
             Ok(Exit::Done)
         }
         Approvals::Decide(decision) => {
@@ -37,35 +38,131 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
             let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
             let host = opened.start(Needs::Everything).await?;
             let printer = Printer { everywhere, form: decision.output, output, look };
+            host.engine().leave_unattended();
             let result = decide(host.engine(), decision, printer, &mut signals).await;
+            host.shutdown().await;
+            result
+        }
+        Approvals::Answer(answered) => {
+            let look = look(output, &opened.environment);
+            let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+            let host = opened.start(Needs::Everything).await?;
+            let printer = Printer { everywhere, form: answered.output, output, look };
+            host.engine().leave_unattended();
+            let result = reply(host.engine(), answered, printer, &mut signals).await;
             host.shutdown().await;
             result
         }
     }
 }
 
-fn list(waiting: &[WaitingCall], listed: Listed, output: &mut Output) {
+fn list(waiting: Vec<WaitingCall>, questions: Vec<WaitingQuestion>, listed: Listed, output: &mut Output) {
     if listed.json {
-        let calls = waiting.iter().map(|call| Call {
-            id: call.call.to_string(),
-            conversation_id: Some(call.conversation.to_string()),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            reason: call.reason.as_str().to_owned(),
-            rule: call.rule.clone(),
-        });
-        output.json_pretty(&calls.collect::<Vec<_>>());
+        let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question));
+        output.json_pretty(&calls.collect::<Vec<Call>>());
         return;
     }
-    let rows: Vec<_> = waiting
+    let calls = waiting.iter().map(|call| {
+        let arguments = first_line(&compact(&call.arguments), MAX_ARGUMENTS);
+        let what = format!("{} {arguments}", call.name);
+        [call.call.to_string(), call.conversation.to_string(), call.reason.as_str().to_owned(), what]
+    });
+    let questions = questions.iter().map(|question| {
+        let what = format!("{} asks: {}", question.source, first_line(&question.ask.message, MAX_ARGUMENTS));
+        [question.id.to_string(), question.conversation.to_string(), "question".to_owned(), what]
+    });
+    output.lines(&table(&calls.chain(questions).collect::<Vec<_>>()));
+}
+
+/// Answers what a tool asks, and goes on with its turn.
+async fn reply(engine: &Engine, answered: Answer, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+    let asked = find_question(engine, &answered).await?;
+    let id = asked.conversation.clone();
+    let before = engine.journal(&id).await?;
+    match engine.answer(&id, asked.id, given(&answered, &asked)?).await {
+        Ok(_) => {}
+        Err(error @ (EngineError::NotFound { .. } | EngineError::NotAsked { .. })) => {
+            return Err(Failure::from(error).hint("`turnwright approvals list` shows what waits"));
+        }
+        Err(error @ EngineError::Misfilled { .. }) => {
+            return Err(Failure::usage(error.to_string()).hint(fields_hint(&asked)));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let after = before.last_seq();
+    let Some(turn) = before.open_turn().map(turnwright_core::Turn::id) else { return Ok(Exit::Done) };
+    if is_held_elsewhere(engine, &id, &before, after).await? {
+        say("note: answered; the process that holds the conversation goes on with it");
+        return Ok(Exit::Done);
+    }
+    go_on(engine, &id, (turn, after), printer, signals).await
+}
+
+/// What the command line answers.
+fn given(answered: &Answer, asked: &WaitingQuestion) -> Result<Reply, Failure> {
+    let action = match (answered.decline, answered.cancel) {
+        (true, _) => return Ok(Reply::of(AnswerAction::Decline)),
+        (_, true) => return Ok(Reply::of(AnswerAction::Cancel)),
+        (false, false) => AnswerAction::Accept,
+    };
+    if let Some(content) = &answered.content {
+        let content = serde_json::from_str(content);
+        let content = content.map_err(|error| Failure::usage(format!("--content is no JSON object: {error}")))?;
+        return Ok(Reply { action, content: Some(content) });
+    }
+    let values = answered.accept.as_deref().unwrap_or_default();
+    let Wants::Form { schema } = &asked.ask.wants else {
+        if values.is_empty() {
+            return Ok(Reply::of(action));
+        }
+        return Err(Failure::usage(format!("`{}` asks for an address to be opened; it takes no values", asked.id)));
+    };
+    let form = Form::read(schema).map_err(Failure::usage)?;
+    let mut content = serde_json::Map::new();
+    for given in values {
+        let (name, text) = given
+            .split_once('=')
+            .ok_or_else(|| Failure::usage(format!("`{given}` is no FIELD=VALUE")).hint(fields_hint(asked)))?;
+        let field = form.fields.iter().find(|field| field.name == name);
+        let field = field.ok_or_else(|| Failure::usage(format!("the form has no field `{name}`")).hint(fields_hint(asked)))?;
+        let value = field.read(text).map_err(|problem| Failure::usage(format!("`{name}` {problem}")))?;
+        content.insert(name.to_owned(), value);
+    }
+    Ok(Reply { action, content: Some(content) })
+}
+
+/// What the fields of a form are.
+fn fields_hint(asked: &WaitingQuestion) -> String {
+    let Wants::Form { schema } = &asked.ask.wants else { return String::new() };
+    let fields = Form::read(schema).map(|form| form.fields).unwrap_or_default();
+    let told: Vec<String> = fields
         .iter()
-        .map(|call| {
-            let arguments = first_line(&compact(&call.arguments), MAX_ARGUMENTS);
-            let what = format!("{} {arguments}", call.name);
-            [call.call.to_string(), call.conversation.to_string(), call.reason.as_str().to_owned(), what]
+        .map(|field| {
+            let described = field.described();
+            let name = clean_line(&field.name);
+            if described.is_empty() { name.into_owned() } else { format!("{name} ({})", clean_line(&described)) }
         })
         .collect();
-    output.lines(&table(&rows));
+    format!("its fields: {}", told.join("; "))
+}
+
+/// The question that is meant.
+async fn find_question(engine: &Engine, answered: &Answer) -> Result<WaitingQuestion, Failure> {
+    let question = answered.question;
+    let mut waiting = match &answered.conversation {
+        Some(id) => engine.questions(id).await?,
+        None => engine.all_questions().await?,
+    };
+    waiting.retain(|waiting| waiting.id == question);
+    if waiting.len() > 1 {
+        let names: Vec<_> = waiting.iter().map(|waiting| waiting.conversation.to_string()).collect();
+        let text = format!("`{question}` waits in several conversations: {}", names.join(", "));
+        return Err(Failure::usage(text).hint("--conversation ID says which one is meant"));
+    }
+    waiting.pop().ok_or_else(|| {
+        Failure::usage(format!("no question `{question}` waits for an answer"))
+            .hint("`turnwright approvals list` shows what waits")
+    })
 }
 
 async fn decide(engine: &Engine, decision: Decide, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {

@@ -109,6 +109,9 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
     let Asked { wanted, attached, which, overlay, form, can_ask } = asked;
     let Printing { everywhere, output, look } = printing;
     let engine = host.engine();
+    if !can_ask {
+        engine.leave_unattended();
+    }
     let mut session = Session::open(engine, which, overlay).await?;
     say_practice(host, &session).await?;
     let (id, told) = match wanted {

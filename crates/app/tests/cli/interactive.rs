@@ -10,7 +10,7 @@ use nix::pty::{Winsize, openpty};
 use crate::support::{Place, follow, wait, wait_for};
 
 /// The binary on a terminal of its own.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keys: File,
     screen: Arc<Mutex<String>>,
@@ -19,7 +19,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(place: &Place, words: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, words: &[&str]) -> Self {
         let size = Winsize { ws_row: 40, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
@@ -32,7 +32,7 @@ impl Terminal {
     }
 
     /// Waits until a text stands on the screen, after what was waited for before.
-    fn see(&mut self, text: &str) {
+    pub(crate) fn see(&mut self, text: &str) {
         let screen = self.screen.clone();
         let seen = self.seen;
         let shown = || screen.lock().unwrap().get(seen..).unwrap().to_owned();
@@ -47,17 +47,17 @@ impl Terminal {
         }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits for the prompt and types a line.
-    fn type_line(&mut self, prompt: &str, line: &str) {
+    pub(crate) fn type_line(&mut self, prompt: &str, line: &str) {
         self.see(prompt);
         self.press(&format!("{line}\r"));
     }
 
-    fn end(&mut self) -> Option<i32> {
+    pub(crate) fn end(&mut self) -> Option<i32> {
         wait(&mut self.child)
     }
 }

@@ -17,6 +17,7 @@ mod lists;
 mod mcp_features;
 mod moving;
 mod prefix;
+mod questions;
 mod serve;
 mod servers;
 mod signals;

@@ -38,6 +38,14 @@ impl Turn {
                 // Starting again is no progress: a call that takes its host down each time must end.
                 return Ok(());
             }
+            Entry::Elicited(elicited) => {
+                let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+                self.call_mut(elicited.call)?.elicit(epoch, elicited)?;
+            }
+            Entry::Answered(answered) => {
+                let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+                self.call_mut(answered.question.call)?.take_answer(epoch, answered)?;
+            }
             Entry::Result(result) => {
                 let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
                 self.call_mut(result.call)?.answer(is_run_here)?;
@@ -180,6 +188,7 @@ impl Turn {
             CallState::Allowed
             | CallState::Denied
             | CallState::Started { .. }
+            | CallState::Parked
             | CallState::Settled(_)
             | CallState::Answered => return Err("the call does not wait for a decision"),
         };
@@ -195,6 +204,8 @@ impl Turn {
                 return Err("the call's outcome is not unknown: decide allow or deny");
             }
         };
+        // Answers were given to what was asked then; where it begins anew, it asks anew.
+        call.forget_answers();
         call.state = next;
         call.decided_hash = decision.definition_hash.as_deref().map(Arc::from);
         call.attempt = call.attempt.saturating_add(1);
@@ -221,6 +232,7 @@ impl Turn {
         let call = self.call_mut(question.call)?;
         let fits = match (question.reason, &call.state) {
             (QuestionReason::Approval, CallState::Undecided) | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
+            (QuestionReason::DefinitionChanged, CallState::Parked) => call.has_all_answers(),
             (QuestionReason::UnknownOutcome, CallState::Started { epoch: started, .. }) => *started < epoch,
             _ => false,
         };

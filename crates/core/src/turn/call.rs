@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Misfit;
+use super::asking::Asking;
 use crate::{CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
 
 /// A call and what it needs from the driver.
@@ -52,6 +53,8 @@ pub enum SyntheticResult {
     Happened,
     /// A person wants to go on without it.
     Skipped,
+    /// It asked people for something, and the turn was stopped or given up before it got an answer.
+    Unanswered,
 }
 
 /// A call as others see it.
@@ -87,6 +90,8 @@ pub(super) struct Call {
     pub(super) decided_hash: Option<Arc<str>>,
     pub(super) attempt: u32,
     pub(super) denial: Option<Arc<str>>,
+    /// What it asked of people; shared, few calls ask.
+    pub(super) asking: Option<Arc<Asking>>,
     pub(super) state: CallState,
 }
 
@@ -100,6 +105,8 @@ pub(super) enum CallState {
         epoch: u64,
         replayable: bool,
     },
+    /// It is over until it is made again with the answers to what it asked.
+    Parked,
     /// A person settled its unknown outcome.
     Settled(SyntheticResult),
     Answered,
@@ -115,6 +122,7 @@ impl Call {
             decided_hash: None,
             attempt: 0,
             denial: None,
+            asking: None,
             state: CallState::Undecided,
         }
     }
@@ -126,6 +134,8 @@ impl Call {
     pub(super) fn start(&mut self, epoch: u64, replayable: bool) -> Result<(), Misfit> {
         match &self.state {
             CallState::Allowed => {}
+            CallState::Parked if self.has_all_answers() => {}
+            CallState::Parked => return Err("the call waits for answers"),
             CallState::Started { epoch: before, replayable: true } if *before < epoch => {}
             CallState::Started { .. } => {
                 return Err("the call was started before and may not run twice");
@@ -147,12 +157,22 @@ impl Call {
             CallState::Started { .. }
             | CallState::Asked(Question { reason: QuestionReason::UnknownOutcome, .. })
             | CallState::Settled(SyntheticResult::Happened) => {}
-            CallState::Undecided | CallState::Asked(_) | CallState::Allowed | CallState::Denied | CallState::Settled(_)
+            CallState::Undecided
+            | CallState::Asked(_)
+            | CallState::Allowed
+            | CallState::Denied
+            | CallState::Parked
+            | CallState::Settled(_)
                 if success =>
             {
                 return Err("a call that never ran cannot have succeeded");
             }
-            CallState::Undecided | CallState::Asked(_) | CallState::Allowed | CallState::Denied | CallState::Settled(_) => {}
+            CallState::Undecided
+            | CallState::Asked(_)
+            | CallState::Allowed
+            | CallState::Denied
+            | CallState::Parked
+            | CallState::Settled(_) => {}
         }
         self.state = CallState::Answered;
         Ok(())
@@ -165,7 +185,7 @@ impl Call {
             arguments: &self.arguments,
             is_edited: self.edited,
             is_answered: self.is_answered(),
-            is_allowed: matches!(self.state, CallState::Allowed | CallState::Started { .. }),
+            is_allowed: matches!(self.state, CallState::Allowed | CallState::Started { .. } | CallState::Parked),
             decided_hash: self.decided_hash.as_deref(),
             attempt: self.attempt,
             denial: self.denial.as_deref(),
@@ -209,6 +229,10 @@ impl SyntheticResult {
             Self::Refused => (K::Cancelled, "The message that asked for this was withheld. It did not run."),
             Self::StepLimit => (K::Cancelled, "The step limit of this turn is reached. It did not run."),
             Self::GivenUp => (K::Cancelled, "The turn was given up before this ran."),
+            Self::Unanswered => (
+                K::Cancelled,
+                "This asked the user for something and the turn was stopped before there was an answer. It did not finish.",
+            ),
             Self::Skipped => (
                 K::Interrupted,
                 "This was interrupted, it is not known whether it happened. The user wants to go on without it.",

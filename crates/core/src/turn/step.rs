@@ -122,6 +122,11 @@ impl Turn {
             },
             CallState::Undecided => give_up.map_or(CallNeed::Decide, CallNeed::Answer),
             CallState::Allowed => give_up.map_or(CallNeed::Start, CallNeed::Answer),
+            CallState::Parked => match give_up {
+                Some(_) => CallNeed::Answer(SyntheticResult::Unanswered),
+                None if call.has_all_answers() => CallNeed::Start,
+                None => return None,
+            },
         };
         Some(PendingCall { call: call.id, need })
     }
@@ -137,6 +142,7 @@ impl Turn {
                 | CallState::Asked(_)
                 | CallState::Allowed
                 | CallState::Denied
+                | CallState::Parked
                 | CallState::Settled(_)
                 | CallState::Answered,
             )

@@ -1,9 +1,11 @@
 //! The stored form of entries.
 
+use serde_json::json;
 use turnwright_core::{
-    AssistantBlock, Claim, Compacted, ContentBlock, Control, CutOffCause, DecidedBy, DecodeError, DriverId, ENTRY_VERSION,
-    Entry, FinishReason, NativeBlock, Origin, Outcome, ProviderFailure, ProviderFailureKind, QuestionReason, StopReason,
-    ToolErrorKind, ToolResult, TurnId, TurnStatus, Usage, Verdict,
+    AnswerAction, Answered, AnsweredBy, AssistantBlock, Claim, Compacted, ContentBlock, Control, CutOffCause, DecidedBy,
+    DecodeError, DriverId, ENTRY_VERSION, Elicitation, ElicitationId, Elicited, Entry, FinishReason, NativeBlock, Origin,
+    Outcome, ProviderFailure, ProviderFailureKind, QuestionReason, StopReason, ToolErrorKind, ToolResult, TurnId, TurnStatus,
+    Usage, Verdict, Waits, Wants,
 };
 
 use crate::told::{
@@ -43,6 +45,41 @@ fn entries() -> Vec<Entry> {
         Entry::Decision(decision(call_id(3, 0), Verdict::RunAgain)),
         question(call_id(3, 0), QuestionReason::UnknownOutcome),
         started(call_id(3, 0), true),
+        Entry::Elicited(Elicited {
+            call: call_id(3, 0),
+            source: "shop".to_owned(),
+            asks: vec![
+                Elicitation {
+                    key: "a".to_owned(),
+                    message: "Which?".to_owned(),
+                    wants: Wants::Form { schema: json!({"b": 1, "a": 2}) },
+                },
+                Elicitation {
+                    key: String::new(),
+                    message: "Pay".to_owned(),
+                    wants: Wants::Url { url: "https://a".to_owned() },
+                },
+            ],
+            waits: Waits::Parked { resume: json!({"state": "opaque"}) },
+        }),
+        Entry::Elicited(Elicited {
+            call: call_id(3, 0),
+            source: "shop".to_owned(),
+            asks: Vec::new(),
+            waits: Waits::Open { until_ms: 5 },
+        }),
+        Entry::Answered(Answered {
+            question: ElicitationId { call: call_id(3, 0), index: 1 },
+            action: AnswerAction::Accept,
+            content: json!({"b": 1, "a": [null]}).as_object().cloned(),
+            by: AnsweredBy::Person,
+        }),
+        Entry::Answered(Answered {
+            question: ElicitationId { call: call_id(3, 0), index: 0 },
+            action: AnswerAction::Cancel,
+            content: None,
+            by: AnsweredBy::Deadline,
+        }),
         success(call_id(3, 0)),
         failed(call_id(3, 0)),
         Entry::Result(result),
@@ -91,7 +128,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 4, this build reads up to 3");
+    assert_eq!(error.to_string(), "entry is of version 5, this build reads up to 4");
 }
 
 #[test]

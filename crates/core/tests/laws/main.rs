@@ -1,10 +1,12 @@
 //! What the conversation model promises, a sentence each.
 #![expect(clippy::expect_used, clippy::panic, reason = "a helper that cannot go on stops its test")]
 
+mod asking;
 mod assembler;
 mod cancel;
 mod entry;
 mod failures;
+mod form;
 mod id;
 mod journal;
 mod planning;

@@ -1,11 +1,13 @@
 //! What holds for every journal that can be told at all.
 
 use proptest::prelude::*;
+use serde_json::Value;
 use turnwright_core::prompt::{self, PromptMessage};
 use turnwright_core::{
-    ApproveMode, CallId, CallView, Compacted, Completion, Control, CutOffCause, Entry, FinishReason, Journal, ModelRef,
-    Outcome, ProviderFailure, ProviderFailureKind as Kind, QuestionReason, Ruler, Ruling, StartRuling, Step, ToolErrorKind,
-    ToolResult, TurnSettings, TurnStatus, Usage, Verdict, check, plan,
+    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, CallView, Compacted, Completion, Control, CutOffCause,
+    Elicitation, ElicitationId, Elicited, Entry, FinishReason, Journal, ModelRef, Outcome, ProviderFailure,
+    ProviderFailureKind as Kind, QuestionReason, Ruler, Ruling, StartRuling, Step, ToolErrorKind, ToolResult, TurnSettings,
+    TurnStatus, Usage, Verdict, Waits, Wants, check, plan,
 };
 
 use crate::told::{
@@ -39,6 +41,16 @@ enum Idea {
     Result {
         call: usize,
         outcome: Outcome,
+    },
+    Elicited {
+        call: usize,
+        asks: usize,
+        parks: bool,
+    },
+    Answered {
+        call: usize,
+        index: u32,
+        is_person: bool,
     },
     Claimed,
     Resumed,
@@ -86,7 +98,11 @@ fn idea() -> impl Strategy<Value = Idea> {
         4 => (call.clone(), verdict, any::<bool>()).prop_map(|(call, verdict, edited)| Idea::Decision { call, verdict, edited }),
         2 => (call.clone(), why).prop_map(|(call, reason)| Idea::Question { call, reason }),
         4 => (call.clone(), any::<bool>()).prop_map(|(call, replayable)| Idea::Started { call, replayable }),
-        4 => (call, outcome).prop_map(|(call, outcome)| Idea::Result { call, outcome }),
+        4 => (call.clone(), outcome).prop_map(|(call, outcome)| Idea::Result { call, outcome }),
+        2 => (call.clone(), 1..3_usize, any::<bool>())
+            .prop_map(|(call, asks, parks)| Idea::Elicited { call, asks, parks }),
+        3 => (call.clone(), 0..4_u32, any::<bool>())
+            .prop_map(|(call, index, is_person)| Idea::Answered { call, index, is_person }),
         2 => Just(Idea::Claimed),
         1 => Just(Idea::Resumed),
         1 => Just(Idea::Cancel),
@@ -155,6 +171,18 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
         Idea::Question { call, reason } => question(nth(call), *reason),
         Idea::Started { call, replayable } => started(nth(call), *replayable),
         Idea::Result { call, outcome } => Entry::Result(ToolResult::of(nth(call), *outcome, "result")),
+        Idea::Elicited { call, asks, parks } => {
+            let ask = || Elicitation { key: String::new(), message: "?".to_owned(), wants: Wants::Url { url: String::new() } };
+            let waits = if *parks { Waits::Parked { resume: Value::Null } } else { Waits::Open { until_ms: 0 } };
+            let asks = std::iter::repeat_with(ask).take(*asks).collect();
+            Entry::Elicited(Elicited { call: nth(call), source: "s".to_owned(), asks, waits })
+        }
+        Idea::Answered { call, index, is_person } => Entry::Answered(Answered {
+            question: ElicitationId { call: nth(call), index: *index },
+            action: AnswerAction::Accept,
+            content: None,
+            by: if *is_person { AnsweredBy::Person } else { AnsweredBy::Deadline },
+        }),
         Idea::Claimed => claimed(told.journal.next_epoch()),
         Idea::Resumed => resumed(told.turn().next_resumption()),
         Idea::Cancel => cancel(turn),
@@ -256,9 +284,9 @@ proptest! {
     #[test]
     fn what_is_shown_as_an_object_is_one(arguments in "[\\[\\]{}\":,a0-9eE.\\\\u -]{0,24}") {
         let AssistantCall(call) = assistant_call(&arguments);
-        let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(call.arguments_object());
+        let object: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(call.arguments_object());
         prop_assert!(object.is_ok());
-        let is_one = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&arguments).is_ok();
+        let is_one = serde_json::from_str::<serde_json::Map<String, Value>>(&arguments).is_ok();
         prop_assert_eq!(call.arguments_object() == arguments, is_one);
     }
 }

@@ -1,12 +1,15 @@
 //! Carries out plans, one thing at a time, as the engine does with many.
 
+use std::cell::RefCell;
+
 use turnwright_core::{
-    CallId, Claim, Compacted, Completion, Control, CutOffCause, DriverId, Entry, Journal, MessageId, Next, Outcome, Step,
-    StoredEntry, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage, compaction, plan, prompt,
+    AnswerAction, Answered, AnsweredBy, CallId, CallView, Claim, Compacted, Completion, Control, CutOffCause, DriverId,
+    ElicitationId, Entry, Journal, MessageId, Next, Outcome, Step, StoredEntry, ToolErrorKind, ToolResult, Turn, TurnSettings,
+    TurnStatus, Usage, Waits, compaction, plan, prompt,
 };
 
 use crate::laws::{Depth, well_formed};
-use crate::script::{Rules, Service, answer, is_replayable, trouble};
+use crate::script::{ROUNDS, Rules, Service, answer, fill_asks, is_replayable, talk_asks, trouble};
 use crate::world::{Conflict, Crash, World};
 
 /// How a driver left its turn.
@@ -71,10 +74,10 @@ pub(crate) fn drive(world: &mut World, held: Option<Claim>) -> Result<Left, Left
         Some(_) => return Ok(Left::Superseded),
         None => {
             let name = world.driver();
-            return Driver { world, journal, claim: None, running: Vec::new() }.claim(&name);
+            return Driver { world, journal, claim: None, running: Vec::new(), asked: RefCell::default() }.claim(&name);
         }
     };
-    Driver { world, journal, claim: Some(claim), running: Vec::new() }.run()
+    Driver { world, journal, claim: Some(claim), running: Vec::new(), asked: RefCell::default() }.run()
 }
 
 struct Driver<'w> {
@@ -82,6 +85,8 @@ struct Driver<'w> {
     journal: Journal,
     claim: Option<Claim>,
     running: Vec<CallId>,
+    /// The questions that calls of this driver asked over their connections.
+    asked: RefCell<Vec<ElicitationId>>,
 }
 
 impl Driver<'_> {
@@ -187,7 +192,7 @@ impl Driver<'_> {
         };
         let said = self.journal.entries().iter().filter(|stored| is_said(stored)).count();
         let trouble = match self.world.script.provider {
-            Service::Good => None,
+            Service::Good | Service::Asking => None,
             Service::Troubled => trouble(turn.model(), &self.journal, said),
         };
         let mut message = answer(&prompt, self.world.script.provider, saw, said, is_retried);
@@ -220,14 +225,59 @@ impl Driver<'_> {
         if self.journal.turn().is_some_and(Turn::is_cancelling) {
             return Ok(vec![Entry::Result(ToolResult::failed(id, ToolErrorKind::Interrupted, "stopped"))]);
         }
-        let call = self.journal.turn().and_then(|turn| turn.call(id)).expect("the call is of the newest message");
+        let turn = self.journal.turn().expect("a turn is open");
+        let call = turn.call(id).expect("the call is of the newest message");
         let is_started = self.world.log.iter().any(|stored| match &*stored.entry {
             Entry::Started(started) => started.call == id && started.replayable == is_replayable(call.name),
             _ => false,
         });
         assert!(is_started, "{id} runs and was not stored as started\n{}", self.world.story());
+        if let Some(entry) = self.asks(turn, &call) {
+            if matches!(&entry, Entry::Elicited(elicited) if matches!(elicited.waits, Waits::Parked { .. })) {
+                return Ok(vec![entry]);
+            }
+            self.running.push(id);
+            return Ok(vec![entry]);
+        }
         self.world.effects.entry(id).or_default().push(call.arguments.to_owned());
         self.world.point()?;
         Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, format!("output of {id}")))])
+    }
+
+    /// What a call that runs asks next, or what becomes of its question that nobody answers.
+    fn asks(&self, turn: &Turn, call: &CallView<'_>) -> Option<Entry> {
+        match call.name {
+            "fill" => {
+                let round = turn.rounds(call.id);
+                if let Some(before) = round.checked_sub(1) {
+                    let resumption = turn.resumption(call.id).expect("it is made again with the answers");
+                    assert_eq!(*resumption.resume, before, "the state is another\n{}", self.world.story());
+                    let keys: Vec<u32> = resumption.answers.iter().map(|(ask, _)| ask.key.parse().expect("a number")).collect();
+                    assert_eq!(keys, (before..ROUNDS).collect::<Vec<_>>(), "not all is answered\n{}", self.world.story());
+                }
+                (round < ROUNDS).then(|| Entry::Elicited(fill_asks(call.id, round)))
+            }
+            "talk" => {
+                let open = turn.questions().find(|question| question.id.call == call.id);
+                let next = turn.next_question(call.id);
+                let newest = next.index.checked_sub(1).map(|index| ElicitationId { index, ..next });
+                let is_asked_here = self.asked.borrow().contains(&newest.unwrap_or(next));
+                match (open, is_asked_here) {
+                    // Nobody answered in time.
+                    (Some(question), _) => Some(Entry::Answered(Answered {
+                        question: question.id,
+                        action: AnswerAction::Cancel,
+                        content: None,
+                        by: AnsweredBy::Deadline,
+                    })),
+                    (None, true) => None,
+                    (None, false) => {
+                        self.asked.borrow_mut().push(next);
+                        Some(Entry::Elicited(talk_asks(call.id)))
+                    }
+                }
+            }
+            _ => None,
+        }
     }
 }

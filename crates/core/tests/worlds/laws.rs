@@ -1,7 +1,9 @@
 //! What must be true of every world.
 
 use turnwright_core::prompt::{self, PromptMessage};
-use turnwright_core::{CallId, Completion, Control, DecidedBy, Entry, Journal, MessageId, Seq, TurnStatus, Verdict, text_of};
+use turnwright_core::{
+    CallId, Completion, Control, DecidedBy, ElicitationId, Entry, Journal, MessageId, Seq, TurnStatus, Verdict, Waits, text_of,
+};
 
 use crate::script::{EDITED, is_replayable};
 use crate::world::World;
@@ -30,6 +32,7 @@ pub(crate) fn check_world(world: &World) -> Law {
     must!(journal.open_turn().is_none(), "a turn is still open");
     every_call_has_one_result(world)?;
     effects_are_allowed_and_not_repeated(world)?;
+    every_question_is_answered_once_or_closed_with_its_call(world)?;
     every_user_message_is_answered(world)?;
     every_user_message_is_shown_once(journal)?;
     well_formed(&prompt::messages(journal))?;
@@ -84,6 +87,44 @@ fn effects_are_allowed_and_not_repeated(world: &World) -> Law {
         });
         if name == "edit" && by_person && decided(Verdict::RunAgain) == 0 {
             must!(runs.iter().all(|arguments| arguments == EDITED), "{id} ran with {runs:?}, the person wanted {EDITED}");
+        }
+    }
+    Ok(())
+}
+
+fn every_question_is_answered_once_or_closed_with_its_call(world: &World) -> Law {
+    let mut asked: Vec<(ElicitationId, bool)> = Vec::new();
+    for stored in &world.log {
+        match &*stored.entry {
+            Entry::Elicited(elicited) => {
+                for _ in &elicited.asks {
+                    let before = asked.iter().filter(|(id, _)| id.call == elicited.call).count();
+                    let index = u32::try_from(before).map_err(|error| error.to_string())?;
+                    asked.push((ElicitationId { call: elicited.call, index }, false));
+                }
+            }
+            Entry::Answered(answered) => {
+                let question = asked.iter_mut().find(|(id, _)| *id == answered.question).ok_or("nobody asked that")?;
+                must!(!question.1, "{} has two answers", answered.question);
+                question.1 = true;
+            }
+            Entry::Started(started) => {
+                let parked =
+                    world.log.iter().filter(|before| before.seq < stored.seq).rev().find_map(|before| match &*before.entry {
+                        Entry::Elicited(elicited) if elicited.call == started.call => {
+                            Some(matches!(elicited.waits, Waits::Parked { .. }))
+                        }
+                        Entry::Decision(decision) if decision.call == started.call => Some(false),
+                        _ => None,
+                    });
+                let is_open = |(id, is_answered): &&(ElicitationId, bool)| id.call == started.call && !is_answered;
+                must!(
+                    parked != Some(true) || !asked.iter().any(|asked| is_open(&asked)),
+                    "{} was made again too early",
+                    started.call
+                );
+            }
+            _ => {}
         }
     }
     Ok(())

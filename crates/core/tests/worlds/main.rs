@@ -47,6 +47,8 @@ fn scripts() -> Vec<Script> {
         ask(Verdict::Skip),
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Good },
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Troubled },
+        Script { mode: ApproveMode::Ask, unknown: Verdict::RunAgain, provider: Service::Asking },
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Asking },
     ]
 }
 
@@ -125,6 +127,39 @@ fn a_troubled_provider_is_gone_around_and_the_conversation_shortened_as_often_as
     let around = ["overloaded", "second", "second", "model", "model"];
     let shortened = ["context_length", "compacted", "model", "context_length", "compacted", "model"];
     assert_eq!(told, [around.as_slice(), &shortened].concat());
+}
+
+#[test]
+fn tools_that_ask_are_made_again_with_the_answers() {
+    let world = world(scripts()[5], &[], Depth::EveryPrefix);
+    assert_eq!(check_world(&world), Ok(()), "{}", world.story());
+    let told = |entry: &Entry| match entry {
+        Entry::Elicited(elicited) => Some(format!("{} asks {}", elicited.call, elicited.asks.len())),
+        Entry::Answered(answered) => Some(format!("{} {}", answered.question, answered.by.as_str())),
+        Entry::Started(started) => Some(format!("{} starts", started.call)),
+        Entry::Result(result) => Some(format!("{} is done", result.call)),
+        _ => None,
+    };
+    let told: Vec<String> = world.log.iter().filter_map(|stored| told(&stored.entry)).collect();
+    let [fill, talk, write] = ["call_3_0", "call_3_1", "call_3_2"];
+    let expected = [
+        format!("{fill} starts"),
+        format!("{talk} starts"),
+        format!("{talk} asks 1"),
+        "question_3_1_0 deadline".to_owned(),
+        format!("{talk} is done"),
+        format!("{fill} asks 2"),
+        format!("{write} starts"),
+        format!("{write} is done"),
+        "question_3_0_0 person".to_owned(),
+        "question_3_0_1 person".to_owned(),
+        format!("{fill} starts"),
+        format!("{fill} asks 1"),
+        "question_3_0_2 person".to_owned(),
+        format!("{fill} starts"),
+        format!("{fill} is done"),
+    ];
+    assert_eq!(told, expected, "{}", world.story());
 }
 
 #[test]

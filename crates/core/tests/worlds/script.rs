@@ -1,11 +1,13 @@
 //! The model, the policy and the person of the scenario. Each answers from what it is shown, so a repetition of a question
 //! has the same answer.
 
+use serde_json::Value;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{
-    ApproveMode, Assembler, AssistantMessage, CallView, Control, CutOffCause, DecidedBy, Decision, Entry, Finish, FinishReason,
-    Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question, QuestionReason, Ruler, Ruling, Seq, StartRuling,
-    StoredEntry, StreamDelta, ToolErrorKind, ToolResult, TurnSettings, Usage, Verdict,
+    ApproveMode, Assembler, AssistantMessage, CallId, CallView, Control, CutOffCause, DecidedBy, Decision, Elicitation,
+    Elicited, Entry, Finish, FinishReason, Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question,
+    QuestionReason, Ruler, Ruling, Seq, StartRuling, StoredEntry, StreamDelta, ToolErrorKind, ToolResult, TurnSettings, Usage,
+    Verdict, Waits, Wants,
 };
 
 /// What differs between scenarios.
@@ -25,12 +27,14 @@ pub(crate) enum Service {
     Good,
     /// The first model is overloaded at first, and then the conversation becomes too long, and once more a step later.
     Troubled,
+    /// As it should; its tools ask people for something while they run.
+    Asking,
 }
 
 impl Script {
     pub(crate) fn settings(self) -> TurnSettings {
         let fallback = match self.provider {
-            Service::Good => Vec::new(),
+            Service::Good | Service::Asking => Vec::new(),
             Service::Troubled => vec![ModelRef::new("scripted", "second")],
         };
         TurnSettings { approve: self.mode, fallback, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
@@ -63,6 +67,25 @@ impl Script {
 
 /// What the person makes of the arguments of `edit`.
 pub(crate) const EDITED: &str = r#"{"edited":true}"#;
+
+/// How often `fill` parks to ask.
+pub(crate) const ROUNDS: u32 = 2;
+
+/// What `fill` asks in this round: two things, and then one more.
+pub(crate) fn fill_asks(call: CallId, round: u32) -> Elicited {
+    let asks = (round..ROUNDS).map(|key| ask(&key.to_string())).collect();
+    let waits = Waits::Parked { resume: Value::from(round) };
+    Elicited { call, source: "scripted".to_owned(), asks, waits }
+}
+
+/// What `talk` asks over its connection.
+pub(crate) fn talk_asks(call: CallId) -> Elicited {
+    Elicited { call, source: "scripted".to_owned(), asks: vec![ask("")], waits: Waits::Open { until_ms: 0 } }
+}
+
+fn ask(key: &str) -> Elicitation {
+    Elicitation { key: key.to_owned(), message: "?".to_owned(), wants: Wants::Url { url: "https://example.org".to_owned() } }
+}
 
 /// Whether the tool may be run again by itself.
 pub(crate) fn is_replayable(name: &str) -> bool {
@@ -103,6 +126,13 @@ pub(crate) fn answer(prompt: &Prompt<'_>, service: Service, saw: Seq, said: usiz
     };
     match said {
         _ if !prompt.allow_calls => finish(&mut assembler, FinishReason::Stop),
+        0 if service == Service::Asking => {
+            call(&mut assembler, 0, "fill", r#"{"a":0}"#);
+            call(&mut assembler, 1, "talk", r#"{"a":1}"#);
+            call(&mut assembler, 2, "write", r#"{"a":2}"#);
+            finish(&mut assembler, FinishReason::ToolCalls);
+        }
+        _ if service == Service::Asking => finish(&mut assembler, FinishReason::Stop),
         0 => {
             call(&mut assembler, 0, "read", r#"{"a":0}"#);
             call(&mut assembler, 1, "write", r#"{"a":1}"#);
@@ -143,11 +173,11 @@ pub(crate) struct Rules {
 
 impl Ruler for Rules {
     fn rule(&mut self, call: &CallView<'_>) -> Ruling {
-        if serde_json::from_str::<serde_json::Value>(call.arguments).is_err() {
+        if serde_json::from_str::<Value>(call.arguments).is_err() {
             return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, "not JSON"));
         }
         match (call.name, self.mode) {
-            ("read" | "post", _) | ("write" | "send" | "edit", ApproveMode::All) => {
+            ("read" | "post" | "fill" | "talk", _) | ("write" | "send" | "edit", ApproveMode::All) => {
                 Ruling::Allow { rule: "allow".to_owned(), definition_hash: "hash".to_owned() }
             }
             ("write" | "send" | "edit", _) => Ruling::Ask { rule: "ask".to_owned() },

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use turnwright_core::{CallId, Claim, ContentBlock, Control, Entry, Journal, Seq, StoredEntry, Turn, UserMessage, check};
+use turnwright_core::{
+    AnswerAction, Answered, AnsweredBy, CallId, Claim, ContentBlock, Control, Entry, Journal, Seq, StoredEntry, Turn,
+    UserMessage, check,
+};
 
 use crate::driver::{claim_entries, drive};
 use crate::laws::Depth;
@@ -19,7 +22,7 @@ pub(crate) enum What {
     User,
     /// A person stops the turn.
     Cancel,
-    /// A person decides about the first call that waits.
+    /// A person decides about the first call that waits, or answers the first question.
     Decide,
     /// Another driver takes the turn and waits a little; the first goes on unaware.
     ClaimOnly,
@@ -128,14 +131,18 @@ impl World {
         crashed
     }
 
-    /// A person decides about the first call that waits.
+    /// A person decides about the first call that waits, or answers the first question.
     pub(crate) fn decide_first(&mut self) {
         let decision = self.shadow.open_turn().and_then(|turn| {
             let (call, question) = turn.waiting().next()?;
             Some(self.script.decision(&call, question))
         });
+        let question = self.shadow.open_turn().and_then(|turn| turn.questions().next()).map(|question| question.id);
         if let Some(decision) = decision {
             self.put(vec![Entry::Decision(decision)]);
+        } else if let Some(question) = question {
+            let (action, by) = (AnswerAction::Accept, AnsweredBy::Person);
+            self.put(vec![Entry::Answered(Answered { question, action, content: None, by })]);
         }
     }
 

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use sha2::{Digest, Sha256};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, ConversationId, Outcome, ToolErrorKind, ToolResult};
+use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Waits};
 
+use super::asked::{Asker, Question};
 use crate::live::Live;
 use crate::names::hex;
 use crate::ruler::Ready;
-use crate::{CallContext, Event, Progress, ProgressSink, SourceCall, ToolError, ToolOutput};
+use crate::{CallContext, Event, Progress, ProgressSink, SourceCall, Standstill, ToolError, ToolOutput, ToolReply};
 
 /// How long a call that is told to end may take to give its real result.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,11 +27,43 @@ pub(super) struct CallJob {
     pub(super) ready: Ready,
     pub(super) cancel: CancellationToken,
     pub(super) live: Arc<Live>,
+    pub(super) asking: Asking,
+}
+
+/// How a call asks people.
+pub(super) enum Asking {
+    /// By its turn.
+    Turn {
+        /// Where it asks while it runs.
+        questions: mpsc::Sender<Question>,
+        /// The answers to what it asked before.
+        resume: Option<Resumption>,
+    },
+    /// It belongs to no turn.
+    Nobody,
+}
+
+/// How a call came to rest.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// With its one result.
+    Result(ToolResult),
+    /// It is over until people have answered.
+    Asks(Elicited),
+}
+
+impl Rest {
+    pub(super) fn call(&self) -> CallId {
+        match self {
+            Self::Result(result) => result.call,
+            Self::Asks(elicited) => elicited.call,
+        }
+    }
 }
 
 /// How the waiting for a call ended.
 enum Ending {
-    Returned(Result<ToolOutput, ToolError>),
+    Returned(Result<ToolReply, ToolError>),
     Panicked,
     IdleTooLong(Duration),
     TooLong(Duration),
@@ -38,8 +71,8 @@ enum Ending {
 }
 
 impl CallJob {
-    /// Runs the call to its one result.
-    pub(super) async fn run(self) -> ToolResult {
+    /// Runs the call to its rest.
+    pub(super) async fn run(self) -> Rest {
         let begun = Instant::now();
         let Ready { tool, arguments, permit } = self.ready;
         let signs = Arc::new(Notify::new());
@@ -47,21 +80,35 @@ impl CallJob {
         let limits = tool.source.limits(&tool.definition.tool);
         let idempotency_key = idempotency_key(&self.live.id, self.id, &arguments, self.attempt);
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
-        let context = CallContext { cancel: self.cancel.clone(), progress };
+        let standstill = Standstill::default();
+        let mut context = CallContext { standstill: standstill.clone(), ..CallContext::new(self.cancel.clone(), progress) };
+        let may_park = match self.asking {
+            Asking::Turn { questions, resume } => {
+                let (source, live) = (tool.source.name().to_owned(), self.live.clone());
+                let asker = Asker { call: self.id, source, live, standstill: standstill.clone(), questions };
+                context.asks = Arc::new(asker);
+                context.resume = resume;
+                true
+            }
+            Asking::Nobody => false,
+        };
         let source = tool.source.clone();
-        let work = AssertUnwindSafe(async move { source.call(call, context).await }).catch_unwind();
+        let work = AssertUnwindSafe(async move {
+            if may_park { source.advance(call, context).await } else { source.call(call, context).await.map(ToolReply::Done) }
+        })
+        .catch_unwind();
         tokio::pin!(work);
-        let ended = |joined: Result<Result<ToolOutput, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
-        let total = tokio::time::sleep(limits.total);
+        let ended = |joined: Result<Result<ToolReply, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
+        let total = standstill.run_out(limits.total);
         tokio::pin!(total);
-        let idle = tokio::time::sleep(limits.idle);
+        let idle = standstill.run_out(limits.idle);
         tokio::pin!(idle);
         let ending = loop {
             tokio::select! {
                 biased;
                 done = &mut work => break ended(done),
                 () = self.cancel.cancelled() => break Ending::Cancelled,
-                () = signs.notified() => idle.as_mut().reset(Instant::now() + limits.idle),
+                () = signs.notified() => idle.set(standstill.run_out(limits.idle)),
                 () = &mut total => break Ending::TooLong(limits.total),
                 () = &mut idle => break Ending::IdleTooLong(limits.idle),
             }
@@ -79,51 +126,58 @@ impl CallJob {
             }
         };
         drop(permit);
-        let mut result = result_of(self.id, &tool.definition.name, ending);
+        let name = &tool.definition.name;
+        let mut result = match ending {
+            Ending::Returned(Ok(ToolReply::Asks { asks, resume })) if !asks.is_empty() => {
+                let source = tool.source.name().to_owned();
+                return Rest::Asks(Elicited { call: self.id, source, asks, waits: Waits::Parked { resume } });
+            }
+            Ending::Returned(Ok(ToolReply::Asks { .. })) => {
+                let text = format!("`{name}` wants something of the user and does not say what.");
+                ToolResult::failed(self.id, ToolErrorKind::ExecutionFailed, text)
+            }
+            Ending::Returned(Ok(ToolReply::Done(output))) => done(self.id, output),
+            Ending::Returned(Err(error)) => {
+                let mut result = ToolResult::failed(self.id, error.kind, error.model_text);
+                result.diagnostic = error.diagnostic;
+                result
+            }
+            Ending::Panicked => {
+                let text = format!("`{name}` failed inside; this is a fault of the tool.");
+                ToolResult::failed(self.id, ToolErrorKind::ExecutionFailed, text)
+            }
+            Ending::IdleTooLong(limit) => stopped(
+                self.id,
+                ToolErrorKind::Timeout,
+                &format!("`{name}` gave no sign of life for {} s and was stopped.", limit.as_secs_f64()),
+            ),
+            Ending::TooLong(limit) => stopped(
+                self.id,
+                ToolErrorKind::Timeout,
+                &format!("`{name}` was not done after {} s and was stopped.", limit.as_secs_f64()),
+            ),
+            Ending::Cancelled => {
+                stopped(self.id, ToolErrorKind::Interrupted, &format!("The user stopped the turn while `{name}` ran."))
+            }
+        };
         result.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        result
+        Rest::Result(result)
     }
 }
 
-fn result_of(id: CallId, name: &str, ending: Ending) -> ToolResult {
-    match ending {
-        Ending::Returned(Ok(output)) => ToolResult {
-            call: id,
-            outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
-            content: output.content,
-            structured_content: output.structured_content,
-            diagnostic: output.diagnostic,
-            duration_ms: None,
-        },
-        Ending::Returned(Err(error)) => {
-            let mut result = ToolResult::failed(id, error.kind, error.model_text);
-            result.diagnostic = error.diagnostic;
-            result
-        }
-        Ending::Panicked => ToolResult::failed(
-            id,
-            ToolErrorKind::ExecutionFailed,
-            format!("`{name}` failed inside; this is a fault of the tool."),
-        ),
-        Ending::IdleTooLong(limit) => ToolResult::failed(
-            id,
-            ToolErrorKind::Timeout,
-            format!(
-                "`{name}` gave no sign of life for {} s and was stopped. It may or may not have happened.",
-                limit.as_secs_f64()
-            ),
-        ),
-        Ending::TooLong(limit) => ToolResult::failed(
-            id,
-            ToolErrorKind::Timeout,
-            format!("`{name}` was not done after {} s and was stopped. It may or may not have happened.", limit.as_secs_f64()),
-        ),
-        Ending::Cancelled => ToolResult::failed(
-            id,
-            ToolErrorKind::Interrupted,
-            format!("The user stopped the turn while `{name}` ran. It may or may not have happened."),
-        ),
+fn done(id: CallId, output: ToolOutput) -> ToolResult {
+    ToolResult {
+        call: id,
+        outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
+        content: output.content,
+        structured_content: output.structured_content,
+        diagnostic: output.diagnostic,
+        duration_ms: None,
     }
+}
+
+fn stopped(id: CallId, kind: ToolErrorKind, why: &str) -> ToolResult {
+    ToolResult::failed(id, kind, format!("{why} It may or may not have happened."))
 }
 
 /// The same for every attempt that the same decision allowed.

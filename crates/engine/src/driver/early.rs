@@ -62,14 +62,16 @@ impl Driver {
         let mut done = Vec::new();
         for id in &plan.run {
             let is_read_only = ready.get(id).is_some_and(|call| call.tool.definition.declared.read_only);
-            let Some(call) = is_read_only.then(|| ready.remove(id)).flatten() else { continue };
+            // Its answers are not stored yet, so that it cannot be made again with them.
+            let is_asking = plan.entries.iter().any(|entry| matches!(entry, Entry::Elicited(elicited) if elicited.call == *id));
+            let Some(call) = (is_read_only && !is_asking).then(|| ready.remove(id)).flatten() else { continue };
             early.begun.push(*id);
             let cancel = CancellationToken::new();
             let mut job = self.job(*id, self.attempt(*id, plan), call, cancel.clone());
             match poll!(job.as_mut()) {
-                Poll::Ready(result) => {
+                Poll::Ready(rest) => {
                     self.slots.serial.retain(|_, call| call != id);
-                    done.push(Entry::Result(result));
+                    done.extend(self.entries_of(rest));
                 }
                 Poll::Pending => early.pending.push((*id, cancel, job)),
             }

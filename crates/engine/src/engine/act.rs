@@ -5,19 +5,22 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, Entry, JournalError, MessageId, Seq, StoredEntry, TurnId, TurnStatus,
-    Verdict, check,
+    CallId, ContentBlock, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry, TurnId,
+    TurnStatus, Verdict, check,
 };
 
 use super::Engine;
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
-use crate::{Append, EngineError, KeptBy, SettingsOverlay, SideRecord, StoreError};
+use crate::{Append, EngineError, KeptBy, Reply, SettingsOverlay, SideRecord, StoreError};
 
+mod answer;
 mod decision;
 mod say;
 
+use answer::answer;
 use decision::decision;
 use say::say;
 pub(super) use say::title_of;
@@ -245,6 +248,27 @@ impl Engine {
             act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, &overlay)).await
         };
         self.inner.whole(retry).await
+    }
+
+    /// Answers, once, what a call asks of people. The values of a form are checked and completed with its defaults; what is
+    /// sent is returned.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::NotAsked`] where it was answered before or is closed,
+    /// [`EngineError::Misfilled`], [`EngineError::Invalid`].
+    pub async fn answer(
+        &self,
+        id: &ConversationId,
+        question: ElicitationId,
+        reply: Reply,
+    ) -> Result<Option<Map<String, Value>>, EngineError> {
+        let (engine, id) = (self.clone(), id.clone());
+        let answering = async move {
+            let live = engine.load_newest(&id).await?;
+            engine.close_what_is_gone(&live, question).await?;
+            act(&engine.inner, &live, |state| answer(&engine.inner, state, question, &reply)).await
+        };
+        self.inner.whole(answering).await
     }
 
     /// Hides a message from people and models. Its entry stays.

@@ -17,6 +17,10 @@ pub struct McpConfig {
     /// it exists, unless said otherwise.
     #[schemars(extend("format" = "path"))]
     pub files: Option<Vec<PathBuf>>,
+    /// How long people are waited for while a tool asks something and holds its connection for the answer, in milliseconds;
+    /// 10 minutes unless said otherwise. A tool that holds nothing waits as long as an approval does.
+    #[schemars(range(min = 1))]
+    pub question_ms: Option<u64>,
     /// Servers by name.
     #[schemars(extend("propertyNames" = { "format": "server-name" }))]
     pub servers: IndexMap<String, McpServer>,

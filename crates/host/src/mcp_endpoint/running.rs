@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use turnwright_core::{CallId, ConversationId, QuestionReason, Seq, TurnId, Verdict};
-use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, ToolOutput, WaitingCall, Watch, WatchFrom};
+use turnwright_core::{AnswerAction, CallId, ConversationId, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, Reply, ToolOutput, WaitingCall, Watch, WatchFrom};
 use turnwright_mcp::serve::{Happened, OfferedCall, Question, RunningCall};
 
 use super::backing::Shared;
@@ -90,7 +90,21 @@ impl Running {
                 });
                 Some(Happened::Ended(ended))
             }
+            Event::ElicitationRequested { question_id, .. } => {
+                // Whoever calls from elsewhere is not asked what a tool asks: the tool hears no, and goes on.
+                let declined = Reply::of(AnswerAction::Decline);
+                match self.engine.answer(&self.conversation, question_id, declined).await {
+                    Ok(_) => self.go_on().await,
+                    // What is told from the beginning may have been answered long ago.
+                    Err(EngineError::NotAsked { .. } | EngineError::NotFound { .. }) => {}
+                    Err(error) => {
+                        tracing::warn!(conversation = %self.conversation, %error, "a question of a tool stays open");
+                    }
+                }
+                None
+            }
             Event::TurnStarted { .. }
+            | Event::ElicitationAnswered { .. }
             | Event::StepStarted { .. }
             | Event::StepReset
             | Event::StepFinished { .. }

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use rmcp::RoleClient;
-use rmcp::model::{CustomResult, ErrorCode, ErrorData, JsonRpcMessage, ServerRequest, ServerResult};
+use rmcp::model::{CustomRequest, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, ServerRequest, ServerResult};
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::{Value, json};
 
 use super::cleaner::Message;
 use super::notices;
 use super::wire::Wire;
+use crate::client::is_read_here;
 use crate::log::{LogOrigin, ServerLog};
 
 /// See the module.
@@ -48,6 +49,9 @@ impl Inbox {
                 let id = id.or_else(|| self.wire.lone())?;
                 self.wire.answered(&id);
                 Some(JsonRpcMessage::error(ErrorData::new(ErrorCode(code), message, data), Some(id)))
+            }
+            Message::Request { id, method, params } if is_read_here(&method) => {
+                Some(JsonRpcMessage::request(ServerRequest::CustomRequest(CustomRequest::new(method, params)), id))
             }
             Message::Request { id, method, params } => {
                 let mut request = json!({"method": method});

@@ -2,14 +2,14 @@
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequestParams, ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, RequestId,
-    RequestMetaObject,
+    CallToolRequestParams, ClientNotification, ClientRequest, GetExtensions, GetMeta, InputResponses, JsonRpcMessage,
+    RequestId, RequestMetaObject,
 };
 use rmcp::service::TxJsonRpcMessage;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::wire::{ProgressRoute, Wire};
+use super::wire::{Door, ProgressRoute, Wire};
 use crate::listen::LISTEN;
 
 /// Whether a message has to be sent.
@@ -32,8 +32,9 @@ pub(super) fn note(wire: &Wire, item: &mut TxJsonRpcMessage<RoleClient>) -> Outg
                 return Outgoing::Send;
             }
             let route = request.request.extensions_mut().remove::<ProgressRoute>();
+            let door = request.request.extensions_mut().remove::<Door>();
             let token = route.as_ref().and_then(|_| request.request.get_meta().get_progress_token());
-            wire.sent(request.id.clone(), token, route);
+            wire.sent(request.id.clone(), token, route, door);
         }
         JsonRpcMessage::Notification(notification) => {
             if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -78,11 +79,21 @@ struct CallParams<'a> {
     meta: &'a RequestMetaObject,
     name: &'a str,
     arguments: Option<&'a Map<String, Value>>,
+    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
+    input_responses: Option<&'a InputResponses>,
+    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
+    request_state: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
     fn new(id: &'a RequestId, params: &'a CallToolRequestParams, meta: &'a RequestMetaObject) -> Self {
-        let params = CallParams { meta, name: &params.name, arguments: params.arguments.as_ref() };
+        let params = CallParams {
+            meta,
+            name: &params.name,
+            arguments: params.arguments.as_ref(),
+            input_responses: params.input_responses.as_ref(),
+            request_state: params.request_state.as_deref(),
+        };
         Self { jsonrpc: "2.0", id, method: "tools/call", params }
     }
 }

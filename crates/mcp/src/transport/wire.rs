@@ -8,7 +8,7 @@ use rmcp::model::{NumberOrString, ProgressToken, RequestId};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use turnwright_engine::{Progress, ProgressSink};
+use turnwright_engine::{Asks, Progress, ProgressSink, Standstill};
 
 use crate::era::Era;
 
@@ -22,11 +22,19 @@ const MAX_URI_BYTES: usize = 8 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressRoute(pub(crate) Arc<dyn ProgressSink>);
 
+/// Travels with a request like its [`ProgressRoute`]: where the server's questions go that belong to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Door {
+    pub(crate) asks: Arc<dyn Asks>,
+    pub(crate) standstill: Standstill,
+}
+
 #[derive(Debug)]
 struct InFlight {
     id: RequestId,
     token: Option<ProgressToken>,
     progress: Option<Arc<dyn ProgressSink>>,
+    door: Option<Door>,
     is_cancelled: bool,
     /// It is answered when its subscription ends, if ever.
     is_open_end: bool,
@@ -60,15 +68,32 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// A request goes out.
-    pub(crate) fn sent(&self, id: RequestId, token: Option<ProgressToken>, route: Option<ProgressRoute>) {
+    pub(crate) fn sent(&self, id: RequestId, token: Option<ProgressToken>, route: Option<ProgressRoute>, door: Option<Door>) {
         let progress = route.map(|route| route.0);
-        self.with(|calls| calls.push(InFlight { id, token, progress, is_cancelled: false, is_open_end: false }));
+        self.with(|calls| calls.push(InFlight { id, token, progress, door, is_cancelled: false, is_open_end: false }));
     }
 
     /// A request goes out that is answered when it is over.
     pub(crate) fn subscribed(&self, id: RequestId) {
-        let call = InFlight { id, token: None, progress: None, is_cancelled: false, is_open_end: true };
+        let call = InFlight { id, token: None, progress: None, door: None, is_cancelled: false, is_open_end: true };
         self.with(|calls| calls.push(call));
+    }
+
+    /// Where a question of the server goes. It does not say which call it belongs to: where calls of several conversations
+    /// run, nobody is asked rather than the wrong one.
+    ///
+    /// # Errors
+    /// Why nobody can be asked, for the server.
+    pub(crate) fn door(&self) -> Result<Door, &'static str> {
+        self.with(|calls| {
+            let mut doors = calls.iter().filter(|call| !call.is_cancelled).filter_map(|call| call.door.as_ref());
+            let newest = doors.next_back().ok_or("no call is open to which the question could belong")?;
+            if doors.all(|door| door.asks.whose() == newest.asks.whose()) {
+                Ok(newest.clone())
+            } else {
+                Err("calls of several conversations are open, and the question does not say to which it belongs")
+            }
+        })
     }
 
     /// Its answer is there, or nobody waits for it any more.
@@ -232,7 +257,7 @@ mod tests {
     fn progress_goes_to_its_own_call_until_that_is_answered() {
         let (wire, reports) = (Wire::default(), Arc::new(Reports::default()));
         let (id, token) = (NumberOrString::Number(4), ProgressToken(NumberOrString::Number(9)));
-        wire.sent(id.clone(), Some(token), Some(ProgressRoute(reports.clone())));
+        wire.sent(id.clone(), Some(token), Some(ProgressRoute(reports.clone())), None);
         let params = json!({"progressToken": 9, "progress": 1, "total": 2.5, "message": "half"});
         wire.progressed(Some(params.clone()));
         wire.progressed(Some(json!({"progressToken": 8, "progress": 1})));

@@ -241,6 +241,17 @@ def call(request, params):
     elif MODE == "asks":
         WAITING["own"] = lambda message: answer(request, text(json.dumps(message.get("result", message.get("error")))))
         send(id="own", method=ARGUMENT, params={})
+    elif MODE == "elicits":
+        def hear(message):
+            answer(request, text(json.dumps(message["result"]) if "result" in message else "refused: " + message["error"]["message"]))
+        WAITING["own"] = hear
+        send(id="own", method="elicitation/create", params=json.loads(ARGUMENT))
+    elif MODE == "takes_back":
+        send(id="own", method="elicitation/create", params={"message": "Well?", "requestedSchema": OBJECT})
+        def take_back():
+            notify("notifications/cancelled", requestId="own", reason="no need any more")
+            answer(request, text("never mind"))
+        threading.Timer(0.3, take_back).start()
     elif MODE == "progress_flood":
         for number in range(int(ARGUMENT)):
             notify("notifications/progress", progressToken=token, progress=number)

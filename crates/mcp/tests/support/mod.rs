@@ -40,7 +40,7 @@ pub(crate) struct Fixture {
 
 /// Quick where the defaults are patient, so that tests are.
 pub(crate) fn quick(config: &mut ServerConfig) {
-    config.start_limit = Duration::from_secs(20);
+    config.start_limit = Duration::from_mins(1);
     config.stop_grace = Duration::from_millis(300);
     config.cancel_grace = Duration::from_millis(300);
     config.restart = RestartPolicy { first: Duration::from_millis(10), open: Duration::ZERO, ..RestartPolicy::default() };
@@ -181,7 +181,7 @@ impl ProgressSink for Reports {
 
 pub(crate) fn context() -> (CallContext, Arc<Reports>) {
     let reports = Arc::new(Reports::default());
-    (CallContext { cancel: CancellationToken::new(), progress: reports.clone() }, reports)
+    (CallContext::new(CancellationToken::new(), reports.clone()), reports)
 }
 
 /// The living processes of a group.

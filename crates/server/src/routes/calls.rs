@@ -6,23 +6,26 @@ use http::StatusCode;
 use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_core::{CallId, ConversationId, Verdict};
-use turnwright_engine::{Choice, WaitingCall};
+use turnwright_engine::Choice;
 
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Params, Whole, id};
 use crate::state::ServerState;
+use crate::waiting::{waiting_call, waiting_question};
 
 /// The calls of a conversation that wait.
 pub(super) async fn list(State(state): State<ServerState>, InConversation(id): InConversation) -> Result<Response, ApiError> {
-    let waiting = state.engine().waiting(&id).await?;
-    let calls = waiting.into_iter().map(|call| api::Call { conversation_id: None, ..told(call) }).collect();
+    let (waiting, questions) = (state.engine().waiting(&id).await?, state.engine().questions(&id).await?);
+    let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question));
+    let calls = calls.map(|call| api::Call { conversation_id: None, ..call }).collect();
     Ok(json(StatusCode::OK, api::List::whole(calls)))
 }
 
 /// The calls of all conversations that wait.
 pub(super) async fn all(State(state): State<ServerState>) -> Result<Response, ApiError> {
-    let calls = state.engine().all_waiting().await?.into_iter().map(told).collect();
+    let (waiting, questions) = (state.engine().all_waiting().await?, state.engine().all_questions().await?);
+    let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question)).collect();
     Ok(json(StatusCode::OK, api::List::whole(calls)))
 }
 
@@ -51,15 +54,4 @@ pub(super) async fn decide(
     let choice = Choice { verdict, arguments: request.arguments, reason: request.reason };
     state.engine().decide(&conversation, call, choice).await?;
     Ok(json(StatusCode::OK, api::DecisionAnswer { id: call.to_string(), decision: request.decision }))
-}
-
-fn told(waiting: WaitingCall) -> api::Call {
-    api::Call {
-        id: waiting.call.to_string(),
-        conversation_id: Some(waiting.conversation.to_string()),
-        name: waiting.name,
-        arguments: waiting.arguments,
-        reason: waiting.reason.as_str().to_owned(),
-        rule: waiting.rule,
-    }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use turnwright_core::{CallId, ContentBlock, ToolDefinition, Usage};
+use turnwright_core::{CallId, ContentBlock, ElicitationId, ToolDefinition, Usage};
 
 use super::UiVersion;
 
@@ -237,6 +237,14 @@ impl Chunks {
             field(out, "model", &|out| string(out, model));
         }
         push(out, "}}\n\n");
+    }
+
+    /// What a call asks; told again with the same id when it is answered or closed.
+    pub(super) fn elicitation(&self, out: &mut Vec<u8>, id: ElicitationId, data: &Value) {
+        self.begin(out, r#"{"type":"data-elicitation","id":""#);
+        let _ = write!(out, "{id}\",\"data\":");
+        value_of(out, data);
+        push(out, "}\n\n");
     }
 
     pub(super) fn notice(&self, out: &mut Vec<u8>, level: &str, text: &str) {

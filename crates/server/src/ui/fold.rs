@@ -9,8 +9,10 @@ use super::UiVersion;
 use super::chunk::{BlockKind, Chunks, Start};
 use crate::timestamp::timestamp;
 
+mod asked;
 mod calls;
 
+use asked::Asked;
 use calls::{Call, definition};
 
 /// Where a stream begins. In every case the fold is given the whole turn.
@@ -43,6 +45,8 @@ pub struct UiFold {
     texts: u32,
     reasonings: u32,
     calls: Vec<Call>,
+    /// What calls asked and nobody answered.
+    asked: Vec<Asked>,
     newest_cut_off: Option<Seq>,
     finish_reason: &'static str,
     model: Option<String>,
@@ -114,6 +118,7 @@ impl UiFold {
             texts: 0,
             reasonings: 0,
             calls: Vec::new(),
+            asked: Vec::new(),
             newest_cut_off: None,
             finish_reason: "stop",
             model: None,
@@ -203,11 +208,18 @@ impl UiFold {
             Event::ToolApprovalDecided { call_id, decision, rule, reason, .. } => {
                 self.approval_decided(*call_id, *decision, rule.as_deref(), reason.as_deref(), out);
             }
+            Event::ElicitationRequested { .. } => {
+                self.elicitation(Asked::of(event), out);
+            }
+            Event::ElicitationAnswered { question_id, action, by, .. } => self.elicitation_over(*question_id, action, by, out),
             Event::ToolStarted { .. } => {}
             Event::ToolProgress { call_id, progress, total, message } => {
                 self.chunks.progress(out, *call_id, *progress, *total, message.as_deref());
             }
-            Event::ToolFinished { call_id, .. } => self.tool_finished(*call_id, event, out),
+            Event::ToolFinished { call_id, .. } => {
+                self.elicitations_closed(*call_id, out);
+                self.tool_finished(*call_id, event, out);
+            }
             Event::Usage { usage } => self.chunks.usage(out, usage, self.model.as_deref()),
             Event::Notice { level, text } => self.chunks.notice(out, level, text),
             Event::TurnSuspended { turn_id, .. } => {
@@ -258,7 +270,13 @@ impl UiFold {
                     self.calls.retain(|call| call.id.message != message);
                 }
             }
-            Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Result(_) | Entry::Control(_) => {}
+            Entry::Decision(_)
+            | Entry::Question(_)
+            | Entry::Started(_)
+            | Entry::Elicited(_)
+            | Entry::Answered(_)
+            | Entry::Result(_)
+            | Entry::Control(_) => {}
         }
     }
 
@@ -403,6 +421,7 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
     match event {
         Event::TurnStarted { turn_id, .. } => *turn_id == turn,
         Event::StepStarted { .. }
+        | Event::ElicitationAnswered { .. }
         | Event::ToolApprovalDecided { .. }
         | Event::ToolStarted { .. }
         | Event::ToolFinished { .. } => true,
@@ -416,6 +435,7 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
         | Event::ToolInputDelta { .. }
         | Event::ToolInputReady { .. }
         | Event::ToolApprovalRequested { .. }
+        | Event::ElicitationRequested { .. }
         | Event::ToolProgress { .. }
         | Event::Usage { .. }
         | Event::Notice { .. }

@@ -19,7 +19,7 @@ impl ProgressSink for NoProgress {
 }
 
 pub(crate) fn context(cancel: &CancellationToken) -> CallContext {
-    CallContext { cancel: cancel.clone(), progress: Arc::new(NoProgress) }
+    CallContext::new(cancel.clone(), Arc::new(NoProgress))
 }
 
 pub(crate) fn call_of(tool: &str, arguments: Value) -> SourceCall {

@@ -1,8 +1,8 @@
 //! What a user message appends.
 
 use turnwright_core::{
-    CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason, Seq, TurnId, TurnSettings,
-    UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
+    Seq, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
@@ -31,7 +31,11 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
             }
             OnWaiting::Deny => {
                 let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
-                let entries = std::iter::once(user).chain(declined).collect();
+                let unanswered = turn.questions().map(|question| {
+                    let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);
+                    Entry::Answered(Answered { question: question.id, action, content: None, by })
+                });
+                let entries = std::iter::once(user).chain(declined).chain(unanswered).collect();
                 let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
                 Act { entries, side: vec![still_open(inner, state, turn.id())], answer }
             }

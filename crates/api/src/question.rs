@@ -1,0 +1,64 @@
+//! What tools ask of people, and the answer.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a call asks of people, told with the call that waits for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The call that asks.
+    pub call_id: String,
+    /// The tool source that asks, such as an MCP server.
+    pub server: String,
+    /// `form | url`.
+    pub mode: String,
+    /// What it says.
+    pub message: String,
+    /// The fields of a form: a flat JSON Schema of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_schema: Option<Value>,
+    /// The address that it wants to have opened. Show it whole and open it only when a person says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The host of that address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Whether the call holds its connection meanwhile: then the question ends with it, and with this process.
+    pub holds_connection: bool,
+    /// Until when it can be answered, ISO 8601 in UTC; null where it waits as long as an approval.
+    pub expires_at: Option<String>,
+}
+
+/// An answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerRequest {
+    /// What is answered.
+    pub action: AnswerAction,
+    /// The values of the form's fields; fields that are left out take their defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Map<String, Value>>,
+}
+
+/// The choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerAction {
+    /// Here it is; or, of an address, it was opened.
+    Accept,
+    /// No.
+    Decline,
+    /// Neither yes nor no.
+    Cancel,
+}
+
+/// What an answer is answered with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerReceipt {
+    /// The question.
+    pub id: String,
+    /// What was answered.
+    pub action: AnswerAction,
+    /// The values that the tool gets, with the defaults of the form; null where none are sent.
+    pub content: Option<Map<String, Value>>,
+}

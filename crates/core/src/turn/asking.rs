@@ -1,0 +1,198 @@
+//! What a call asks of people, and which of it is open.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::call::{self, Call, CallState};
+use super::{Misfit, Turn};
+use crate::{Answered, CallId, CallView, Elicitation, ElicitationId, Elicited, Waits};
+
+/// What a call asked so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Asking {
+    source: Arc<str>,
+    questions: Vec<Asked>,
+    /// How often it was parked since it was last decided about.
+    rounds: u32,
+    /// What its source needs to make it again, with the number of the first question that belongs to it.
+    resume: Option<(Arc<Value>, usize)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Asked {
+    ask: Arc<Elicitation>,
+    waits: Waiting,
+    answer: Option<Arc<Answered>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    Open { epoch: u64, until_ms: u64 },
+    Parked,
+}
+
+/// A question that nobody answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuestion<'a> {
+    /// Its name.
+    pub id: ElicitationId,
+    /// The call that asks.
+    pub call: CallView<'a>,
+    /// Who asks: the tool source's name.
+    pub source: &'a str,
+    /// The question.
+    pub ask: &'a Elicitation,
+    /// What the call does meanwhile.
+    pub hold: Hold,
+}
+
+/// What a call does while its question is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It holds its connection until then, in milliseconds since 1970 UTC, and the question is closed with it.
+    Connection {
+        /// Until when.
+        until_ms: u64,
+    },
+    /// Nothing: the turn waits as it does for an approval.
+    Nothing,
+}
+
+/// What a call that was parked needs to be made again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resumption {
+    /// What its source stored for this.
+    pub resume: Arc<Value>,
+    /// Its questions with their answers, in order.
+    pub answers: Vec<(Arc<Elicitation>, Arc<Answered>)>,
+}
+
+impl Turn {
+    /// The questions of its calls that are open.
+    pub fn questions(&self) -> impl Iterator<Item = OpenQuestion<'_>> {
+        let epoch = self.epoch();
+        let open = self.ended.is_none() && !self.is_cancelling();
+        self.calls.iter().filter(move |_| open).flat_map(move |call| call.open_questions(epoch))
+    }
+
+    /// The answer to a question of the newest message's calls, where there is one.
+    pub fn answer(&self, id: ElicitationId) -> Option<&Arc<Answered>> {
+        let asking = call::find(&self.calls, id.call)?.asking.as_ref()?;
+        asking.questions.get(usize::try_from(id.index).ok()?)?.answer.as_ref()
+    }
+
+    /// The name that the next question of a call takes.
+    pub fn next_question(&self, call: CallId) -> ElicitationId {
+        let asked = call::find(&self.calls, call).and_then(|call| call.asking.as_ref());
+        ElicitationId { call, index: asked.map_or(0, |asking| u32::try_from(asking.questions.len()).unwrap_or(u32::MAX)) }
+    }
+
+    /// How often a call was parked to ask, since it was last decided about.
+    pub fn rounds(&self, call: CallId) -> u32 {
+        call::find(&self.calls, call).and_then(|call| call.asking.as_ref()).map_or(0, |asking| asking.rounds)
+    }
+
+    /// What a call needs to be made again, where it was parked to ask and all is answered.
+    pub fn resumption(&self, call: CallId) -> Option<Resumption> {
+        let asking = call::find(&self.calls, call)?.asking.as_ref()?;
+        let (resume, first) = asking.resume.as_ref()?;
+        let round = asking.questions.get(*first..)?.iter().filter(|asked| asked.waits == Waiting::Parked);
+        let answers = round.map(|asked| Some((asked.ask.clone(), asked.answer.clone()?))).collect::<Option<_>>()?;
+        Some(Resumption { resume: resume.clone(), answers })
+    }
+
+    fn epoch(&self) -> u64 {
+        self.claim.as_ref().map_or(0, |claim| claim.epoch)
+    }
+}
+
+impl Call {
+    /// It asks people for something.
+    pub(super) fn elicit(&mut self, epoch: u64, elicited: &Elicited) -> Result<(), Misfit> {
+        match &self.state {
+            CallState::Started { epoch: started, .. } if *started == epoch => {}
+            _ => return Err("the call does not run and cannot ask"),
+        }
+        if elicited.asks.is_empty() {
+            return Err("nothing is asked");
+        }
+        let none = || Asking { source: elicited.source.as_str().into(), questions: Vec::new(), rounds: 0, resume: None };
+        let asking = Arc::make_mut(self.asking.get_or_insert_with(|| Arc::new(none())));
+        let waits = match &elicited.waits {
+            Waits::Open { until_ms } => Waiting::Open { epoch, until_ms: *until_ms },
+            Waits::Parked { resume } => {
+                asking.rounds = asking.rounds.saturating_add(1);
+                asking.resume = Some((Arc::new(resume.clone()), asking.questions.len()));
+                self.state = CallState::Parked;
+                Waiting::Parked
+            }
+        };
+        let asks = elicited.asks.iter().map(|ask| Asked { ask: Arc::new(ask.clone()), waits, answer: None });
+        asking.questions.extend(asks);
+        Ok(())
+    }
+
+    /// Takes the answer to one of its questions.
+    pub(super) fn take_answer(&mut self, epoch: u64, answered: &Answered) -> Result<(), Misfit> {
+        let index = usize::try_from(answered.question.index).unwrap_or(usize::MAX);
+        let asked = self.asking.as_ref().and_then(|asking| asking.questions.get(index)).ok_or("there is no such question")?;
+        if asked.answer.is_some() {
+            return Err("the question has its answer");
+        }
+        if !self.is_open(epoch, index, asked) {
+            return Err("the question is closed: the call that asked is over");
+        }
+        if let Some(asked) = self.asking.as_mut().and_then(|asking| Arc::make_mut(asking).questions.get_mut(index)) {
+            asked.answer = Some(Arc::new(answered.clone()));
+        }
+        Ok(())
+    }
+
+    /// Whether all that it asked when it was parked is answered.
+    pub(super) fn has_all_answers(&self) -> bool {
+        let Some(asking) = &self.asking else { return false };
+        let Some((_, first)) = &asking.resume else { return false };
+        asking.questions.get(*first..).is_some_and(|round| round.iter().all(|asked| asked.answer.is_some()))
+    }
+
+    /// It begins anew.
+    pub(super) fn forget_answers(&mut self) {
+        if let Some(asking) = &mut self.asking {
+            let asking = Arc::make_mut(asking);
+            asking.resume = None;
+            asking.rounds = 0;
+        }
+    }
+
+    fn open_questions(&self, epoch: u64) -> impl Iterator<Item = OpenQuestion<'_>> {
+        let questions = self.asking.iter().flat_map(|asking| asking.questions.iter().map(move |asked| (asking, asked)));
+        questions
+            .enumerate()
+            .filter(move |(index, (_, asked))| asked.answer.is_none() && self.is_open(epoch, *index, asked))
+            .map(|(index, (asking, asked))| OpenQuestion {
+                id: ElicitationId { call: self.id, index: u32::try_from(index).unwrap_or(u32::MAX) },
+                call: self.view(),
+                source: &asking.source,
+                ask: &asked.ask,
+                hold: match asked.waits {
+                    Waiting::Open { until_ms, .. } => Hold::Connection { until_ms },
+                    Waiting::Parked => Hold::Nothing,
+                },
+            })
+    }
+
+    /// Whether whoever asked can still be told. A call that holds its connection is gone with the driver that made it.
+    fn is_open(&self, epoch: u64, index: usize, asked: &Asked) -> bool {
+        match (&self.state, asked.waits) {
+            (CallState::Started { epoch: started, .. }, Waiting::Open { epoch: asked, .. }) => {
+                *started == epoch && asked == epoch
+            }
+            (CallState::Parked, Waiting::Parked) => {
+                let round = self.asking.as_ref().and_then(|asking| asking.resume.as_ref());
+                round.is_some_and(|(_, first)| index >= *first)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Asking people from inside a call.
+//!
+//! A call that can stay open while people think asks by [`Asks`]. One that cannot, since its server forgets it, ends with
+//! [`ToolReply::Asks`] and is made again with the answers. Both are stored before anybody is asked.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use turnwright_core::{AnswerAction, Elicitation};
+
+use crate::ToolOutput;
+
+/// Asks people while a call runs and holds its connection.
+#[async_trait]
+pub trait Asks: Send + Sync + Debug {
+    /// Asks, and waits for the answer, at most as long as the policy says. Dropping it takes the question back.
+    async fn ask(&self, ask: Elicitation) -> Reply;
+
+    /// Whose call it is: the same for all calls of a conversation, `None` where nobody can be asked.
+    fn whose(&self) -> Option<&str>;
+}
+
+/// What people answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// What.
+    pub action: AnswerAction,
+    /// The values, where a form was accepted.
+    pub content: Option<Map<String, Value>>,
+}
+
+impl Reply {
+    /// An answer without values.
+    pub fn of(action: AnswerAction) -> Self {
+        Self { action, content: None }
+    }
+}
+
+/// Nobody can be asked: every question is declined.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+#[async_trait]
+impl Asks for Nobody {
+    async fn ask(&self, _ask: Elicitation) -> Reply {
+        Reply::of(AnswerAction::Decline)
+    }
+
+    fn whose(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// How a call of a tool that may ask came to rest.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolReply {
+    /// It is done.
+    Done(ToolOutput),
+    /// It is over until people have answered, and is made again then with what they said.
+    Asks {
+        /// The questions; at least one.
+        asks: Vec<Elicitation>,
+        /// What the source needs to make it again, see [`crate::CallContext::resume`].
+        resume: Value,
+    },
+}
+
+/// Lets the limits of a call stand still while people are asked.
+#[derive(Debug, Clone)]
+pub struct Standstill {
+    open: Arc<watch::Sender<usize>>,
+}
+
+impl Default for Standstill {
+    fn default() -> Self {
+        Self { open: Arc::new(watch::Sender::new(0)) }
+    }
+}
+
+impl Standstill {
+    /// Limits stand still until this is dropped.
+    #[must_use]
+    pub fn hold(&self) -> Held {
+        self.open.send_modify(|open| *open = open.saturating_add(1));
+        Held(self.clone())
+    }
+
+    /// Waits until so much time has run, without that in which it stood still.
+    pub async fn run_out(&self, limit: Duration) {
+        let mut open = self.open.subscribe();
+        let mut left = limit;
+        loop {
+            // The sender is here, so that this never fails.
+            let _ = open.wait_for(|open| *open == 0).await.map(drop);
+            let begun = Instant::now();
+            tokio::select! {
+                () = tokio::time::sleep(left) => return,
+                _ = open.wait_for(|open| *open > 0) => left = left.saturating_sub(begun.elapsed()),
+            }
+        }
+    }
+}
+
+/// See [`Standstill::hold`].
+#[derive(Debug)]
+pub struct Held(Standstill);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.open.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}

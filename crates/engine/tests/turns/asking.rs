@@ -1,0 +1,351 @@
+//! Calls that ask people for something.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use turnwright_core::{AnswerAction, ApproveMode, Elicitation, ElicitationId, TurnId, TurnStatus, Wants};
+use turnwright_engine::{
+    CallLimits, Engine, EngineError, Event, NewMessage, OnWaiting, Reply, ToolOutput, ToolReply, TurnState, WatchFrom,
+};
+use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, World, completed, engine, id, kinds, results, world};
+
+fn form() -> Elicitation {
+    let schema = json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "default": 30},
+    }, "required": ["name"]});
+    Elicitation { key: "who".to_owned(), message: "Who?".to_owned(), wants: Wants::Form { schema } }
+}
+
+fn said(reply: &Reply) -> String {
+    format!("{} {}", reply.action.as_str(), Value::from(reply.content.clone()))
+}
+
+/// Asks while its connection is held.
+fn holding() -> ScriptedTool {
+    ScriptedTool::new("hold", |_, context| async move {
+        let reply = context.asks.ask(form()).await;
+        Ok(ToolOutput::text(said(&reply)))
+    })
+}
+
+/// Ends to ask, and says when it is made again what it got.
+fn parking() -> ScriptedTool {
+    ScriptedTool::asking("park", |_, context| async move {
+        let Some(resume) = context.resume else {
+            return Ok(ToolReply::Asks { asks: vec![form()], resume: json!({"state": "opaque"}) });
+        };
+        let answers: Vec<String> = resume
+            .answers
+            .iter()
+            .map(|(ask, answered)| {
+                let reply = Reply { action: answered.action, content: answered.content.clone() };
+                format!("{} {}", ask.key, said(&reply))
+            })
+            .collect();
+        Ok(ToolReply::Done(ToolOutput::text(format!("{} {}", resume.resume, answers.join("; ")))))
+    })
+}
+
+fn provider(tools: &[&str]) -> Arc<ScriptedProvider> {
+    let calls = tools.iter().zip(0..).map(|(name, key)| call(key, &format!("tools__{name}"), "{}")).collect::<Vec<_>>();
+    ScriptedProvider::new([Answer::whole(calls), Answer::whole([text("Done.")])])
+}
+
+fn source() -> ScriptedSource {
+    ScriptedSource::new("tools", [holding(), parking(), ScriptedTool::echo("echo")])
+}
+
+fn accept(content: Value) -> Reply {
+    let content = match content {
+        Value::Object(content) => Some(content),
+        _ => None,
+    };
+    Reply { action: AnswerAction::Accept, content }
+}
+
+async fn asked(engine: &Engine) -> ElicitationId {
+    let mut watch = engine.watch(&id(), WatchFrom::After(None)).await.unwrap();
+    loop {
+        let frame = watch.next().await.unwrap();
+        let question = frame.events.iter().find_map(|event| match event {
+            Event::ElicitationRequested { question_id, .. } => Some(*question_id),
+            _ => None,
+        });
+        if let Some(question) = question {
+            return question;
+        }
+    }
+}
+
+async fn open_turn(world: &World) -> TurnId {
+    world.journal().await.turn().unwrap().id()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_to_ask_parks_the_turn_and_is_made_again_with_the_answer() {
+    let world = world(provider(&["park"]), source(), Setup::default()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    assert_eq!(world.kinds().await[3..], ["assistant", "decision", "started", "elicited", "suspended"]);
+    let questions = world.engine.questions(&world.id).await.unwrap();
+    assert_eq!((questions.len(), questions[0].source.as_str(), &questions[0].ask), (1, "tools", &form()));
+    assert_eq!(world.engine.all_questions().await.unwrap(), questions);
+    // As long as an approval: for ever.
+    tokio::time::sleep(Duration::from_hours(100)).await;
+    let sent = world.engine.answer(&world.id, questions[0].id, accept(json!({"name": "Ann"}))).await.unwrap();
+    assert_eq!(sent.map(Value::Object), Some(json!({"name": "Ann", "age": 30})));
+    assert_eq!(world.engine.wait(&world.id, open_turn(&world).await).await.unwrap(), completed());
+    let expected = r#"call_4_0 Success {"state":"opaque"} who accept {"name":"Ann","age":30}"#;
+    assert_eq!(results(&world.journal().await), [expected]);
+    assert_eq!(world.kinds().await[8..], ["answered", "claimed", "started", "result", "assistant", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_holds_its_connection_is_answered_while_it_runs() {
+    let world = world(provider(&["hold"]), source(), Setup::default()).await;
+    let sent = world.send("go").await;
+    let question = asked(&world.engine).await;
+    assert!(!world.journal().await.turn().unwrap().is_parked());
+    let reply = Reply::of(AnswerAction::Decline);
+    assert_eq!(world.engine.answer(&world.id, question, reply.clone()).await, Ok(None));
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&world.journal().await), ["call_4_0 Success decline null"]);
+    assert_eq!(world.kinds().await[5..], ["started", "elicited", "answered", "result", "assistant", "ended"]);
+    let again = world.engine.answer(&world.id, question, reply).await.unwrap_err();
+    assert_eq!(again, EngineError::NotAsked { question, why: "it has its answer already".to_owned() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_the_form_says_which_field_and_the_question_stays_open() {
+    let world = world(provider(&["park"]), source(), Setup::default()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let question = world.engine.questions(&world.id).await.unwrap()[0].id;
+    let refused = world.engine.answer(&world.id, question, accept(json!({"age": -1}))).await.unwrap_err();
+    let expected = "the answer does not fit the form: `name` is required; `age` must be at least 0, not -1";
+    assert_eq!(refused.to_string(), expected);
+    let mut with_content = accept(json!({}));
+    with_content.action = AnswerAction::Cancel;
+    let refused = world.engine.answer(&world.id, question, with_content).await.unwrap_err();
+    assert_eq!(refused.to_string(), "`cancel` takes no content; only `accept` does");
+    assert_eq!(world.engine.questions(&world.id).await.unwrap().len(), 1);
+    let unknown = ElicitationId { index: 7, ..question };
+    let refused = world.engine.answer(&world.id, unknown, accept(json!({}))).await.unwrap_err();
+    assert!(matches!(refused, EngineError::NotFound { .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_over_a_held_connection_is_cancelled_when_its_time_is_over() {
+    let world = world(provider(&["hold"]), source(), Setup::default()).await;
+    world.engine.limit_questions(Duration::from_mins(7));
+    let begun = tokio::time::Instant::now();
+    let sent = world.send("go").await;
+    let question = asked(&world.engine).await;
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(begun.elapsed().as_secs(), 7 * 60);
+    assert_eq!(results(&world.journal().await), ["call_4_0 Success cancel null"]);
+    let late = world.engine.answer(&world.id, question, Reply::of(AnswerAction::Decline)).await.unwrap_err();
+    assert_eq!(late, EngineError::NotAsked { question, why: "it has its answer already".to_owned() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_be_asked_questions_are_declined_at_once() {
+    for approve in [ApproveMode::None, ApproveMode::ReadOnly] {
+        let rule = turnwright_core::policy::RuleText {
+            tool: "*".to_owned(),
+            when: std::collections::BTreeMap::new(),
+            action: turnwright_core::policy::Action::Allow,
+        };
+        let setup = Setup { approve, rules: vec![rule], ..Setup::default() };
+        let world = world(provider(&["hold", "park"]), source(), setup).await;
+        assert_eq!(world.turn("go").await, completed());
+        let mut given = results(&world.journal().await);
+        given.sort();
+        assert_eq!(given, ["call_4_0 Success decline null", r#"call_4_1 Success {"state":"opaque"} who decline null"#,]);
+    }
+    let world = world(provider(&["hold"]), source(), Setup::default()).await;
+    world.engine.leave_unattended();
+    assert_eq!(world.turn("go").await, completed());
+    assert_eq!(results(&world.journal().await), ["call_4_0 Success decline null"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limits_of_a_call_stand_still_while_people_are_asked() {
+    let limits = CallLimits { idle: Duration::from_secs(20), total: Duration::from_secs(30) };
+    let slow = ScriptedTool::new("hold", |_, context| async move {
+        let ask = async |nap| {
+            tokio::time::sleep(Duration::from_secs(nap)).await;
+            let _held = context.standstill.hold();
+            context.asks.ask(form()).await
+        };
+        let (first, second) = (ask(10).await, ask(9).await);
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        Ok(ToolOutput::text(format!("{} {}", said(&first), said(&second))))
+    });
+    let world = world(provider(&["hold"]), ScriptedSource::new("tools", [slow]).limits(limits), Setup::default()).await;
+    world.engine.limit_questions(Duration::from_hours(1));
+    let begun = tokio::time::Instant::now();
+    assert_eq!(world.turn("go").await, completed());
+    assert_eq!(
+        begun.elapsed().as_secs(),
+        2 * 3600 + 25,
+        "20 s of its own time and 5 s to end, beside two questions that nobody answers"
+    );
+    let expected =
+        "call_4_0 Error(Timeout) `tools__hold` gave no sign of life for 20 s and was stopped. It may or may not have happened.";
+    assert_eq!(results(&world.journal().await), [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_calls_of_the_step_run_while_one_is_asked_about() {
+    let world = world(provider(&["park", "echo", "hold"]), source(), Setup::default()).await;
+    let sent = world.send("go").await;
+    asked(&world.engine).await;
+    let questions = world.engine.questions(&world.id).await.unwrap();
+    assert_eq!(questions.len(), 2, "{questions:?}");
+    for question in questions {
+        world.engine.answer(&world.id, question.id, accept(json!({"name": "Bo"}))).await.unwrap();
+    }
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&world.journal().await).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_takes_open_questions_back() {
+    for tool in ["park", "hold"] {
+        let world = world(provider(&[tool]), source(), Setup::default()).await;
+        let sent = world.send("go").await;
+        let question = asked(&world.engine).await;
+        world.engine.cancel(&world.id, None).await.unwrap();
+        let ended = world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+        assert_eq!(ended, TurnState::Ended(TurnStatus::Cancelled));
+        assert!(world.engine.all_questions().await.unwrap().is_empty());
+        let late = world.engine.answer(&world.id, question, accept(json!({"name": "Bo"}))).await.unwrap_err();
+        assert_eq!(late, EngineError::NotAsked { question, why: "it is closed: the call that asked is over".to_owned() });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_instead_of_an_answer_declines_or_is_held() {
+    let world = world(provider(&["park"]), source(), Setup::default()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    world.send("hello?").await;
+    assert_eq!(world.engine.questions(&world.id).await.unwrap().len(), 1);
+    let deny = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("never mind") };
+    let sent = world.engine.send(&world.id, deny).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&world.journal().await), [r#"call_4_0 Success {"state":"opaque"} who decline null"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_asks_without_end_is_given_up() {
+    let insatiable =
+        ScriptedTool::asking("park", |_, _| async { Ok(ToolReply::Asks { asks: vec![form()], resume: Value::Null }) });
+    let world = world(provider(&["park"]), ScriptedSource::new("tools", [insatiable]), Setup::default()).await;
+    let sent = world.send("go").await;
+    let mut rounds = 0;
+    while world.engine.wait(&world.id, sent.turn_id).await.unwrap() == TurnState::Parked {
+        let question = world.engine.questions(&world.id).await.unwrap()[0].id;
+        world.engine.answer(&world.id, question, Reply::of(AnswerAction::Decline)).await.unwrap();
+        rounds += 1;
+    }
+    assert_eq!(rounds, 10);
+    let expected = "call_4_0 Error(ExecutionFailed) The tool asked the user for something 10 times and still wants more. It did \
+                    not finish.";
+    assert_eq!(results(&world.journal().await), [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_question_survives_its_process_and_is_answered_in_another() {
+    let disk = MemoryStore::default();
+    let (begins, goes_on) = (provider(&["park"]), ScriptedProvider::new([Answer::whole([text("Done.")])]));
+    let store = Arc::new(disk.another_process());
+    let first = engine(store.clone(), begins, Arc::new(source()), Setup::default());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    store.die();
+    let second = engine(disk, goes_on, Arc::new(source()), Setup::default());
+    let question = second.all_questions().await.unwrap()[0].id;
+    second.answer(&id(), question, accept(json!({"name": "Ann"}))).await.unwrap();
+    assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let expected = r#"call_4_0 Success {"state":"opaque"} who accept {"name":"Ann","age":30}"#;
+    assert_eq!(results(&second.journal(&id()).await.unwrap()), [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_over_a_connection_is_closed_when_its_process_is_gone() {
+    let disk = MemoryStore::default();
+    let (begins, goes_on) = (provider(&["hold"]), ScriptedProvider::new([Answer::whole([text("Done.")])]));
+    let store = Arc::new(disk.another_process());
+    let first = engine(store.clone(), begins, Arc::new(source()), Setup::default());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    let question = asked(&first).await;
+    store.die();
+    let second = engine(disk, goes_on, Arc::new(source()), Setup::default());
+    let refused = second.answer(&id(), question, accept(json!({"name": "Ann"}))).await.unwrap_err();
+    assert_eq!(refused, EngineError::NotAsked { question, why: "the process whose call asked is gone".to_owned() });
+    assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let expected =
+        "call_4_0 Error(Interrupted) This was interrupted: it may or may not have happened. Check before you repeat it.";
+    assert_eq!(results(&second.journal(&id()).await.unwrap()), [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_answers_while_the_call_holds_its_connection() {
+    let disk = MemoryStore::default();
+    let first = engine(Arc::new(disk.another_process()), provider(&["hold"]), Arc::new(source()), Setup::default());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    let question = asked(&first).await;
+    let second = engine(disk, provider(&[]), Arc::new(source()), Setup::default());
+    second.answer(&id(), question, accept(json!({"name": "Ann"}))).await.unwrap();
+    assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&first.journal(&id()).await.unwrap()), [r#"call_4_0 Success accept {"name":"Ann","age":30}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_its_question_up_closes_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let goes_on = gate.clone();
+    let fickle = ScriptedTool::new("hold", move |_, context| {
+        let goes_on = goes_on.clone();
+        async move {
+            tokio::select! {
+                reply = context.asks.ask(form()) => return Ok(ToolOutput::text(said(&reply))),
+                permit = goes_on.acquire() => permit.unwrap().forget(),
+            }
+            goes_on.acquire().await.unwrap().forget();
+            Ok(ToolOutput::text("never mind"))
+        }
+    });
+    let world = world(provider(&["hold"]), ScriptedSource::new("tools", [fickle]), Setup::default()).await;
+    let sent = world.send("go").await;
+    let question = asked(&world.engine).await;
+    gate.add_permits(1);
+    while world.engine.journal(&id()).await.unwrap().turn().unwrap().answer(question).is_none() {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(1);
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(kinds(&world.journal().await)[6..], ["elicited", "answered", "result", "assistant", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_only_tools_that_begin_early_ask_like_others() {
+    let read_only = turnwright_core::Declared { read_only: true, ..Default::default() };
+    let tools = || [holding().declared(read_only), parking().declared(read_only)];
+    let world = world(provider(&["hold", "park"]), ScriptedSource::new("tools", tools()), Setup::default()).await;
+    let sent = world.send("go").await;
+    while world.engine.questions(&world.id).await.unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    for question in world.engine.questions(&world.id).await.unwrap() {
+        world.engine.answer(&world.id, question.id, accept(json!({"name": "Bo"}))).await.unwrap();
+    }
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    let setup = Setup { approve: ApproveMode::ReadOnly, ..Setup::default() };
+    let world = crate::support::world(provider(&["park"]), ScriptedSource::new("tools", tools()), setup).await;
+    assert_eq!(world.turn("go").await, completed());
+    assert_eq!(results(&world.journal().await), [r#"call_4_0 Success {"state":"opaque"} who decline null"#]);
+}

@@ -1,0 +1,105 @@
+//! Calls that end before they are done, since the server wants something first (`resultType: input_required` of 2026-07-28, and
+//! the error -32042 of 2025-11-25).
+
+use rmcp::model::{ErrorData, InputResponses};
+use serde_json::{Map, Value, json};
+use turnwright_core::{AnswerAction, Elicitation, Resumption};
+
+use crate::client::{self, question};
+
+/// The code of "open these addresses first, then call again".
+pub(crate) const URL_ELICITATION_REQUIRED: i32 = -32042;
+
+/// What a server wants before it goes on with a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wanted {
+    /// What is asked of people.
+    pub(crate) asks: Vec<Elicitation>,
+    /// What is sent with the call when it is made again, besides the answers of people.
+    pub(crate) again: Again,
+}
+
+/// How a call is made again.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) enum Again {
+    /// For the first time, or as if it were.
+    #[default]
+    Plain,
+    /// With answers, and the server's own state byte for byte.
+    Answered {
+        /// The answers so far, by the server's names for its requests.
+        responses: InputResponses,
+        /// The server's state, where it gave one.
+        state: Option<String>,
+    },
+}
+
+/// Reads what a server wants.
+///
+/// # Errors
+/// The end of "The tool T of the MCP server S …".
+pub(crate) fn wanted(answer: Map<String, Value>) -> Result<Wanted, String> {
+    let mut answer = answer;
+    let state = match answer.remove("requestState") {
+        Some(Value::String(state)) => Some(state),
+        None | Some(Value::Null) => None,
+        Some(_) => return Err("asks for more input with a state that is no text".to_owned()),
+    };
+    let requests = match answer.remove("inputRequests") {
+        Some(Value::Object(requests)) => requests,
+        None | Some(Value::Null) => Map::new(),
+        Some(_) => return Err("asks for more input and does not say what".to_owned()),
+    };
+    let mut asks = Vec::new();
+    for (key, request) in requests {
+        let method = request.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let params = request.get("params").cloned().unwrap_or_default();
+        match method.as_str() {
+            "elicitation/create" => {
+                asks.push(
+                    question(key, params).map_err(|why| format!("asks the user for something that is no question: {why}"))?,
+                );
+            }
+            _ => return Err(format!("asks for more input by `{method}`, which was not offered to it")),
+        }
+    }
+    Ok(Wanted { asks, again: Again::Answered { responses: InputResponses::new(), state } })
+}
+
+/// Reads the addresses that a server wants to have opened before a call. `None` where the error is another.
+pub(crate) fn addresses(error: &ErrorData) -> Option<Wanted> {
+    let asked = error.data.as_ref().filter(|_| error.code.0 == URL_ELICITATION_REQUIRED)?.get("elicitations")?.as_array()?;
+    let one = |asked: &Value| question(String::new(), asked.clone()).ok();
+    let asks = asked.iter().map(one).collect::<Option<Vec<_>>>().filter(|asks| !asks.is_empty())?;
+    Some(Wanted { asks, again: Again::Plain })
+}
+
+impl Again {
+    /// What is stored until people have answered.
+    pub(crate) fn stored(&self) -> Value {
+        match self {
+            Self::Plain => json!({"call": "again"}),
+            Self::Answered { responses, state } => json!({"requestState": state, "inputResponses": responses}),
+        }
+    }
+
+    /// The call that was stored, with what people answered.
+    ///
+    /// # Errors
+    /// The end of "The tool T of the MCP server S …", where it is not to be made again.
+    pub(crate) fn resumed(resumption: &Resumption) -> Result<Self, String> {
+        let stored = &resumption.resume;
+        let Some(responses) = stored.get("inputResponses") else {
+            let is_agreed = resumption.answers.iter().all(|(_, answer)| answer.action == AnswerAction::Accept);
+            let refused = "wants an address to be opened first, and the user did not agree to that. It was not called again";
+            return if is_agreed { Ok(Self::Plain) } else { Err(refused.to_owned()) };
+        };
+        let mut responses: InputResponses = serde_json::from_value(responses.clone()).unwrap_or_default();
+        for (ask, answer) in &resumption.answers {
+            let content = answer.content.clone().map(Value::Object);
+            responses.insert(ask.key.clone(), client::answer_of(answer.action, content));
+        }
+        let state = stored.get("requestState").and_then(Value::as_str).map(str::to_owned);
+        Ok(Self::Answered { responses, state })
+    }
+}

@@ -1,0 +1,57 @@
+"""A server that asks people before it does anything, by the official Python library, over stdio: asks.py [LEGACY].
+
+It speaks both eras. In 2026-07-28 a call ends with what it asks and is made again with the answers; before, it asks while the
+call is open. Its state is sealed with a key of its own, so that it outlives the process.
+"""
+import sys
+from typing import Annotated
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp.server.request_state import RequestStateSecurity
+from mcp_types import ElicitRequest, ElicitRequestURLParams, InputRequiredResult
+from pydantic import BaseModel, Field
+
+server = MCPServer("asks", request_state_security=RequestStateSecurity(keys=["k" * 32]))
+
+
+class Guest(BaseModel):
+    name: str = Field(title="Your name", min_length=2)
+    nights: int = Field(default=2, ge=1, le=30)
+    breakfast: bool = Field(default=False)
+
+
+class Room(BaseModel):
+    kind: str = Field(description="single or double")
+
+
+def guest(town: str) -> Elicit[Guest]:
+    return Elicit(f"Who travels to {town}?", Guest)
+
+
+def room(guest: Annotated[Guest, Resolve(guest)]) -> Elicit[Room]:
+    return Elicit(f"Which room for {guest.name}?", Room)
+
+
+@server.tool()
+def book(town: str, guest: Annotated[Guest, Resolve(guest)]) -> str:
+    """Books a bed in a town."""
+    return f"booked {town} for {guest.name}, {guest.nights} nights, breakfast {guest.breakfast}"
+
+
+@server.tool()
+def suite(town: str, guest: Annotated[Guest, Resolve(guest)], room: Annotated[Room, Resolve(room)]) -> str:
+    """Books a room in a town; asks twice."""
+    return f"booked a {room.kind} room in {town} for {guest.name}"
+
+
+@server.tool()
+async def pay(context: Context) -> InputRequiredResult | str:
+    """Pays at an address."""
+    if context.input_responses is None:
+        params = ElicitRequestURLParams(message="Pay 5 EUR.", url="https://pay.example.org/i/7?x=1", elicitation_id="i7")
+        return InputRequiredResult(input_requests={"pay": ElicitRequest(params=params)}, request_state="invoice 7")
+    return f"{context.request_state}: {context.input_responses['pay'].action}"
+
+
+server.run("stdio")

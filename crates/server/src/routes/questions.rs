@@ -1,0 +1,54 @@
+//! Answers to what tools ask of people.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Deserialize;
+use turnwright_api as api;
+use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId};
+use turnwright_engine::{EngineError, Reply};
+
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{Params, Whole, id};
+use crate::state::ServerState;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    id: String,
+    question: String,
+}
+
+/// Answers a question, once.
+pub(super) async fn answer(
+    State(state): State<ServerState>,
+    Params(named): Params<Named>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let conversation: ConversationId = id(&named.id)?;
+    let question = question(&state, &conversation, &named.question).await?;
+    let request: api::AnswerRequest = whole.json()?;
+    let action = match request.action {
+        api::AnswerAction::Accept => AnswerAction::Accept,
+        api::AnswerAction::Decline => AnswerAction::Decline,
+        api::AnswerAction::Cancel => AnswerAction::Cancel,
+    };
+    let reply = Reply { action, content: request.content };
+    let content = state.engine().answer(&conversation, question, reply).await?;
+    Ok(json(StatusCode::OK, api::AnswerReceipt { id: question.to_string(), action: request.action, content }))
+}
+
+/// The question of this name; a call's name stands for the one question that it asks.
+async fn question(state: &ServerState, conversation: &ConversationId, name: &str) -> Result<ElicitationId, ApiError> {
+    let Ok(call) = name.parse::<CallId>() else { return id(name) };
+    let mut questions = state.engine().questions(conversation).await?;
+    questions.retain(|question| question.call == call);
+    match questions.as_slice() {
+        [only] => Ok(only.id),
+        [] => Err(EngineError::NotWaiting { call, why: "it asks nothing, or has its answer".to_owned() }.into()),
+        several => {
+            let names: Vec<_> = several.iter().map(|question| question.id.to_string()).collect();
+            Err(ApiError::invalid(format!("`{call}` asks several things: {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What tools ask of people, over HTTP.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::{Method, Request};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use turnwright_core::policy::Policy;
+use turnwright_core::{ApproveMode, Elicitation, ModelRef, TurnSettings, Wants};
+use turnwright_engine::{Engine, EngineParts, ToolOutput, ToolReply, ToolSource};
+use turnwright_server::{ServerOptions, ServerState, router};
+use turnwright_testkit::{
+    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+};
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "default": 30}}, "required": ["name"]})
+}
+
+/// A server whose model asks for one tool: `fill` ends to ask for a form and an address, `hold` asks for a form over its connection.
+fn server(tool: &str) -> (Router, Engine) {
+    let form = || Elicitation { key: "who".into(), message: "Who?".into(), wants: Wants::Form { schema: schema() } };
+    let address = || Elicitation {
+        key: "pay".into(),
+        message: "Pay.".into(),
+        wants: Wants::Url { url: "https://shop@pay.example.org/a?b=c".into() },
+    };
+    let fill = ScriptedTool::asking("fill", move |_, context| async move {
+        Ok(match context.resume {
+            None => ToolReply::Asks { asks: vec![form(), address()], resume: Value::Null },
+            Some(resume) => {
+                let told: Vec<Value> =
+                    resume.answers.iter().map(|(ask, answer)| json!([ask.key, answer.action, answer.content])).collect();
+                ToolReply::Done(ToolOutput::text(Value::from(told).to_string()))
+            }
+        })
+    });
+    let hold = ScriptedTool::new("hold", move |_, context| async move {
+        let reply = context.asks.ask(form()).await;
+        Ok(ToolOutput::text(json!([reply.action, reply.content]).to_string()))
+    });
+    let calls = Answer::whole([call(0, &format!("shop__{tool}"), "{}")]);
+    let engine = Engine::new(EngineParts {
+        providers: Arc::new(ScriptedProviders(ScriptedProvider::new([calls, Answer::whole([text("Done.")])]))),
+        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold])) as Arc<dyn ToolSource>],
+        store: Arc::new(MemoryStore::default()),
+        clock: Arc::new(ManualClock::at(1_736_622_000_000)),
+        policy: Policy::default(),
+        defaults: TurnSettings { approve: ApproveMode::All, ..TurnSettings::new(ModelRef::new("test", "scripted")) },
+    });
+    (router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096 })), engine)
+}
+
+async fn ask(router: &Router, method: Method, path: &str, body: Value) -> (u16, Value) {
+    let request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8700");
+    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+    let request = request.header("content-type", "application/json").body(body).unwrap();
+    let response = router.clone().oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("not JSON: {}", String::from_utf8_lossy(&bytes))))
+}
+
+async fn get(router: &Router, path: &str) -> Value {
+    ask(router, Method::GET, path, Value::Null).await.1
+}
+
+async fn post(router: &Router, path: &str, body: Value) -> (u16, Value) {
+    ask(router, Method::POST, path, body).await
+}
+
+const FORM: &str = "/api/v1/conversations/c1/questions/question_4_0_0/answer";
+const ADDRESS: &str = "/api/v1/conversations/c1/questions/question_4_0_1/answer";
+
+#[tokio::test]
+async fn what_a_tool_asks_is_listed_whole_and_answered_once() {
+    let (router, engine) = server("fill");
+    let (_, parked) = post(&router, "/api/v1/conversations/c1/chat", json!({"content": "go"})).await;
+    assert_eq!(parked.pointer("/turn/status"), Some(&json!("suspended")));
+    let form = json!({"id": "question_4_0_0", "name": "shop__fill", "arguments": "{}", "reason": "question", "rule": null,
+        "question": {"call_id": "call_4_0", "server": "shop", "mode": "form", "message": "Who?", "requested_schema": schema(),
+            "holds_connection": false, "expires_at": null}});
+    let address = json!({"id": "question_4_0_1", "name": "shop__fill", "arguments": "{}", "reason": "question", "rule": null,
+        "question": {"call_id": "call_4_0", "server": "shop", "mode": "url", "message": "Pay.",
+            "url": "https://shop@pay.example.org/a?b=c", "host": "pay.example.org", "holds_connection": false,
+            "expires_at": null}});
+    assert_eq!(get(&router, "/api/v1/conversations/c1/calls").await.get("data"), Some(&json!([form, address])));
+    assert_eq!(parked.pointer("/turn/waiting"), Some(&json!([form, address])));
+    let everywhere = get(&router, "/api/v1/approvals").await;
+    assert_eq!(everywhere.pointer("/data/1/conversation_id"), Some(&json!("c1")));
+
+    let (status, problem) = post(&router, FORM, json!({"action": "accept", "content": {"age": -1, "hat": 1}})).await;
+    assert_eq!((status, problem.get("code")), (422, Some(&json!("invalid_answer"))));
+    let errors = json!([
+        {"field": "name", "message": "is required"},
+        {"field": "age", "message": "must be at least 0, not -1"},
+        {"field": "hat", "message": "is no field of the form; its fields are `name`, `age`"},
+    ]);
+    assert_eq!(problem.get("errors"), Some(&errors));
+    for wrong in [
+        json!({}),
+        json!({"action": "maybe"}),
+        json!({"action": "accept", "extra": 1}),
+        json!({"action": "decline", "content": {}}),
+    ] {
+        assert_eq!(post(&router, FORM, wrong.clone()).await.0, 422, "{wrong}");
+    }
+    let accepted = post(&router, FORM, json!({"action": "accept", "content": {"name": "Ann"}})).await;
+    let receipt = json!({"id": "question_4_0_0", "action": "accept", "content": {"name": "Ann", "age": 30}});
+    assert_eq!(accepted, (200, receipt));
+    assert_eq!(post(&router, FORM, json!({"action": "cancel"})).await.0, 409);
+    // The call's name stands for the one question that is left.
+    let by_call = "/api/v1/conversations/c1/questions/call_4_0/answer";
+    let declined = post(&router, by_call, json!({"action": "decline"})).await;
+    assert_eq!(declined, (200, json!({"id": "question_4_0_1", "action": "decline", "content": null})));
+    let turn = parked.pointer("/turn/turn_id").and_then(Value::as_str).unwrap().parse().unwrap();
+    engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
+    assert_eq!(post(&router, ADDRESS, json!({"action": "accept"})).await.0, 409);
+    assert_eq!(post(&router, by_call, json!({"action": "accept"})).await.0, 409);
+    let unknown = "/api/v1/conversations/c1/questions/question_4_0_9/answer";
+    assert_eq!(post(&router, unknown, json!({"action": "accept"})).await.0, 404);
+    let nonsense = "/api/v1/conversations/c1/questions/nonsense/answer";
+    assert_eq!(post(&router, nonsense, json!({"action": "accept"})).await.0, 400);
+    let messages = get(&router, "/api/v1/conversations/c1/messages").await;
+    let told = r#"[["who","accept",{"name":"Ann","age":30}],["pay","decline",null]]"#;
+    assert_eq!(messages.pointer("/data/2/content"), Some(&json!(told)));
+}
+
+#[tokio::test]
+async fn a_question_over_a_held_connection_says_until_when_and_the_stream_tells_of_it() {
+    let (router, engine) = server("hold");
+    let (status, accepted) = post(&router, "/api/v1/conversations", json!({"id": "c1"})).await;
+    assert_eq!(status, 201, "{accepted}");
+    let (status, accepted) = post(&router, "/api/v1/conversations/c1/messages", json!({"content": "go"})).await;
+    assert_eq!(status, 202, "{accepted}");
+    let waiting = loop {
+        let waiting = get(&router, "/api/v1/conversations/c1/calls").await;
+        if waiting.pointer("/data/0").is_some() {
+            break waiting;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(waiting.pointer("/data/0/question/holds_connection"), Some(&json!(true)));
+    assert_eq!(waiting.pointer("/data/0/question/expires_at"), Some(&json!("2025-01-11T19:10:00.000Z")));
+    let stream = Request::builder().uri("/api/v1/conversations/c1/stream").header("host", "127.0.0.1").body(Body::empty());
+    let stream = router.clone().oneshot(stream.unwrap()).await.unwrap();
+    assert_eq!(post(&router, FORM, json!({"action": "accept", "content": {"name": "Bo", "age": 3}})).await.0, 200);
+    let bytes = to_bytes(stream.into_body(), usize::MAX).await.unwrap();
+    let told = String::from_utf8_lossy(&bytes);
+    let parts: Vec<Value> = told
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
+        .filter(|chunk| chunk.get("type") == Some(&json!("data-elicitation")))
+        .collect();
+    let part = |state: Value| {
+        let mut data = json!({"id": "question_4_0_0", "server": "shop", "mode": "form", "message": "Who?", "callId": "call_4_0",
+            "holdsConnection": true, "state": "open", "requestedSchema": schema()});
+        data.as_object_mut().unwrap().extend(state.as_object().unwrap().clone());
+        json!({"type": "data-elicitation", "id": "question_4_0_0", "data": data})
+    };
+    assert_eq!(parts, [part(json!({})), part(json!({"state": "answered", "action": "accept"}))], "{told}");
+    let turn = accepted.get("turn_id").and_then(Value::as_str).unwrap().parse().unwrap();
+    engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
+}
