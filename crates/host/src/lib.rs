@@ -18,7 +18,7 @@ pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
-pub use mcp_endpoint::{McpEndpoint, McpServing};
+pub use mcp_endpoint::{McpEndpoint, McpServing, Questions};
 /// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 

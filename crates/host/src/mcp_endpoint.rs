@@ -26,6 +26,18 @@ pub struct McpServing {
     pub approve: Option<ApproveMode>,
     /// A source whose tools are called by their own names, not by qualified ones.
     pub unqualified: Option<String>,
+    /// What a tool hears that asks people something.
+    pub questions: Questions,
+}
+
+/// What a tool hears that asks people something, where no person is there for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Questions {
+    /// No.
+    #[default]
+    Decline,
+    /// What its forms say where nothing is filled in. It is not told that an address was opened.
+    AcceptDefaults,
 }
 
 /// The endpoint for clients over HTTP, see [`Host::mcp_endpoint`]. Cheap to clone.

@@ -61,8 +61,10 @@ fn greeting(server: &Server, name: &str) -> String {
 fn servers_come_change_and_go_while_two_processes_run_and_the_others_run_on() {
     let place = Place::with("[mcp.servers.fixed]\ncommand = \"python3\"\nargs = [\"server.py\", \"fixed\"]\n");
     place.write("server.py", SERVER);
-    let (first, second) = (Server::start(&place), Server::start(&place));
+    let first = Server::start(&place);
     ready(&first, "fixed");
+    // What it offers is known by now, so that the second process does not start it too.
+    let second = Server::start(&place);
     let fixed = pid(&place, "fixed");
 
     let new = json!({"name": "late", "command": "python3", "args": ["server.py", "late"], "env": {"WHO": "${HOME}"}});

@@ -13,10 +13,10 @@ use turnwright_engine::{
 };
 use turnwright_mcp::serve::{Backing, OfferedCall, Refused, RunningCall};
 
-use super::McpServing;
 use super::caller;
 use super::pool::{Pool, Slot};
 use super::running::Running;
+use super::{McpServing, Questions};
 
 /// How often it is looked whether the tools are still the same, once a client wants to know.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -40,12 +40,14 @@ pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
+    pub(super) questions: Questions,
 }
 
 impl EngineBacking {
     pub(super) fn new(engine: Engine, kept_by: KeptBy, serving: McpServing) -> Self {
-        let McpServing { approve, unqualified } = serving;
-        Self { engine, kept_by, approve, unqualified, shared: Arc::default(), changes: OnceLock::new() }
+        let McpServing { approve, unqualified, questions } = serving;
+        let shared = Arc::new(Shared { questions, ..Shared::default() });
+        Self { engine, kept_by, approve, unqualified, shared, changes: OnceLock::new() }
     }
 
     /// Ends what runs beside the calls. What waits for a person stays stored.

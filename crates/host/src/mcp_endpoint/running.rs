@@ -9,6 +9,7 @@ use turnwright_core::{AnswerAction, CallId, ConversationId, QuestionReason, Seq,
 use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, Reply, ToolOutput, WaitingCall, Watch, WatchFrom};
 use turnwright_mcp::serve::{Happened, OfferedCall, Question, RunningCall};
 
+use super::Questions;
 use super::backing::Shared;
 use super::pool::Slot;
 
@@ -90,10 +91,15 @@ impl Running {
                 });
                 Some(Happened::Ended(ended))
             }
-            Event::ElicitationRequested { question_id, .. } => {
+            Event::ElicitationRequested { question_id, requested_schema: form, .. } => {
                 // Whoever calls from elsewhere is not asked what a tool asks: the tool hears no, and goes on.
-                let declined = Reply::of(AnswerAction::Decline);
-                match self.engine.answer(&self.conversation, question_id, declined).await {
+                let reply = match (self.shared.questions, form) {
+                    (Questions::AcceptDefaults, Some(_)) => {
+                        Reply { action: AnswerAction::Accept, content: Some(serde_json::Map::new()) }
+                    }
+                    (Questions::Decline, _) | (Questions::AcceptDefaults, None) => Reply::of(AnswerAction::Decline),
+                };
+                match self.engine.answer(&self.conversation, question_id, reply).await {
                     Ok(_) => self.go_on().await,
                     // What is told from the beginning may have been answered long ago.
                     Err(EngineError::NotAsked { .. } | EngineError::NotFound { .. }) => {}

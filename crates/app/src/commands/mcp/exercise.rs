@@ -8,7 +8,7 @@ mod place;
 
 use serde_json::{Map, Value, json};
 use turnwright_engine::SourceState;
-use turnwright_host::{Host, McpServing, Needs};
+use turnwright_host::{Host, McpServing, Needs, Questions};
 
 use super::login::{self, Opener};
 use crate::cli::McpExercise;
@@ -96,7 +96,8 @@ async fn once(host: &Host, planned: &[Planned], exercise: &McpExercise, sign_ins
     } else {
         planned
     };
-    let serving = McpServing { unqualified: Some(NAME.to_owned()), ..McpServing::default() };
+    let questions = Questions::AcceptDefaults;
+    let serving = McpServing { unqualified: Some(NAME.to_owned()), questions, ..McpServing::default() };
     let mut results = Vec::new();
     for call in calls {
         let result = host.run_tool(serving.clone(), &call.tool, call.arguments.clone()).await;
