@@ -113,6 +113,7 @@ impl Store for SweptStore {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
+    use std::time::Duration;
 
     use turnwright_mcp::{FileLedger, MARK, ProcessLedger, ProcessRecord};
     use turnwright_store::SqliteOptions;
@@ -131,10 +132,16 @@ mod tests {
         FileLedger::open(&processes, &driver.0).unwrap().started(&record).unwrap();
         let mut left = Command::new("sleep").arg("1000").env(MARK, &mark).stdin(Stdio::null()).spawn().unwrap();
         assert!(!store.is_alive(&driver).await.unwrap());
-        let is_over = left.try_wait().unwrap().is_some();
+        // What it was is gone; that it may be waited for comes a moment later.
+        let is_over = async {
+            while left.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(5), is_over).await;
         let _ = left.kill();
         left.wait().unwrap();
-        assert!(is_over, "it ran on");
+        assert!(ended.is_ok(), "it runs on");
         assert!(!processes.join(&driver.0).exists());
         assert!(store.is_alive(store.driver()).await.unwrap());
     }
