@@ -49,7 +49,7 @@ pub(super) struct Asker {
     pub(super) source: String,
     pub(super) live: Arc<Live>,
     pub(super) standstill: Standstill,
-    pub(super) questions: mpsc::Sender<Question>,
+    pub(super) questions: mpsc::Sender<Box<Question>>,
 }
 
 #[async_trait]
@@ -58,7 +58,7 @@ impl Asks for Asker {
         let _held = self.standstill.hold();
         let (reply, answer) = oneshot::channel();
         let question = Question { call: self.call, source: self.source.clone(), ask, reply };
-        if self.questions.send(question).await.is_err() {
+        if self.questions.send(Box::new(question)).await.is_err() {
             return Reply::of(AnswerAction::Cancel);
         }
         answer.await.unwrap_or(Reply::of(AnswerAction::Cancel))
@@ -72,8 +72,9 @@ impl Asks for Asker {
 /// The questions of this driver's calls that are open.
 #[derive(Debug)]
 pub(super) struct Asked {
-    sender: mpsc::Sender<Question>,
-    receiver: mpsc::Receiver<Question>,
+    /// Boxed, since a channel keeps room for its queue from the beginning, and every driver has one.
+    sender: mpsc::Sender<Box<Question>>,
+    receiver: mpsc::Receiver<Box<Question>>,
     open: Vec<Open>,
 }
 
@@ -101,7 +102,7 @@ pub(super) fn can_ask(settings: &TurnSettings) -> bool {
 
 impl Asked {
     /// Where the calls of this driver ask.
-    pub(super) fn door(&self) -> mpsc::Sender<Question> {
+    pub(super) fn door(&self) -> mpsc::Sender<Box<Question>> {
         self.sender.clone()
     }
 
@@ -110,7 +111,7 @@ impl Asked {
         let Self { receiver, open, .. } = self;
         tokio::select! {
             biased;
-            Some(question) = receiver.recv() => News::Asked(question),
+            Some(question) = receiver.recv() => News::Asked(*question),
             over = next_over(open) => News::Over(over),
         }
     }

@@ -35,7 +35,7 @@ pub(super) enum Asking {
     /// By its turn.
     Turn {
         /// Where it asks while it runs.
-        questions: mpsc::Sender<Question>,
+        questions: mpsc::Sender<Box<Question>>,
         /// The answers to what it asked before.
         resume: Option<Resumption>,
     },
