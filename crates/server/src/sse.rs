@@ -21,8 +21,8 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// What a frame of one delta needs, and a little more.
 const CHUNK_BYTES: usize = 512;
-/// What happens within this of the request, or of the last write, is sent together: half a picture of a screen, and a
-/// fifth of the writes of a quick model. The end waits for nothing.
+/// What happens within this of the request, or of the last write, is sent together: half a picture of a screen, so that
+/// nobody sees it. The end waits for nothing.
 const GATHERED_FOR: Duration = Duration::from_millis(8);
 
 /// Turns frames into the bytes of a stream.

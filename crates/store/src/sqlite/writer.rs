@@ -95,7 +95,7 @@ impl Writer {
         if self.writes_here && bytes <= MAX_BYTES_HERE {
             // What the tasks that are ready now want to write, and those that the network makes ready meanwhile, becomes one
             // transaction, done by the first of them that is asked again. One that is dropped meanwhile does so too: nothing
-            // is left lying. Looking at the network costs a system call, a transaction about forty.
+            // is left lying. Looking at the network costs a system call, a transaction about twenty.
             let turn = Gathered { writer: self };
             self.gathered().push(request);
             tokio::task::yield_now().await;
