@@ -278,6 +278,9 @@ pub(crate) struct McpExercise {
     /// Its secret
     #[arg(long, value_name = "SECRET", requires = "client_id")]
     pub(crate) client_secret: Option<String>,
+    /// Sign in with that id and secret, without a browser
+    #[arg(long, requires = "client_secret")]
+    pub(crate) client_credentials: bool,
     /// Where the client describes itself, for authorization servers that take that
     #[arg(long, value_name = "URL")]
     pub(crate) client_metadata_url: Option<String>,

@@ -27,6 +27,8 @@ pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, Mcp
 pub use turnwright_mcp::serve::StdioEnd;
 
 pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
+/// What came of signing out at an MCP server.
+pub use turnwright_mcp::SignedOut;
 /// What an MCP server and we agreed on.
 pub use turnwright_mcp::{Agreed, Ground};
 /// What MCP servers have besides tools.

@@ -10,7 +10,7 @@ use turnwright_core::{
     Assembler, ContentBlock, ModelRef, Origin, ProviderFailure, Seq, ToolDefinition, TurnSettings, UserMessage, prompt,
 };
 use turnwright_engine::{ModelInfo, Providers, SourceState, SystemClock};
-use turnwright_mcp::McpError;
+use turnwright_mcp::{McpError, SignedOut};
 use turnwright_providers::{Probe, SchemaReading};
 
 use crate::Host;
@@ -198,7 +198,7 @@ impl Host {
 
     /// Forgets what signing in at an MCP server brought, and says whether there was something. `None` where there is none of
     /// this name.
-    pub async fn sign_out_mcp(&self, name: &str) -> Option<Result<bool, McpError>> {
+    pub async fn sign_out_mcp(&self, name: &str) -> Option<Result<SignedOut, McpError>> {
         let server = self.servers.set.entry(name)?.server.ok()?;
         Some(server.sign_out().await)
     }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig, ProcessLedger,
-    ProcessRecord, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig, is_inherited,
+    Board, DockerConfig, FileDefinitions, FileTokens, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig, OauthGrant,
+    ProcessLedger, ProcessRecord, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
+    is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
-use crate::config::{self, Loaded, McpTransport, expand};
+use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::{Environment, HostError};
 
 /// A server of the configuration that runs, or would.
@@ -118,6 +119,10 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
                     client_id: oauth.client_id.clone(),
                     client_secret: oauth.client_secret.as_ref().map(|secret| secret.expose().to_owned()),
                     client_metadata_url: oauth.client_metadata_url.clone(),
+                    grant: match oauth.grant {
+                        McpGrant::Person => OauthGrant::Person,
+                        McpGrant::ClientCredentials => OauthGrant::ClientCredentials,
+                    },
                     scopes: oauth.scopes.clone(),
                     redirect_port: oauth.redirect_port.and_then(|port| u16::try_from(port).ok()).unwrap_or(0),
                 };

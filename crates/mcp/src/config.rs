@@ -12,7 +12,7 @@ use turnwright_engine::{CallLimits, Clock};
 
 pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
-pub use transport::{HttpConfig, OauthConfig, StdioConfig, TransportConfig};
+pub use transport::{HttpConfig, OauthConfig, OauthGrant, StdioConfig, TransportConfig};
 
 use crate::{
     Board, Definitions, NoBoard, NoDefinitions, NoLedger, NoTokens, ProcessLedger, ResourceSource, RestartPolicy, TokenStore,

@@ -44,7 +44,7 @@ pub use backoff::RestartPolicy;
 pub use board::{Board, FileBoard, NoBoard, Notice};
 pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};
 pub use config::{
-    DockerConfig, HttpConfig, LogLevel, Mount, OauthConfig, ServerConfig, StartPolicy, StdioConfig, Surroundings,
+    DockerConfig, HttpConfig, LogLevel, Mount, OauthConfig, OauthGrant, ServerConfig, StartPolicy, StdioConfig, Surroundings,
     ToolDeclaration, TransportConfig, is_inherited,
 };
 pub use era::Ground;
@@ -56,5 +56,5 @@ pub use features::{
 pub use kept::{Definitions, FileDefinitions, NoDefinitions};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin};
-pub use login::{FileTokens, NoTokens, TokenStore};
+pub use login::{FileTokens, NoTokens, SignedOut, TokenStore};
 pub use server::McpServer;

@@ -2,12 +2,15 @@
 //!
 //! What `rmcp` does is `rmcp`'s: discovery, registration, PKCE, the checks of the issuer. Ours: `flow` leads a person through
 //! it, `listener` is where the browser comes back, `store` keeps what it brought, sealed, and `account` sends it along and
-//! renews it once for all processes.
+//! renews it once for all processes; `machine` signs in where no person does, and `revoke` signs out.
 
 mod account;
 mod flow;
 mod listener;
+mod machine;
+mod revoke;
 mod store;
 
 pub(crate) use account::Account;
+pub use revoke::SignedOut;
 pub use store::{FileTokens, NoTokens, TokenStore};

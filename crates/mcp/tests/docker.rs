@@ -4,11 +4,11 @@
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use support::child::{run_again, until_ready};
 use support::{Fixture, LONG, context, fixture, fixture_in, nothing, quick, text};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{DockerConfig, Mount, ServerConfig, TransportConfig, sweep_gone};
@@ -199,20 +199,8 @@ async fn containers_of_a_killed_host_are_gone_after_the_next_start() {
     }
     let Some(engine) = engine() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut host = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "containers_of_a_killed_host_are_gone_after_the_next_start", "--nocapture"])
-        .env(HOST, folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let ready = async {
-        while !folder.path().join("ready").exists() {
-            assert!(host.try_wait().unwrap().is_none(), "the host ended by itself");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LONG, ready).await.expect("the servers are there");
+    let mut host = run_again("containers_of_a_killed_host_are_gone_after_the_next_start", HOST, folder.path());
+    until_ready(&mut host, folder.path(), LONG).await;
     host.kill().unwrap();
     host.wait().unwrap();
     let processes = folder.path().join("processes");

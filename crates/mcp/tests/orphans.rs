@@ -5,10 +5,10 @@
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use support::child::{run_again, until_ready};
 use support::{LONG, call, context, fixture_in, misbehaving, nothing, stdio};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{ServerConfig, sweep_gone};
@@ -78,20 +78,8 @@ async fn nothing_is_left_of_twenty_servers_under_calls_ten_seconds_after_the_sta
     }
     let folder = tempfile::tempdir().unwrap();
     let name = "nothing_is_left_of_twenty_servers_under_calls_ten_seconds_after_the_start_that_follows_a_kill";
-    let mut host = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(HOST, folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let ready = async {
-        while !folder.path().join("ready").exists() {
-            assert!(host.try_wait().unwrap().is_none(), "the host ended by itself");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LONG * 3, ready).await.expect("all servers are called");
+    let mut host = run_again(name, HOST, folder.path());
+    until_ready(&mut host, folder.path(), LONG * 3).await;
     host.kill().unwrap();
     host.wait().unwrap();
     // Two children of every second server, and those that do not mind the end of their input.

@@ -3,15 +3,20 @@
 #[cfg(test)]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use support::child::run_again;
 use support::far::at;
 use support::http_server::{Answer, HttpServer};
-use support::oauth::{Protected, Special};
-use support::{call, context, fixture, nothing, text};
-use turnwright_engine::{SourceState, ToolOutput, ToolSource};
-use turnwright_mcp::McpServer;
+use support::oauth::{self, Protected, Special};
+use support::{LONG, call, context, fixture, nothing, text};
+use turnwright_engine::{SourceState, SystemClock, ToolOutput, ToolSource};
+use turnwright_mcp::{FileTokens, HttpConfig, McpServer, OauthGrant, SignedOut, TokenStore};
 
 /// Calls the tool, which must be there.
 #[cfg(test)]
@@ -181,10 +186,186 @@ async fn a_sign_in_can_be_forgotten() {
     let protected = Protected::start(Special::default()).await;
     let client = protected.client(|_| {});
     protected.agree(&client).await;
-    assert_eq!((client.sign_out().await.unwrap(), client.sign_out().await.unwrap()), (true, false));
+    let forgotten = SignedOut::Forgotten { reason: "the authorization server takes none back".to_owned() };
+    assert_eq!((client.sign_out().await.unwrap(), client.sign_out().await.unwrap()), (forgotten, SignedOut::WasNot));
     client.settled().await;
     assert!(needs_sign_in(&client));
     client.stop().await;
+}
+
+/// What the authorization server says of where it takes tokens back.
+fn revoking(own: &str, more: Vec<(&'static str, Value)>) -> Special {
+    let mut metadata = BTreeMap::from([("revocation_endpoint", json!(own))]);
+    metadata.extend(more);
+    Special { metadata, ..Special::default() }
+}
+
+#[tokio::test]
+async fn a_sign_in_that_is_forgotten_is_revoked_where_it_was_given() {
+    let cases = [
+        ("{own}/revoke", SignedOut::Revoked, 2),
+        ("{own}/nothing", SignedOut::Forgotten { reason: "the authorization server answered HTTP 404 Not Found".into() }, 0),
+        (
+            "https://elsewhere.example/revoke",
+            SignedOut::Forgotten { reason: "the authorization server takes none back".into() },
+            0,
+        ),
+    ];
+    for (place, expected, sent) in cases {
+        let protected = Protected::start(revoking(place, vec![])).await;
+        let client = protected.client(|_| {});
+        protected.agree(&client).await;
+        assert_eq!(text(&called(&client).await), "ok");
+        assert_eq!(client.sign_out().await.unwrap(), expected, "{place}");
+        let forms = protected.forms("/revoke");
+        assert_eq!(forms.len(), sent, "{forms:?}");
+        for (form, (kind, token)) in forms.iter().zip([("refresh_token", "refresh-1"), ("access_token", "access-1")]) {
+            let fields = ["token", "token_type_hint", "client_id"].map(|name| form[name].as_str());
+            assert_eq!(fields, [token, kind, "registered"]);
+        }
+        client.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_a_secret_says_who_it_is_when_it_revokes() {
+    let in_form = ("revocation_endpoint_auth_methods_supported", json!(["client_secret_post"]));
+    for (more, expected) in [(vec![], ("Basic YnktaGFuZDpzZXNhbWU=", "")), (vec![in_form], ("", "sesame"))] {
+        let protected = Protected::start(revoking("{own}/revoke", more)).await;
+        let client = protected.client(|http| {
+            (http.oauth.client_id, http.oauth.client_secret) = (Some("by-hand".into()), Some("sesame".into()));
+            http.headers = vec![("X-Team".into(), "blue".into())];
+        });
+        protected.agree(&client).await;
+        assert_eq!(client.sign_out().await.unwrap(), SignedOut::Revoked);
+        let asked = protected.authority.asked().into_iter().find(|asked| asked.target == "/revoke").unwrap();
+        let form = &protected.forms("/revoke")[0];
+        let secret = form.get("client_secret").map_or("", String::as_str);
+        assert_eq!((asked.header("authorization").unwrap_or_default(), secret), expected);
+        assert_eq!(asked.header("x-team"), None);
+        client.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_shortly_before_it_ends_and_each_renewal_brings_the_next() {
+    let protected = Protected::start(Special { first_lasts: Some(20), ..Special::default() }).await;
+    let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(SystemClock), |_| {});
+    protected.agree(&client).await;
+    assert_eq!([text(&called(&client).await), text(&called(&client).await)], ["ok"; 2]);
+    let bearers = |protected: &Protected| {
+        let bearers = protected.server.asked().into_iter().filter_map(|asked| asked.header("authorization").map(str::to_owned));
+        bearers.collect::<BTreeSet<_>>()
+    };
+    // It was good still, and was not sent any more.
+    assert_eq!(bearers(&protected), BTreeSet::from(["Bearer access-2".to_owned()]));
+    protected.revoke();
+    assert_eq!(text(&called(&client).await), "ok");
+    let sent: Vec<_> = protected.token_requests().iter().filter_map(|sent| sent.get("refresh_token").cloned()).collect();
+    assert_eq!(sent, ["refresh-1", "refresh-2"]);
+    client.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_renewed_just_then_is_used_to_its_end_and_renewed_later() {
+    let protected = Protected::start(Special { first_lasts: Some(25), breaks: 1, ..Special::default() }).await;
+    let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(SystemClock), |_| {});
+    protected.agree(&client).await;
+    assert_eq!([text(&called(&client).await), text(&called(&client).await)], ["ok"; 2]);
+    let sent: BTreeSet<_> =
+        protected.server.asked().into_iter().filter_map(|asked| asked.header("authorization").map(str::to_owned)).collect();
+    assert_eq!(sent, ["Bearer access-1", "Bearer access-2"].map(str::to_owned).into());
+    client.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_renewal_asks_for_a_sign_in_and_is_not_tried_again() {
+    let protected = Protected::start(Special::default()).await;
+    let client = protected.client(|_| {});
+    protected.agree(&client).await;
+    assert_eq!(text(&called(&client).await), "ok");
+    protected.revoke();
+    protected.refuse_refreshes();
+    let error = client.call(call("t", nothing()), context().0).await.unwrap_err();
+    assert_eq!(error.model_text, "The MCP server `far` needs somebody to sign in: `t` was not called.");
+    client.restart().await;
+    client.settled().await;
+    let reason = "it needs a sign-in: HTTP 401 Unauthorized; `turnwright mcp login far` leads through it".to_owned();
+    assert_eq!(client.state(), SourceState::NeedsSignIn { reason });
+    assert_eq!(protected.refreshed(), 1);
+    protected.agree(&client).await;
+    assert_eq!(text(&called(&client).await), "ok");
+    client.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_signs_in_by_itself_needs_nobody_and_shares_its_token() {
+    let protected = Protected::start(Special::default()).await;
+    let machine = |http: &mut HttpConfig| {
+        (http.oauth.client_id, http.oauth.client_secret) = (Some("machine".into()), Some("sesame".into()));
+        (http.oauth.grant, http.oauth.scopes) = (OauthGrant::ClientCredentials, vec!["tools".into()]);
+    };
+    let (one, two) = (protected.client(machine), protected.client(machine));
+    let (first, second) = tokio::join!(called(&one), called(&two));
+    assert_eq!([text(&first), text(&second)], ["ok"; 2]);
+    let sent = protected.token_requests();
+    assert_eq!(sent.len(), 1);
+    let fields = ["grant_type", "client_id", "client_secret", "scope", "resource"].map(|name| sent[0][name].as_str());
+    assert_eq!(fields, ["client_credentials", "machine", "sesame", "tools", protected.server.url.as_str()]);
+    protected.revoke();
+    let (first, second) = tokio::join!(called(&one), called(&two));
+    assert_eq!(([text(&first), text(&second)], protected.token_requests().len()), (["ok"; 2], 2));
+    let error = one.sign_in(|_| panic!("nobody is asked")).await.unwrap_err().to_string();
+    assert!(error.contains("by nobody in a browser"), "{error}");
+    one.stop().await;
+    two.stop().await;
+}
+
+/// Names the address and the folder of the tokens for the process that this binary is when a test starts it.
+const HOST: &str = "TURNWRIGHT_TEST_SIGN_IN_HOST";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn two_processes_whose_token_ends_at_the_same_moment_renew_it_once() {
+    if let Some(given) = std::env::var_os(HOST) {
+        let (url, tokens) = given.to_str().unwrap().split_once(' ').unwrap();
+        let client = oauth::client(url, Path::new(tokens), Arc::new(SystemClock), |_| {});
+        assert_eq!(text(&called(&client).await), "ok");
+        return client.stop().await;
+    }
+    let protected = Protected::start(Special { first_lasts: Some(20), ..Special::default() }).await;
+    protected.agree(&protected.client(|_| {})).await;
+    let tokens = protected.tokens();
+    let lock = std::fs::read_dir(&tokens).unwrap().map(|file| file.unwrap().path());
+    let lock = lock.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "lock")).unwrap();
+    let inode = std::fs::metadata(&lock).unwrap().ino().to_string();
+    let held = FileTokens::new(&tokens).lock(lock.file_stem().unwrap().to_str().unwrap()).unwrap();
+    let mut hosts = [(); 2].map(|()| {
+        let given = format!("{} {}", protected.server.url, tokens.display());
+        run_again("two_processes_whose_token_ends_at_the_same_moment_renew_it_once", HOST, given)
+    });
+    // Both have seen that it ends, and wait to renew it.
+    let waiting = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().filter(|line| line.contains("->") && line.contains(&format!(":{inode} "))).count()
+    };
+    let both = async {
+        while waiting() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, both).await.expect("both wait for the lock");
+    drop(held);
+    let ended = async {
+        for host in &mut hosts {
+            while host.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, ended).await.expect("both end");
+    let results = hosts.map(|mut host| host.wait().unwrap().success());
+    assert_eq!((results, protected.refreshed()), ([true; 2], 1));
 }
 
 #[tokio::test]

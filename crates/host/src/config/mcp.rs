@@ -176,11 +176,24 @@ pub struct McpOauth {
     /// The address of a document that describes this client, which is its id then.
     #[schemars(extend("format" = "http-url"))]
     pub client_metadata_url: Option<String>,
+    /// Who signs in: `person` in a browser, or `client_credentials`, the client with its id and secret.
+    pub grant: McpGrant,
     /// What to ask for, where the server does not say.
     pub scopes: Vec<String>,
     /// The port of this machine that the browser comes back to; a free one where not given.
     #[schemars(range(min = 1, max = 65535))]
     pub redirect_port: Option<u32>,
+}
+
+/// Who signs in to an MCP server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpGrant {
+    /// A person, in the browser.
+    #[default]
+    Person,
+    /// The client itself, with its id and secret.
+    ClientCredentials,
 }
 
 /// What the container of an MCP server may do.

@@ -91,10 +91,22 @@ pub struct OauthConfig {
     pub client_secret: Option<String>,
     /// The address of a document that describes this client, which is its id then.
     pub client_metadata_url: Option<String>,
+    /// Who signs in.
+    pub grant: OauthGrant,
     /// What to ask for, where the server does not say.
     pub scopes: Vec<String>,
     /// The port of this machine that the browser comes back to; a free one where it is 0.
     pub redirect_port: u16,
+}
+
+/// Who signs in to a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OauthGrant {
+    /// A person, in the browser.
+    #[default]
+    Person,
+    /// The client itself, with its id and secret.
+    ClientCredentials,
 }
 
 impl HttpConfig {
@@ -128,6 +140,7 @@ impl fmt::Debug for OauthConfig {
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.as_ref().map(|_| "***"))
             .field("client_metadata_url", &self.client_metadata_url)
+            .field("grant", &self.grant)
             .field("scopes", &self.scopes)
             .field("redirect_port", &self.redirect_port)
             .finish()

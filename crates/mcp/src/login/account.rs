@@ -12,21 +12,40 @@ use tokio::sync::Mutex;
 use turnwright_engine::Clock;
 
 use super::TokenStore;
+use super::machine::Machine;
 use crate::{HttpConfig, Surroundings};
 
 /// A token that ends sooner is renewed before it is used.
 const LEAST_LEFT: Duration = Duration::from_secs(30);
+/// A token that cannot be renewed is still sent where it lasts this long.
+const A_REQUEST: Duration = Duration::from_secs(2);
 
 /// What is kept of a sign-in.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) credentials: StoredCredentials,
+    #[serde(flatten)]
+    pub(super) beside: Beside,
+}
+
+/// What is kept beside `rmcp`'s part.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Beside {
     /// The client's own secret, where it has one.
-    #[serde(default)]
     pub(super) client_secret: Option<String>,
     /// What the server asked for beyond what it was granted; the next sign-in asks for it too.
-    #[serde(default)]
     pub(super) wanted: Vec<String>,
+    /// Where tokens are given back, at the origin that gave them.
+    pub(super) revocation: Option<Revocation>,
+}
+
+/// How an authorization server takes tokens back.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Revocation {
+    pub(super) url: String,
+    /// Whether it wants a client's secret in the form, not in a header.
+    pub(super) secret_in_form: bool,
 }
 
 /// Where the record of one server is.
@@ -76,8 +95,7 @@ fn failed(error: &dyn fmt::Display) -> AuthError {
 /// A record as `rmcp` keeps its part of it.
 pub(super) struct Kept {
     pub(super) place: Place,
-    /// What is kept beside `rmcp`'s part.
-    pub(super) client_secret: Option<String>,
+    pub(super) beside: Beside,
 }
 
 #[async_trait]
@@ -87,11 +105,18 @@ impl CredentialStore for Kept {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        self.place.save(&Record { credentials, client_secret: self.client_secret.clone(), wanted: Vec::new() })
+        self.place.save(&Record { credentials, beside: self.beside.clone() })
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
         self.place.remove().map(|_| ())
+    }
+
+    /// What is refused once is not sent again: a server that sees it twice may take it for stolen.
+    async fn on_refresh_token_rejected(&self, rejected: &StoredCredentials) -> Result<(), AuthError> {
+        let mut credentials = rejected.clone();
+        credentials.token_response = None;
+        self.save(credentials).await
     }
 }
 
@@ -113,7 +138,12 @@ impl Token {
     }
 
     fn is_fresh(&self, now_ms: u64) -> bool {
-        self.ends_ms.is_none_or(|ends| u128::from(ends.saturating_sub(now_ms)) >= LEAST_LEFT.as_millis())
+        self.lasts(now_ms, LEAST_LEFT)
+    }
+
+    /// Whether it does not end before this.
+    fn lasts(&self, now_ms: u64, long: Duration) -> bool {
+        self.ends_ms.is_none_or(|ends| u128::from(ends.saturating_sub(now_ms)) >= long.as_millis())
     }
 }
 
@@ -121,8 +151,19 @@ impl Token {
 pub(crate) struct Account {
     place: Place,
     url: String,
+    /// Where no person signs in.
+    machine: Option<Machine>,
     token: Mutex<Option<Token>>,
     clock: Arc<dyn Clock>,
+}
+
+/// Why another token is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// The one that is there ends soon.
+    EndsSoon,
+    /// The one that is there was refused, or there is none.
+    Unusable,
 }
 
 impl Account {
@@ -132,16 +173,19 @@ impl Account {
             return Ok(None);
         }
         let place = Place::new(&surroundings.tokens, server, &config.url);
-        let token = place.load()?.as_ref().and_then(Token::of);
-        Ok(Some(Self { place, url: config.url.clone(), token: Mutex::new(token), clock: Arc::clone(&surroundings.clock) }))
+        let machine = Machine::of(config)?;
+        let record = place.load()?.filter(|record| machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
+        let token = Mutex::new(record.as_ref().and_then(Token::of));
+        Ok(Some(Self { place, url: config.url.clone(), machine, token, clock: Arc::clone(&surroundings.clock) }))
     }
 
     /// The token to send, renewed where it is about to end; `None` where somebody must sign in first.
     pub(crate) async fn token(&self) -> Result<Option<String>, AuthError> {
         let mut token = self.token.lock().await;
         match &*token {
-            Some(now) if !now.is_fresh(self.clock.now_ms()) => self.renew(&mut token).await,
-            now => Ok(now.as_ref().map(|now| now.text.clone())),
+            Some(now) if !now.is_fresh(self.clock.now_ms()) => self.renew(&mut token, Reason::EndsSoon).await,
+            None if self.machine.is_some() => self.renew(&mut token, Reason::Unusable).await,
+            now => Ok(text(now.as_ref())),
         }
     }
 
@@ -149,8 +193,8 @@ impl Account {
     pub(crate) async fn instead_of(&self, refused: &str) -> Result<Option<String>, AuthError> {
         let mut token = self.token.lock().await;
         match &*token {
-            Some(now) if now.text == refused => self.renew(&mut token).await,
-            now => Ok(now.as_ref().map(|now| now.text.clone())),
+            Some(now) if now.text == refused => self.renew(&mut token, Reason::Unusable).await,
+            now => Ok(text(now.as_ref())),
         }
     }
 
@@ -159,47 +203,68 @@ impl Account {
         let _lock = self.place.lock().await?;
         let Some(mut record) = self.place.load()? else { return Ok(()) };
         for scope in scopes.split_whitespace() {
-            if !record.wanted.iter().any(|known| known == scope) {
-                record.wanted.push(scope.to_owned());
+            if !record.beside.wanted.iter().any(|known| known == scope) {
+                record.beside.wanted.push(scope.to_owned());
             }
         }
         self.place.save(&record)
     }
 
     /// One renewal serves all, in whatever process: who waited for it finds the new token.
-    async fn renew(&self, token: &mut Option<Token>) -> Result<Option<String>, AuthError> {
-        let before = token.take();
+    async fn renew(&self, token: &mut Option<Token>, reason: Reason) -> Result<Option<String>, AuthError> {
         let _lock = self.place.lock().await?;
-        let Some(record) = self.place.load()? else { return Ok(None) };
-        *token = Token::of(&record);
+        let record = self.place.load()?.filter(|record| self.machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
+        let kept = record.as_ref().and_then(Token::of);
         let now_ms = self.clock.now_ms();
-        let is_other = |now: &Token| before.as_ref().is_none_or(|before| before.text != now.text);
-        let is_new = token.as_ref().is_some_and(|now| now.is_fresh(now_ms) && is_other(now));
-        if !is_new {
-            *token = match self.refreshed(record).await {
-                Ok(record) => Token::of(&record),
-                Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => None,
-                Err(error) => return Err(error),
-            };
+        let is_other = |kept: &Token| token.as_ref().is_none_or(|before| before.text != kept.text);
+        if kept.as_ref().is_some_and(|kept| kept.is_fresh(now_ms) && is_other(kept)) {
+            *token = kept;
+            return Ok(text(token.as_ref()));
         }
-        Ok(token.as_ref().map(|now| now.text.clone()))
+        let asked = self.asked(record).await;
+        if asked.is_err() && reason == Reason::EndsSoon && token.as_ref().is_some_and(|now| now.lasts(now_ms, A_REQUEST)) {
+            // It is good still, and the next request tries again.
+            return Ok(text(token.as_ref()));
+        }
+        *token = match asked {
+            Ok(record) => Token::of(&record),
+            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(text(token.as_ref()))
     }
 
     /// Asks the authorization server for a new token; the lock is held.
-    async fn refreshed(&self, record: Record) -> Result<Record, AuthError> {
+    async fn asked(&self, record: Option<Record>) -> Result<Record, AuthError> {
+        match (&self.machine, record) {
+            (Some(machine), record) => machine.asked(&self.url, &self.place, record).await?,
+            (None, Some(record)) => self.refreshed(record).await?,
+            (None, None) => return Err(AuthError::AuthorizationRequired),
+        }
+        self.place.load()?.ok_or(AuthError::AuthorizationRequired)
+    }
+
+    async fn refreshed(&self, record: Record) -> Result<(), AuthError> {
+        let token = serde_json::to_value(&record.credentials.token_response).unwrap_or_default();
+        if token.get("refresh_token").is_none() {
+            return Err(AuthError::AuthorizationRequired);
+        }
         let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
-        let Record { credentials, client_secret, .. } = record;
-        manager.set_credential_store(Kept { place: self.place.clone(), client_secret: client_secret.clone() });
+        let Record { credentials, beside } = record;
+        manager.set_credential_store(Kept { place: self.place.clone(), beside: beside.clone() });
         if !manager.initialize_from_store().await? {
             return Err(AuthError::AuthorizationRequired);
         }
-        if let Some(secret) = client_secret {
+        if let Some(secret) = beside.client_secret {
             let client = OAuthClientConfig::new(credentials.client_id, self.url.as_str());
             manager.configure_client(client.with_client_secret(secret))?;
         }
-        manager.refresh_token().await?;
-        self.place.load()?.ok_or(AuthError::AuthorizationRequired)
+        manager.refresh_token().await.map(|_| ())
     }
+}
+
+fn text(token: Option<&Token>) -> Option<String> {
+    token.map(|token| token.text.clone())
 }
 
 impl fmt::Debug for Account {

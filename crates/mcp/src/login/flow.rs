@@ -10,10 +10,11 @@ use rmcp::transport::auth::{
     AuthorizationSession,
 };
 
-use super::account::{Kept, Place};
+use super::account::{Beside, Kept, Place};
 use super::listener::{Listener, query};
+use super::revoke;
 use crate::transport::http::Endpoint;
-use crate::{HttpConfig, McpError, McpServer, OauthConfig, TransportConfig};
+use crate::{HttpConfig, McpError, McpServer, OauthConfig, OauthGrant, TransportConfig};
 
 const CLIENT_NAME: &str = "Turnwright";
 /// How long a person may take in the browser.
@@ -33,21 +34,7 @@ impl McpServer {
         self.signed_in(config, place, show).await.map_err(|error| McpError::SignIn { message: words(&error) })
     }
 
-    /// Forgets what signing in brought. Says whether there was something.
-    ///
-    /// # Errors
-    ///
-    /// [`McpError::SignIn`], where it could not be removed.
-    pub async fn sign_out(&self) -> Result<bool, McpError> {
-        let (_, place) = self.place()?;
-        let removed = async {
-            let _lock = place.lock().await?;
-            place.remove()
-        };
-        removed.await.map_err(|error| McpError::SignIn { message: words(&error) })
-    }
-
-    fn place(&self) -> Result<(&HttpConfig, Place), McpError> {
+    pub(super) fn place(&self) -> Result<(&HttpConfig, Place), McpError> {
         let TransportConfig::Http(config) = &self.config().transport else {
             return Err(McpError::SignIn { message: "only servers with an address (url) have one".to_owned() });
         };
@@ -55,6 +42,9 @@ impl McpServer {
     }
 
     async fn signed_in(&self, config: &HttpConfig, place: Place, show: impl FnOnce(&str) + Send) -> Result<(), AuthError> {
+        if config.oauth.grant == OauthGrant::ClientCredentials {
+            return Err(failed(&"it is signed in to with the client's own secret (`grant`), by nobody in a browser"));
+        }
         let asked = Endpoint::new(config, usize::MAX, None).await.map_err(|error| failed(&error))?;
         let challenge = asked.challenge().await.map_err(|error| failed(&error))?;
         let before = place.load().ok().flatten();
@@ -75,15 +65,16 @@ impl McpServer {
             scopes.clone_from(&config.oauth.scopes);
         }
         // What was allowed before is not lost by asking for more.
-        if let Some(before) = before.filter(|before| !before.wanted.is_empty()) {
-            for scope in before.credentials.granted_scopes.into_iter().chain(before.wanted) {
+        if let Some(before) = before.filter(|before| !before.beside.wanted.is_empty()) {
+            for scope in before.credentials.granted_scopes.into_iter().chain(before.beside.wanted) {
                 if !scopes.contains(&scope) {
                     scopes.push(scope);
                 }
             }
         }
         let (request, client_secret) = client(&mut manager, &metadata, &config.oauth, &listener.address(), &scopes).await?;
-        manager.set_credential_store(Kept { place: place.clone(), client_secret });
+        let beside = Beside { client_secret, wanted: Vec::new(), revocation: revoke::offered(&metadata) };
+        manager.set_credential_store(Kept { place: place.clone(), beside });
         let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
         let address = session.get_authorization_url();
         let state = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -151,12 +142,12 @@ fn refusal(visit: &Url, issuer: Option<&str>) -> Result<(), AuthError> {
     Err(failed(&format!("the authorization server said {error}{said}")))
 }
 
-fn failed(what: &dyn std::fmt::Display) -> AuthError {
+pub(super) fn failed(what: &dyn std::fmt::Display) -> AuthError {
     AuthError::AuthorizationFailed(what.to_string())
 }
 
 /// An error with what is below it, without what may act on a terminal.
-fn words(error: &AuthError) -> String {
+pub(super) fn words(error: &AuthError) -> String {
     let mut words = match error {
         AuthError::AuthorizationFailed(own) => own.clone(),
         other => other.to_string(),

@@ -157,6 +157,18 @@ impl Endpoint {
         asked.body(era::question(me).to_string()).send().await.map_err(|error| unreachable(&error))
     }
 
+    /// What it says to a form; `basic` is a name and a password. Nobody but its own address is asked.
+    pub(crate) async fn post_form(&self, form: &[(&str, &str)], basic: Option<(&str, &str)>) -> Result<StatusCode, McpError> {
+        let mut written = self.url.clone();
+        written.query_pairs_mut().clear().extend_pairs(form);
+        let mut asked = self.client.post(self.url.clone()).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        if let Some((name, password)) = basic {
+            asked = asked.basic_auth(name, Some(password));
+        }
+        let answer = asked.body(written.query().unwrap_or_default().to_owned()).send().await;
+        Ok(answer.map_err(|error| unreachable(&error))?.status())
+    }
+
     fn needs_sign_in(&self, response: &Response) -> McpError {
         let why = if self.has_key { ": the configured header `Authorization` is not taken" } else { "" };
         McpError::NeedsSignIn { reason: format!("HTTP {}{why}", response.status()), challenge: challenge(response) }

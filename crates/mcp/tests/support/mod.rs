@@ -1,6 +1,7 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod child;
 pub(crate) mod far;
 pub(crate) mod http_server;
 pub(crate) mod oauth;

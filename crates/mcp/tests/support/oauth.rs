@@ -8,6 +8,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use turnwright_engine::Clock;
 use turnwright_mcp::{FileTokens, HttpConfig, McpError, McpServer, Surroundings};
 
 use super::StoppedClock;
@@ -23,6 +24,10 @@ pub(crate) struct Special {
     pub(crate) metadata: BTreeMap<&'static str, Value>,
     /// Calls need this to be allowed too.
     pub(crate) call_scope: Option<&'static str>,
+    /// How long the first token lasts, in seconds; an hour where nothing is said.
+    pub(crate) first_lasts: Option<u64>,
+    /// How many refreshes are answered with an error of the authorization server's own.
+    pub(crate) breaks: usize,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +36,9 @@ struct State {
     tokens: BTreeMap<String, String>,
     given: usize,
     refreshed: usize,
+    broken: usize,
+    /// The one refresh token that is taken: each use of it brings another.
+    refresh: String,
     asked_scope: String,
 }
 
@@ -83,7 +91,10 @@ fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) 
                 "authorization_response_iss_parameter_supported": true,
             });
             for (name, value) in &special.metadata {
-                metadata[*name] = value.clone();
+                metadata[*name] = match value.as_str() {
+                    Some(text) => json!(text.replace("{own}", own)),
+                    None => value.clone(),
+                };
             }
             json_answer(&metadata)
         }
@@ -91,16 +102,49 @@ fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) 
         "/token" => {
             let form = form(&asked.text);
             let mut state = state.lock().unwrap();
+            if form["grant_type"] == "refresh_token" {
+                state.refreshed += 1;
+                if state.broken < special.breaks {
+                    state.broken += 1;
+                    return Answer::status("503 Service Unavailable");
+                }
+                if form["refresh_token"] != state.refresh {
+                    return Answer::of_type(
+                        "400 Bad Request",
+                        "application/json",
+                        json!({"error": "invalid_grant"}).to_string(),
+                    );
+                }
+            }
             state.given += 1;
-            state.refreshed += usize::from(form["grant_type"] == "refresh_token");
             let number = state.given;
-            let scope = state.asked_scope.clone();
+            let scope = form.get("scope").cloned().unwrap_or_else(|| state.asked_scope.clone());
             state.tokens.insert(format!("access-{number}"), scope.clone());
-            json_answer(&json!({"access_token": format!("access-{number}"), "refresh_token": format!("refresh-{number}"),
-                "token_type": "Bearer", "expires_in": 3600, "scope": scope}))
+            let lasts = special.first_lasts.filter(|_| number == 1).unwrap_or(3600);
+            let mut token = json!({"access_token": format!("access-{number}"), "token_type": "Bearer", "expires_in": lasts, "scope": scope});
+            if form["grant_type"] != "client_credentials" {
+                state.refresh = format!("refresh-{number}");
+                token["refresh_token"] = json!(state.refresh);
+            }
+            json_answer(&token)
+        }
+        "/revoke" => {
+            state.lock().unwrap().tokens.remove(&form(&asked.text)["token"]);
+            Answer::status("200 OK")
         }
         _ => Answer::status("404 Not Found"),
     }
+}
+
+/// A client of the server at this address that keeps its tokens there.
+pub(crate) fn client(url: &str, tokens: &Path, clock: Arc<dyn Clock>, change: impl FnOnce(&mut HttpConfig)) -> McpServer {
+    let mut http = HttpConfig::new(url);
+    change(&mut http);
+    let mut config = at(url, &[]);
+    config.transport = http.into();
+    let mut surroundings = Surroundings::new(clock);
+    surroundings.tokens = Arc::new(FileTokens::new(tokens));
+    McpServer::new(config, surroundings)
 }
 
 impl Protected {
@@ -117,13 +161,7 @@ impl Protected {
 
     /// A client of it; all of them keep their tokens in one place.
     pub(crate) fn client(&self, change: impl FnOnce(&mut HttpConfig)) -> McpServer {
-        let mut http = HttpConfig::new(&self.server.url);
-        change(&mut http);
-        let mut config = at(&self.server.url, &[]);
-        config.transport = http.into();
-        let mut surroundings = Surroundings::new(Arc::new(StoppedClock));
-        surroundings.tokens = Arc::new(FileTokens::new(self.tokens()));
-        McpServer::new(config, surroundings)
+        client(&self.server.url, &self.tokens(), Arc::new(StoppedClock), change)
     }
 
     pub(crate) fn tokens(&self) -> std::path::PathBuf {
@@ -164,6 +202,11 @@ impl Protected {
         format!("{}?code=the-code&state={}&iss={issuer}{more}", asked["redirect_uri"], asked["state"])
     }
 
+    /// No refresh token is taken any more.
+    pub(crate) fn refuse_refreshes(&self) {
+        "none".clone_into(&mut self.state.lock().unwrap().refresh);
+    }
+
     /// No token is taken any more.
     pub(crate) fn revoke(&self) {
         self.state.lock().unwrap().tokens.clear();
@@ -175,7 +218,12 @@ impl Protected {
 
     /// The forms that the authorization server was sent for tokens.
     pub(crate) fn token_requests(&self) -> Vec<BTreeMap<String, String>> {
-        self.authority.asked().iter().filter(|asked| asked.target == "/token").map(|asked| form(&asked.text)).collect()
+        self.forms("/token")
+    }
+
+    /// The forms that were sent there.
+    pub(crate) fn forms(&self, target: &str) -> Vec<BTreeMap<String, String>> {
+        self.authority.asked().iter().filter(|asked| asked.target == target).map(|asked| form(&asked.text)).collect()
     }
 }
 

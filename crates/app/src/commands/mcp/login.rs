@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 
+use turnwright_host::SignedOut;
+
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, say};
 
@@ -45,11 +47,17 @@ pub(super) fn signed_in<E: Display>(
 
 pub(super) fn signed_out<E: Display>(
     name: &str,
-    result: Result<Result<bool, E>, Failure>,
+    result: Result<Result<SignedOut, E>, Failure>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let was_there = result?.map_err(|error| Failure::failed(format!("MCP server `{name}`: {error}")))?;
-    let text = if was_there { "forgot the sign-in at" } else { "there was no sign-in at" };
-    output.line(&format!("{text} {name}"));
+    let signed_out = result?.map_err(|error| Failure::failed(format!("MCP server `{name}`: {error}")))?;
+    match signed_out {
+        SignedOut::WasNot => output.line(&format!("there was no sign-in at {name}")),
+        SignedOut::Revoked => output.line(&format!("signed out at {name}: its tokens are forgotten and revoked")),
+        SignedOut::Forgotten { reason } => {
+            output.line(&format!("forgot the sign-in at {name}"));
+            say(&format!("its tokens could not be revoked ({reason}): whoever has a copy can use them until they end"));
+        }
+    }
     Ok(Exit::Done)
 }

@@ -58,6 +58,8 @@ fn configuration(exercise: &McpExercise) -> String {
         ("client_secret", &exercise.client_secret),
         ("client_metadata_url", &exercise.client_metadata_url),
     ];
+    let grant = exercise.client_credentials.then(|| "client_credentials".to_owned());
+    let oauth = oauth.into_iter().chain([("grant", &grant)]).collect::<Vec<_>>();
     if oauth.iter().any(|(_, value)| value.is_some()) {
         let _ = writeln!(text, "[mcp.servers.{NAME}.oauth]");
     }
