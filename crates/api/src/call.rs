@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, OneOf, Schema, Type};
 
 use crate::Question;
 
 /// A call that waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Call {
     /// Its name, such as `call_13_0`; the question's, such as `question_13_0_0`, where the reason is `question`.
     pub id: String,
@@ -27,13 +29,14 @@ pub struct Call {
 }
 
 /// An answer to the question whether a call may run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRequest {
     /// What is decided.
     pub decision: DecisionVerdict,
     /// The arguments to run with instead, JSON text or an object.
     #[serde(default, deserialize_with = "text_or_json", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = text_or_object)]
     pub arguments: Option<String>,
     /// Why, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +44,7 @@ pub struct DecisionRequest {
 }
 
 /// The choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionVerdict {
     /// It may run.
@@ -57,7 +60,7 @@ pub enum DecisionVerdict {
 }
 
 /// What a decision is answered with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DecisionAnswer {
     /// The call.
     pub id: String,
@@ -71,6 +74,12 @@ fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Str
         Some(Value::String(text)) => Some(text),
         Some(other) => Some(other.to_string()),
     })
+}
+
+fn text_or_object() -> Schema {
+    let object = Object::builder().schema_type(Type::Object).description(Some("The arguments."));
+    let text = Object::builder().schema_type(Type::String).description(Some("The arguments as JSON text."));
+    OneOf::builder().item(object).item(text).item(Object::builder().schema_type(Type::Null)).build().into()
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use std::fmt;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use utoipa::openapi::{Array, Object, OneOf, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{Message, Settings, TurnReport};
 
 /// A message for the chat route.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatRequest {
     /// What is said.
@@ -30,7 +32,7 @@ pub struct ChatRequest {
 }
 
 /// A message that is stored and answered later.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageRequest {
     /// What is said.
@@ -55,6 +57,22 @@ pub enum Content {
     /// Blocks, such as `{"type": "text", "text": "…"}`.
     Blocks(Vec<Value>),
 }
+
+impl PartialSchema for Content {
+    fn schema() -> RefOr<Schema> {
+        let text = Object::builder().schema_type(Type::String).description(Some("A text."));
+        let block = Object::builder()
+            .schema_type(Type::Object)
+            .property("type", Object::builder().schema_type(Type::String))
+            .required("type")
+            .description(Some(
+                "A content block of the Model Context Protocol, such as `{\"type\": \"text\", \"text\": \"…\"}`.",
+            ));
+        RefOr::T(Schema::OneOf(OneOf::builder().item(text).item(Array::new(block)).build()))
+    }
+}
+
+impl ToSchema for Content {}
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -83,7 +101,7 @@ impl<'de> Deserialize<'de> for Content {
 }
 
 /// What a message does where a turn waits for a person.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnWaiting {
     /// It is kept until the question is answered.
@@ -94,7 +112,7 @@ pub enum OnWaiting {
 }
 
 /// The chat route's answer, in the form of mcp-open-client.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChatAnswer {
     /// Whether the turn did not fail and was not stopped.
     pub success: bool,
@@ -109,7 +127,7 @@ pub struct ChatAnswer {
 }
 
 /// A stored message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MessageAccepted {
     /// The message.
     pub message_id: String,
@@ -120,25 +138,26 @@ pub struct MessageAccepted {
 }
 
 /// A stop.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CancelRequest {
     /// The turn to stop; the open one where absent.
     pub turn_id: Option<String>,
 }
 
 /// A wish to take a turn up again.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RetryRequest {
     /// Another model, `PROVIDER/MODEL`.
     pub model: Option<String>,
     /// Other settings.
+    #[serde(default)]
     pub settings: Settings,
 }
 
 /// A turn to which something was said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TurnAccepted {
     /// The turn.
     pub turn_id: String,

@@ -1,11 +1,12 @@
 //! Conversations.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Patch, Settings, SettingsPatch};
 
 /// A conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Conversation {
     /// Its name: 1 to 128 characters of `[A-Za-z0-9._:-]`.
     pub id: String,
@@ -32,7 +33,7 @@ pub struct Conversation {
 }
 
 /// A turn in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TurnSummary {
     /// Its name.
     pub id: String,
@@ -41,8 +42,8 @@ pub struct TurnSummary {
 }
 
 /// A conversation to create.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ConversationRequest {
     /// Its name; made where none is given.
     pub id: Option<String>,
@@ -53,20 +54,31 @@ pub struct ConversationRequest {
     /// What the model is told before the conversation.
     pub system_prompt: Option<String>,
     /// Other settings.
+    #[serde(default)]
     pub settings: Settings,
     /// Globs over tool names that narrow what is offered.
     pub tools: Option<Vec<String>>,
 }
 
 /// A change of a conversation: absent fields stay, null ones go (RFC 7396).
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields of `ConversationRequest`")]
 pub struct ConversationPatch {
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub title: Patch<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub model: Patch<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub system_prompt: Patch<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<SettingsPatch>)]
     pub settings: Patch<SettingsPatch>,
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
     pub tools: Patch<Vec<String>>,
 }
 

@@ -1,9 +1,10 @@
 //! Lists, a page at a time.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A page of a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct List<T> {
     /// The things.
     pub data: Vec<T>,

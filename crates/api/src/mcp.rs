@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// An MCP server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpServer {
     /// Its name.
     pub id: String,
@@ -32,6 +33,7 @@ pub struct McpServer {
     pub set_aside: Vec<String>,
     /// The keys of one that was added, as in `[mcp.servers.NAME]`. A value that may be secret is `***`, a reference such as
     /// `${TOKEN}` stays.
+    #[schema(value_type = Option<Object>)]
     pub config: Option<Map<String, Value>>,
     /// What whoever added or changed it should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +41,7 @@ pub struct McpServer {
 }
 
 /// What a server and we agreed on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpProtocol {
     /// The revision of the protocol.
     pub version: String,
@@ -50,7 +52,7 @@ pub struct McpProtocol {
 }
 
 /// A server to add, or a change of one: the keys of `[mcp.servers.NAME]` beside these, or under `config`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
 pub struct McpServerRequest {
     /// Its name. Of a server to add; `id` means the same.
     #[serde(alias = "id")]
@@ -59,14 +61,16 @@ pub struct McpServerRequest {
     pub owner: Option<String>,
     /// The keys.
     #[serde(default)]
+    #[schema(value_type = Object)]
     pub config: Map<String, Value>,
     /// The same keys, given beside the name.
     #[serde(flatten)]
+    #[schema(value_type = Object)]
     pub keys: Map<String, Value>,
 }
 
 /// A line that a server wrote, or that was written about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpLogLine {
     /// When it came.
     pub timestamp: String,

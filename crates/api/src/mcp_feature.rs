@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// A resource that a server lists.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpResource {
     /// Its address.
     pub uri: String,
@@ -23,7 +24,7 @@ pub struct McpResource {
 }
 
 /// A family of resources.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpResourceTemplate {
     /// Their address with variables in it (RFC 6570).
     pub uri_template: String,
@@ -38,7 +39,7 @@ pub struct McpResourceTemplate {
 }
 
 /// A prompt that a server has for people.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpPrompt {
     /// Its name at the server.
     pub name: String,
@@ -51,7 +52,7 @@ pub struct McpPrompt {
 }
 
 /// An argument of a prompt; its value is a text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpPromptArgument {
     /// Its name.
     pub name: String,
@@ -62,7 +63,7 @@ pub struct McpPromptArgument {
 }
 
 /// Asks for a resource's content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpReadRequest {
     /// Its address, listed or not.
@@ -70,14 +71,14 @@ pub struct McpReadRequest {
 }
 
 /// A resource's content, in parts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpContents {
     /// The parts.
     pub contents: Vec<McpContent>,
 }
 
 /// A part of a resource: `text`, or `blob` in base64.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpContent {
     /// Its address.
     pub uri: String,
@@ -90,18 +91,19 @@ pub struct McpContent {
 }
 
 /// Asks for what a prompt comes to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpPromptRequest {
     /// The prompt's name.
     pub name: String,
     /// What it is given, texts by name.
     #[serde(default)]
+    #[schema(value_type = Object)]
     pub arguments: Map<String, Value>,
 }
 
 /// What a prompt came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpPromptMessages {
     /// What it is for; null where the server does not say.
     pub description: Option<String>,
@@ -110,7 +112,7 @@ pub struct McpPromptMessages {
 }
 
 /// A message of a prompt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpPromptMessage {
     /// `user` or `assistant`.
     pub role: String,
@@ -119,7 +121,7 @@ pub struct McpPromptMessage {
 }
 
 /// Asks how a value may go on, in MCP's own form.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpCompleteRequest {
     /// What the value belongs to.
@@ -133,7 +135,7 @@ pub struct McpCompleteRequest {
 }
 
 /// A prompt or a template.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", deny_unknown_fields)]
 pub enum McpReference {
     /// A prompt.
@@ -151,7 +153,7 @@ pub enum McpReference {
 }
 
 /// An argument, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpArgument {
     /// Its name.
@@ -161,15 +163,17 @@ pub struct McpArgument {
 }
 
 /// What the other arguments are.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct McpCompletionContext {
     /// Texts by name.
+    #[serde(default)]
+    #[schema(value_type = Object)]
     pub arguments: Map<String, Value>,
 }
 
 /// How a value may go on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpCompletion {
     /// Whole values, at most 100.
     pub values: Vec<String>,

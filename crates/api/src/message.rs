@@ -1,9 +1,10 @@
 //! Messages in the form of mcp-open-client (`specs/mcp-open-client-tool-calling.md`, Message Model).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A message of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Message {
     /// Its name, `msg_` and a number; unique within its conversation.
     pub id: String,
@@ -28,7 +29,7 @@ pub struct Message {
 }
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A person.
@@ -42,7 +43,7 @@ pub enum Role {
 }
 
 /// A call that an assistant asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ToolCall {
     /// Its name, such as `call_13_0`; unique within its conversation.
     pub id: String,
@@ -54,7 +55,7 @@ pub struct ToolCall {
 }
 
 /// The only kind of call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallType {
     /// A function.
@@ -62,7 +63,7 @@ pub enum ToolCallType {
 }
 
 /// What is called with what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Function {
     /// The tool's name as the model wrote it.
     pub name: String,

@@ -1,9 +1,10 @@
 //! Models.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A model that can be asked. What is not known of it is null.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Model {
     /// `PROVIDER/MODEL`, as requests name it.
     pub id: String,
@@ -32,7 +33,7 @@ pub struct Model {
 }
 
 /// What a model costs, in USD per million tokens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Prices {
     /// Input that was not read from a cache.
     pub input: f64,
@@ -47,7 +48,7 @@ pub struct Prices {
 }
 
 /// What calls with a long prompt cost, in USD per million tokens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LongPromptPrices {
     /// A prompt with more tokens than this is a long one.
     pub over_input_tokens: u64,
@@ -62,7 +63,7 @@ pub struct LongPromptPrices {
 }
 
 /// All models, and the providers that did not tell theirs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Models {
     /// The models, in configuration order.
     pub data: Vec<Model>,
@@ -75,10 +76,17 @@ pub struct Models {
 }
 
 /// A provider that did not tell its models.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnavailableProvider {
     /// The provider.
     pub provider: String,
     /// Why, for people.
     pub message: String,
+}
+
+/// Whether the server is well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok` of a process that answers, `ready` of one whose store answers too.
+    pub status: String,
 }

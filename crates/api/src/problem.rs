@@ -1,12 +1,13 @@
 //! Errors as problem documents (RFC 9457).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The media type of a [`Problem`].
 pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
 /// Why a request was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Always `about:blank`: the code says what it is.
     #[serde(rename = "type")]
@@ -28,7 +29,7 @@ pub struct Problem {
 }
 
 /// What is wrong with one field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldError {
     /// The field's name.
     pub field: String,

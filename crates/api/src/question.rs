@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// What a call asks of people, told with the call that waits for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Question {
     /// The call that asks.
     pub call_id: String,
@@ -30,18 +31,19 @@ pub struct Question {
 }
 
 /// An answer to a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerRequest {
     /// What is answered.
     pub action: AnswerAction,
     /// The values of the form's fields; fields that are left out take their defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub content: Option<Map<String, Value>>,
 }
 
 /// The choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerAction {
     /// Here it is; or, of an address, it was opened.
@@ -53,12 +55,13 @@ pub enum AnswerAction {
 }
 
 /// What an answer is answered with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AnswerReceipt {
     /// The question.
     pub id: String,
     /// What was answered.
     pub action: AnswerAction,
     /// The values that the tool gets, with the defaults of the form; null where none are sent.
+    #[schema(value_type = Option<Object>)]
     pub content: Option<Map<String, Value>>,
 }

@@ -1,21 +1,24 @@
 //! Settings of a conversation or a turn. What is absent was not chosen.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::Patch;
 
 /// Settings that lie over the configuration's.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// What happens to calls for which no rule decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approve: Option<Approve>,
     /// The most model calls of a turn, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     pub max_steps: Option<u32>,
     /// Sampling temperature, 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 2)]
     pub temperature: Option<f64>,
     /// The most tokens of one model answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,23 +47,39 @@ pub struct Settings {
 }
 
 /// A change of [`Settings`], field by field.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields of `Settings`")]
 pub struct SettingsPatch {
+    #[serde(default)]
+    #[schema(value_type = Option<Approve>)]
     pub approve: Patch<Approve>,
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
     pub max_steps: Patch<u32>,
+    #[serde(default)]
+    #[schema(value_type = Option<f64>)]
     pub temperature: Patch<f64>,
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
     pub max_output_tokens: Patch<u32>,
+    #[serde(default)]
+    #[schema(value_type = Option<ReasoningEffort>)]
     pub reasoning_effort: Patch<ReasoningEffort>,
+    #[serde(default)]
+    #[schema(value_type = Option<ToolChoice>)]
     pub tool_choice: Patch<ToolChoice>,
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
     pub parallel_calls: Patch<bool>,
+    #[serde(default)]
+    #[schema(value_type = Option<OutputFormat>)]
     pub output: Patch<OutputFormat>,
 }
 
 /// Whether and what a model must call: `"auto"`, `"required"`, `"none"`, `{"tool": NAME}` or
 /// `{"tools": [NAME, …]}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
     /// What the model thinks right.
@@ -76,7 +95,7 @@ pub enum ToolChoice {
 }
 
 /// The form that an answer must have: structured output.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputFormat {
     /// A name for the form, 1 to 64 characters of `A-Z a-z 0-9 _ -`.
@@ -89,7 +108,7 @@ pub struct OutputFormat {
 }
 
 /// What happens to calls for which no rule decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
     /// Tools declared read-only run, others wait for a person.
@@ -103,7 +122,7 @@ pub enum Approve {
 }
 
 /// How much a reasoning model should think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the providers' own words")]
 pub enum ReasoningEffort {

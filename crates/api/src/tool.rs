@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::List;
 
 /// A tool that some server offers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Tool {
     /// The qualified name that models see.
     pub id: String,
@@ -39,7 +40,7 @@ pub struct Tool {
 }
 
 /// A picture (MCP `icons`). Its address is the server's own word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Icon {
     /// An `https` address, or the picture itself as a `data:` address.
     pub src: String,
@@ -52,7 +53,7 @@ pub struct Icon {
 }
 
 /// A tool of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConversationTool {
     /// The tool.
     #[serde(flatten)]
@@ -62,7 +63,7 @@ pub struct ConversationTool {
 }
 
 /// Tools, and those that are there and cannot be offered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolList<T> {
     /// The tools that can be offered.
     #[serde(flatten)]
@@ -72,7 +73,7 @@ pub struct ToolList<T> {
 }
 
 /// A tool that is there and cannot be offered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SetAsideTool {
     /// The server or built-in source.
     pub server_id: String,
@@ -83,7 +84,7 @@ pub struct SetAsideTool {
 }
 
 /// Names a tool, in the form of mcp-open-client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolName {
     /// The server or built-in source.

@@ -1,11 +1,12 @@
 //! What came of a turn.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Call, Message};
 
 /// A turn: what `chat --output json` prints and the chat route answers as `turn`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TurnReport {
     /// Its conversation.
     pub conversation_id: String,
@@ -37,7 +38,7 @@ pub struct TurnReport {
 }
 
 /// Tokens; null where unknown, never zero for unknown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// All prompts, cached parts included.
     pub input_tokens: Option<u64>,
@@ -54,7 +55,7 @@ pub struct Usage {
 }
 
 /// Why a turn failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TurnError {
     /// A stable word, such as `rate_limit`.
     pub kind: String,

@@ -95,11 +95,16 @@ pub(crate) fn id<T: FromStr<Err = IdError>>(text: &str) -> Result<T, ApiError> {
 }
 
 /// Which part of a list is asked for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
+    /// How many things a page holds at most, 1 to 100; 100 where absent.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 100)]
     limit: Option<String>,
+    /// The `next_cursor` of the page before.
     #[serde(alias = "after")]
     pub(crate) cursor: Option<String>,
+    /// Words to search for, where the list can be searched.
     pub(crate) q: Option<String>,
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod extract;
 mod feed;
 mod guard;
+mod openapi;
 pub mod report;
 mod routes;
 mod serve;
@@ -22,7 +23,7 @@ mod waiting;
 
 pub use error::ApiError;
 pub use report::turn_report;
-pub use routes::router;
+pub use routes::{openapi, router};
 pub use serve::{ServeError, serve};
 pub use state::{ServerOptions, ServerState};
 pub use timestamp::timestamp;

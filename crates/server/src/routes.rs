@@ -3,6 +3,7 @@
 mod calls;
 mod chat;
 mod conversations;
+mod described;
 mod history;
 mod installation;
 mod mcp_endpoint;
@@ -17,55 +18,28 @@ mod ui_chat;
 use axum::extract::Request;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use http::StatusCode;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::error::ApiError;
 use crate::guard::local_only;
+use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
 
 /// All routes, for programs on this machine.
 pub fn router(state: ServerState) -> Router {
-    let api = Router::new()
-        .route("/conversations", post(conversations::create).get(conversations::list))
-        .route("/conversations/{id}", get(conversations::show).patch(conversations::change).delete(conversations::delete))
-        .route("/conversations/{id}/messages", get(history::list).post(chat::store))
-        .route("/conversations/{id}/messages/{message}", delete(history::hide))
-        .route("/conversations/{id}/chat", post(chat::chat))
-        .route("/conversations/{id}/events", get(streams::events))
-        .route("/conversations/{id}/stream", get(streams::stream))
-        .route("/conversations/{id}/cancel", post(chat::cancel))
-        .route("/conversations/{id}/retry", post(chat::retry))
-        .route("/conversations/{id}/calls", get(calls::list))
-        .route("/conversations/{id}/calls/{call}/decision", post(calls::decide))
-        .route("/conversations/{id}/questions/{question}/answer", post(questions::answer))
-        .route("/conversations/{id}/tools", get(tools::enabled).post(tools::enable).delete(tools::disable))
-        .route("/conversations/{id}/tools/available", get(tools::available))
-        .route("/approvals", get(calls::all))
-        .route("/mcp/servers", get(mcp_servers::list).post(mcp_servers::add))
-        .route("/mcp/servers/{id}", get(mcp_servers::show).patch(mcp_servers::change).delete(mcp_servers::remove))
-        .route("/mcp/servers/{id}/start", post(mcp_servers::start))
-        .route("/mcp/servers/{id}/stop", post(mcp_servers::stop))
-        .route("/mcp/servers/{id}/restart", post(mcp_servers::restart))
-        .route("/mcp/servers/{id}/tools", get(mcp_servers::tools))
-        .route("/mcp/servers/{id}/tools/{tool}/approve", post(mcp_servers::approve))
-        .route("/mcp/servers/{id}/logs", get(mcp_servers::logs))
-        .route("/mcp/servers/{id}/resources", get(mcp_features::resources))
-        .route("/mcp/servers/{id}/resources/read", post(mcp_features::read))
-        .route("/mcp/servers/{id}/resource_templates", get(mcp_features::templates))
-        .route("/mcp/servers/{id}/prompts", get(mcp_features::prompts))
-        .route("/mcp/servers/{id}/prompts/get", post(mcp_features::prompt))
-        .route("/mcp/servers/{id}/complete", post(mcp_features::complete))
-        .route("/tools", get(installation::tools))
-        .route("/models", get(installation::models));
-    Router::new()
-        .nest("/api/v1", api)
+    let (described, _) = described().split_for_parts();
+    described
         .route("/api/chat", post(ui_chat::chat))
         .route("/api/chat/{id}/stream", get(ui_chat::resume))
         .route("/mcp", any(mcp_endpoint::answer))
-        .route("/healthz", get(installation::healthy))
-        .route("/readyz", get(installation::ready))
+        .route("/openapi.json", get(described::document))
+        .route("/docs", get(described::page))
+        .route("/docs/{file}", get(described::file))
         .route("/", get(page::page))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
@@ -73,8 +47,56 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
+/// The OpenAPI document of the routes under `/api/v1` and of those that tell whether the server is well.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    described_by(described().split_for_parts().1)
+}
+
+/// The routes that describe themselves.
+fn described() -> OpenApiRouter<ServerState> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(conversations::create, conversations::list))
+        .routes(routes!(conversations::show, conversations::change, conversations::delete))
+        .routes(routes!(history::list, chat::store))
+        .routes(routes!(history::hide))
+        .routes(routes!(chat::chat))
+        .routes(routes!(streams::events))
+        .routes(routes!(streams::stream))
+        .routes(routes!(chat::cancel))
+        .routes(routes!(chat::retry))
+        .routes(routes!(calls::list))
+        .routes(routes!(calls::decide))
+        .routes(routes!(questions::answer))
+        .routes(routes!(tools::enabled, tools::enable, tools::disable))
+        .routes(routes!(tools::available))
+        .routes(routes!(calls::all))
+        .routes(routes!(mcp_servers::list, mcp_servers::add))
+        .routes(routes!(mcp_servers::show, mcp_servers::change, mcp_servers::remove))
+        .routes(routes!(mcp_servers::start))
+        .routes(routes!(mcp_servers::stop))
+        .routes(routes!(mcp_servers::restart))
+        .routes(routes!(mcp_servers::tools))
+        .routes(routes!(mcp_servers::approve))
+        .routes(routes!(mcp_servers::logs))
+        .routes(routes!(mcp_features::resources))
+        .routes(routes!(mcp_features::read))
+        .routes(routes!(mcp_features::templates))
+        .routes(routes!(mcp_features::prompts))
+        .routes(routes!(mcp_features::prompt))
+        .routes(routes!(mcp_features::complete))
+        .routes(routes!(installation::tools))
+        .routes(routes!(installation::models));
+    OpenApiRouter::with_openapi(Frame::openapi())
+        .nest("/api/v1", api)
+        .routes(routes!(installation::healthy))
+        .routes(routes!(installation::ready))
+}
+
 async fn no_route(request: Request) -> ApiError {
-    let path = request.uri().path();
+    no_such_route(request.uri().path())
+}
+
+fn no_such_route(path: &str) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{path}`; the API is under /api/v1"))
 }
 

@@ -11,10 +11,19 @@ use turnwright_engine::Choice;
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Params, Whole, id};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
 use crate::state::ServerState;
 use crate::waiting::{waiting_call, waiting_question};
 
 /// The calls of a conversation that wait.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}/calls",
+    operation_id = "listWaitingCalls",
+    tag = "approvals",
+    params(ConversationPath),
+    responses((status = 200, description = "They.", body = api::List<api::Call>), Refused, NotThere)
+)]
 pub(super) async fn list(State(state): State<ServerState>, InConversation(id): InConversation) -> Result<Response, ApiError> {
     let (waiting, questions) = (state.engine().waiting(&id).await?, state.engine().questions(&id).await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question));
@@ -23,19 +32,38 @@ pub(super) async fn list(State(state): State<ServerState>, InConversation(id): I
 }
 
 /// The calls of all conversations that wait.
+#[utoipa::path(
+    get,
+    path = "/approvals",
+    operation_id = "listApprovals",
+    tag = "approvals",
+    responses((status = 200, description = "They.", body = api::List<api::Call>), Refused)
+)]
 pub(super) async fn all(State(state): State<ServerState>) -> Result<Response, ApiError> {
     let (waiting, questions) = (state.engine().all_waiting().await?, state.engine().all_questions().await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question)).collect();
     Ok(json(StatusCode::OK, api::List::whole(calls)))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct Named {
+    /// The conversation's name.
     id: String,
+    /// The call's name, such as `call_13_0`.
     call: String,
 }
 
 /// Decides about a call, once.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/calls/{call}/decision",
+    operation_id = "decideCall",
+    tag = "approvals",
+    params(Named),
+    request_body = api::DecisionRequest,
+    responses((status = 200, description = "It is decided.", body = api::DecisionAnswer), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn decide(
     State(state): State<ServerState>,
     Params(named): Params<Named>,

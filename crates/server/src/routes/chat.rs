@@ -14,6 +14,7 @@ use super::json;
 use super::streams::{UiQuery, stream_of};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, Whole, id};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused};
 use crate::report::{self, turn_report};
 use crate::settings;
 use crate::state::ServerState;
@@ -23,6 +24,15 @@ use crate::ui::{Begin, UiVersion};
 const MAX_KEY_BYTES: usize = 255;
 
 /// Runs a turn and answers when it is over or waits for a person, or streams it.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/chat",
+    operation_id = "chat",
+    tag = "turns",
+    params(ConversationPath, UiQuery, ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters. The same request with the same key is carried out once.")),
+    request_body = api::ChatRequest,
+    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (String = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered)
+)]
 pub(super) async fn chat(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -58,6 +68,15 @@ pub(super) async fn chat(
 }
 
 /// Stores a message; its turn runs on.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/messages",
+    operation_id = "sendMessage",
+    tag = "turns",
+    params(ConversationPath, ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters. The same request with the same key is carried out once.")),
+    request_body = api::MessageRequest,
+    responses((status = 202, description = "It is stored.", body = api::MessageAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
+)]
 pub(super) async fn store(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -82,6 +101,15 @@ pub(super) async fn store(
 }
 
 /// Stops a turn. Acknowledged once stored.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/cancel",
+    operation_id = "cancelTurn",
+    tag = "turns",
+    params(ConversationPath),
+    request_body = api::CancelRequest,
+    responses((status = 202, description = "The stop is stored.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn cancel(
     State(state): State<ServerState>,
     InConversation(conversation): InConversation,
@@ -95,6 +123,15 @@ pub(super) async fn cancel(
 }
 
 /// Takes the last turn up again.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/retry",
+    operation_id = "retryTurn",
+    tag = "turns",
+    params(ConversationPath),
+    request_body = api::RetryRequest,
+    responses((status = 202, description = "It goes on.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
+)]
 pub(super) async fn retry(
     State(state): State<ServerState>,
     InConversation(conversation): InConversation,

@@ -10,6 +10,7 @@ use turnwright_engine::{Conversation, ConversationChange, Engine, NewConversatio
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Search, Whole, id};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
 use crate::report::newest_turn;
 use crate::settings;
 use crate::state::ServerState;
@@ -17,6 +18,15 @@ use crate::state::ServerState;
 /// How many conversations a search looks at.
 const MAX_SEARCHED: usize = 10_000;
 
+/// Creates a conversation.
+#[utoipa::path(
+    post,
+    path = "/conversations",
+    operation_id = "createConversation",
+    tag = "conversations",
+    request_body = api::ConversationRequest,
+    responses((status = 201, description = "It is created.", body = api::Conversation, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, Conflicting)
+)]
 pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::ConversationRequest = whole.json()?;
     let mut overlay = settings::overlay(state.engine(), request.model, request.settings)?;
@@ -32,6 +42,15 @@ pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Re
     Ok(response)
 }
 
+/// Conversations, the newest first. `q` searches their titles and names.
+#[utoipa::path(
+    get,
+    path = "/conversations",
+    operation_id = "listConversations",
+    tag = "conversations",
+    params(PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::Conversation>), Refused)
+)]
 pub(super) async fn list(State(state): State<ServerState>, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     let after = page.cursor.as_deref().map(id::<ConversationId>).transpose()?;
@@ -70,6 +89,15 @@ async fn search(
     Ok(found)
 }
 
+/// One conversation, with its newest turn.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}",
+    operation_id = "getConversation",
+    tag = "conversations",
+    params(ConversationPath),
+    responses((status = 200, description = "It.", body = api::Conversation), Refused, NotThere)
+)]
 pub(super) async fn show(State(state): State<ServerState>, InConversation(id): InConversation) -> Result<Response, ApiError> {
     let conversation = state.engine().conversation(&id).await?;
     let journal = state.engine().journal(&id).await?;
@@ -81,6 +109,16 @@ pub(super) async fn show(State(state): State<ServerState>, InConversation(id): I
     Ok(json(StatusCode::OK, answer))
 }
 
+/// Changes what is named: absent fields stay, null ones go (RFC 7396).
+#[utoipa::path(
+    patch,
+    path = "/conversations/{id}",
+    operation_id = "changeConversation",
+    tag = "conversations",
+    params(ConversationPath),
+    request_body = api::ConversationPatch,
+    responses((status = 200, description = "It, changed.", body = api::Conversation), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn change(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -100,6 +138,15 @@ pub(super) async fn change(
     Ok(json(StatusCode::OK, settings::conversation(after)))
 }
 
+/// Deletes a conversation with all that was said in it.
+#[utoipa::path(
+    delete,
+    path = "/conversations/{id}",
+    operation_id = "deleteConversation",
+    tag = "conversations",
+    params(ConversationPath),
+    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn delete(
     State(state): State<ServerState>,
     InConversation(id): InConversation,

@@ -8,21 +8,33 @@ use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{ConversationId, Journal, MessageId, prompt};
 use turnwright_host::export::{self, ExportForm, UnknownForm};
+use utoipa::ToSchema;
 
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, id};
+use crate::openapi::{Conflicting, ConversationPath, NotThere, Refused};
 use crate::report::messages_after;
 use crate::state::ServerState;
 
 /// Which form the messages are wanted in; ours where none is named.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Form {
+    /// `openai`, `anthropic`, `gemini` or `ai-sdk`; ours where absent.
     format: Option<String>,
 }
 
 /// Oldest first. In the form of another, where one is named: a page is cut between steps alone, so it may hold more than
 /// `limit` messages where a step has many results; `limit` counts messages of the plain form.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}/messages",
+    operation_id = "listMessages",
+    tag = "conversations",
+    params(ConversationPath, PageQuery, Form),
+    responses((status = 200, description = "A page of them; with `format`, an `ExportedPage` in its place.", body = MessagePage), Refused, NotThere)
+)]
 pub(super) async fn list(
     State(state): State<ServerState>,
     InConversation(conversation): InConversation,
@@ -46,11 +58,24 @@ fn unknown_cursor(cursor: Option<&str>) -> ApiError {
     ApiError::bad_request("invalid_cursor", format!("`{}` is no cursor of this list", cursor.unwrap_or_default()))
 }
 
+/// A page of messages: ours, or in the form that was asked for.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes what `list` answers")]
+pub(super) enum MessagePage {
+    Ours(api::List<api::Message>),
+    Exported(ExportedPage),
+}
+
 /// A page of a conversation in the form of another.
-#[derive(Debug, Serialize)]
-struct ExportedPage {
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ExportedPage {
+    /// The messages.
+    #[schema(value_type = Vec<Object>)]
     data: Vec<Box<RawValue>>,
+    /// What to give as `cursor` to get the next page; null on the last one.
     next_cursor: Option<String>,
+    /// Whether there is a next page.
     has_more: bool,
     /// The system prompt, where it is no message in this form.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,13 +113,24 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
     })
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct Named {
+    /// The conversation's name.
     id: String,
+    /// The message's name, such as `msg_3`.
     message: String,
 }
 
 /// A deletion is an entry that hides.
+#[utoipa::path(
+    delete,
+    path = "/conversations/{id}/messages/{message}",
+    operation_id = "hideMessage",
+    tag = "conversations",
+    params(Named),
+    responses((status = 204, description = "It is shown no more, to people or to models."), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn hide(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
     let conversation: ConversationId = id(&named.id)?;
     let message: MessageId = id(&named.message)?;

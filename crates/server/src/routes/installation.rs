@@ -6,18 +6,26 @@ use axum::extract::State;
 use axum::response::Response;
 use futures_util::future::join_all;
 use http::StatusCode;
-use serde_json::json as value;
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
 use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
 use crate::error::ApiError;
+use crate::openapi::Refused;
 use crate::state::ServerState;
 
 /// How long a provider may take to list its models.
 const MODELS_TIME: Duration = Duration::from_secs(10);
 
+/// All tools of all servers.
+#[utoipa::path(
+    get,
+    path = "/tools",
+    operation_id = "listTools",
+    tag = "tools",
+    responses((status = 200, description = "They, and those that cannot be offered.", body = api::ToolList<api::Tool>), Refused)
+)]
 pub(super) async fn tools(State(state): State<ServerState>) -> Response {
     let tools = state.engine().tools().await.iter().map(|definition| tool(&state, definition)).collect();
     json(StatusCode::OK, with_set_aside(&state, tools))
@@ -31,6 +39,13 @@ pub(super) fn with_set_aside<T>(state: &ServerState, tools: Vec<T>) -> api::Tool
 }
 
 /// All providers are asked at once.
+#[utoipa::path(
+    get,
+    path = "/models",
+    operation_id = "listModels",
+    tag = "installation",
+    responses((status = 200, description = "They, and the providers that did not answer.", body = api::Models), Refused)
+)]
 pub(super) async fn models(State(state): State<ServerState>) -> Response {
     let providers = state.engine().providers();
     let default = &state.engine().defaults().model;
@@ -89,16 +104,30 @@ fn model(provider: &str, found: ModelInfo, is_default: bool) -> api::Model {
 }
 
 /// The process answers.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "isHealthy",
+    tag = "installation",
+    responses((status = 200, description = "It does.", body = api::Health), Refused)
+)]
 pub(super) async fn healthy() -> Response {
-    json(StatusCode::OK, value!({"status": "ok"}))
+    json(StatusCode::OK, api::Health { status: "ok".to_owned() })
 }
 
 /// The store answers too.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "isReady",
+    tag = "installation",
+    responses((status = 200, description = "It does.", body = api::Health), Refused)
+)]
 pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, ApiError> {
     state.engine().conversations(None, 1).await.map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
     })?;
-    Ok(json(StatusCode::OK, value!({"status": "ready"})))
+    Ok(json(StatusCode::OK, api::Health { status: "ready".to_owned() }))
 }
 
 /// A tool as the API tells it.

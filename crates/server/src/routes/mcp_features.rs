@@ -14,13 +14,25 @@ use turnwright_host::{CompletionOf, McpServer, Shelf};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, Whole};
+use crate::openapi::{BodyRefused, NotAnswered, NotThere, Refused, Unusable};
 use crate::state::ServerState;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct Named {
+    /// The server's name.
     id: String,
 }
 
+/// The resources that a server lists.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers/{id}/resources",
+    operation_id = "listMcpResources",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "They.", body = api::List<api::McpResource>), Refused, NotThere, NotAnswered, Unusable)
+)]
 pub(super) async fn resources(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.resources.iter().cloned().map(|resource| api::McpResource {
@@ -35,6 +47,15 @@ pub(super) async fn resources(State(state): State<ServerState>, Params(named): P
     Ok(json(StatusCode::OK, api::List::whole(told.collect())))
 }
 
+/// The families of resources that a server has.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers/{id}/resource_templates",
+    operation_id = "listMcpResourceTemplates",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "They.", body = api::List<api::McpResourceTemplate>), Refused, NotThere, NotAnswered, Unusable)
+)]
 pub(super) async fn templates(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.templates.iter().cloned().map(|template| api::McpResourceTemplate {
@@ -47,6 +68,15 @@ pub(super) async fn templates(State(state): State<ServerState>, Params(named): P
     Ok(json(StatusCode::OK, api::List::whole(told.collect())))
 }
 
+/// The prompts that a server has for people.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers/{id}/prompts",
+    operation_id = "listMcpPrompts",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "They.", body = api::List<api::McpPrompt>), Refused, NotThere, NotAnswered, Unusable)
+)]
 pub(super) async fn prompts(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.prompts.iter().cloned().map(|prompt| api::McpPrompt {
@@ -67,6 +97,15 @@ pub(super) async fn prompts(State(state): State<ServerState>, Params(named): Par
 }
 
 /// The content of a resource, which need not be listed.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/resources/read",
+    operation_id = "readMcpResource",
+    tag = "mcp",
+    params(Named),
+    request_body = api::McpReadRequest,
+    responses((status = 200, description = "It.", body = api::McpContents), Refused, BodyRefused, NotThere, NotAnswered)
+)]
 pub(super) async fn read(
     State(state): State<ServerState>,
     Params(named): Params<Named>,
@@ -83,6 +122,16 @@ pub(super) async fn read(
     Ok(json(StatusCode::OK, api::McpContents { contents: told.collect() }))
 }
 
+/// What a prompt comes to with these arguments.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/prompts/get",
+    operation_id = "getMcpPrompt",
+    tag = "mcp",
+    params(Named),
+    request_body = api::McpPromptRequest,
+    responses((status = 200, description = "Its messages.", body = api::McpPromptMessages), Refused, BodyRefused, NotThere, NotAnswered)
+)]
 pub(super) async fn prompt(
     State(state): State<ServerState>,
     Params(named): Params<Named>,
@@ -97,6 +146,16 @@ pub(super) async fn prompt(
     Ok(json(StatusCode::OK, api::McpPromptMessages { description: prompt.description, messages: told.collect() }))
 }
 
+/// How the value of an argument may go on.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/complete",
+    operation_id = "completeMcpArgument",
+    tag = "mcp",
+    params(Named),
+    request_body = api::McpCompleteRequest,
+    responses((status = 200, description = "Suggestions.", body = api::McpCompletion), Refused, BodyRefused, NotThere, NotAnswered)
+)]
 pub(super) async fn complete(
     State(state): State<ServerState>,
     Params(named): Params<Named>,

@@ -14,20 +14,40 @@ use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, Whole};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
 use crate::state::ServerState;
 use crate::timestamp::timestamp;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct Named {
+    /// The server's name.
     id: String,
 }
 
+/// The MCP servers, from the configuration and added while running.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers",
+    operation_id = "listMcpServers",
+    tag = "mcp",
+    responses((status = 200, description = "They.", body = api::List<api::McpServer>), Refused, NotThere)
+)]
 pub(super) async fn list(State(state): State<ServerState>) -> Result<Response, ApiError> {
     let all = state.servers()?.all().await.map_err(McpChangeError::from)?;
     Ok(json(StatusCode::OK, api::List::whole(all.into_iter().map(told).collect())))
 }
 
 /// Adds a server; what it is reached by is looked at before anything is stored.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers",
+    operation_id = "addMcpServer",
+    tag = "mcp",
+    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters. The same request with the same key is carried out once.")),
+    request_body = api::McpServerRequest,
+    responses((status = 201, description = "It is added.", body = api::McpServer, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn add(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpServerRequest = whole.json()?;
     let asked = repeatable(&whole)?.map(|(key, fingerprint)| Asked { key, fingerprint });
@@ -45,11 +65,29 @@ pub(super) async fn add(State(state): State<ServerState>, whole: Whole) -> Resul
     Ok(response)
 }
 
+/// One MCP server.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers/{id}",
+    operation_id = "getMcpServer",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "It.", body = api::McpServer), Refused, NotThere)
+)]
 pub(super) async fn show(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.one(&named.id).await?)))
 }
 
 /// Changes the keys that the body names; null takes a key away (RFC 7396).
+#[utoipa::path(
+    patch,
+    path = "/mcp/servers/{id}",
+    operation_id = "changeMcpServer",
+    tag = "mcp",
+    params(Named),
+    request_body = api::McpServerRequest,
+    responses((status = 200, description = "It, changed.", body = api::McpServer), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn change(
     State(state): State<ServerState>,
     Params(named): Params<Named>,
@@ -66,24 +104,68 @@ pub(super) async fn change(
     Ok(json(StatusCode::OK, api::McpServer { warnings, ..told(changed) }))
 }
 
+/// Stops and removes a server that was added while running.
+#[utoipa::path(
+    delete,
+    path = "/mcp/servers/{id}",
+    operation_id = "removeMcpServer",
+    tag = "mcp",
+    params(Named),
+    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn remove(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
     state.servers()?.remove(&named.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Starts a server that does not run.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/start",
+    operation_id = "startMcpServer",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "It, as it is now.", body = api::McpServer), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn start(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.start(&named.id).await?)))
 }
 
+/// Stops a server; its calls end.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/stop",
+    operation_id = "stopMcpServer",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "It, as it is now.", body = api::McpServer), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn stop(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.stop(&named.id).await?)))
 }
 
+/// Stops a server and starts it again.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/restart",
+    operation_id = "restartMcpServer",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "It, as it is now.", body = api::McpServer), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn restart(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.restart(&named.id).await?)))
 }
 
 /// The tools that it offers, and those that it cannot.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers/{id}/tools",
+    operation_id = "listMcpServerTools",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "They.", body = api::ToolList<api::Tool>), Refused, NotThere)
+)]
 pub(super) async fn tools(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     state.servers()?.one(&named.id).await?;
     let all = state.engine().tools().await;
@@ -93,19 +175,38 @@ pub(super) async fn tools(State(state): State<ServerState>, Params(named): Param
     Ok(json(StatusCode::OK, list))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct NamedTool {
+    /// The server's name.
     id: String,
+    /// The tool's name at its server.
     tool: String,
 }
 
 /// A person agrees to what a tool is now.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/tools/{tool}/approve",
+    operation_id = "approveMcpTool",
+    tag = "mcp",
+    params(NamedTool),
+    responses((status = 200, description = "The tools whose new definition counts now.", body = api::List<String>), Refused, NotThere, Conflicting)
+)]
 pub(super) async fn approve(State(state): State<ServerState>, Params(named): Params<NamedTool>) -> Result<Response, ApiError> {
     let agreed = state.servers()?.agree(&named.id, Some(&named.tool)).await?;
     Ok(json(StatusCode::OK, api::List::whole(agreed)))
 }
 
 /// Its last lines in this process, oldest first.
+#[utoipa::path(
+    get,
+    path = "/mcp/servers/{id}/logs",
+    operation_id = "listMcpServerLogs",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "They.", body = api::List<api::McpLogLine>), Refused, NotThere)
+)]
 pub(super) async fn logs(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let lines = state.servers()?.logs(&named.id).await?.into_iter().map(|line| api::McpLogLine {
         timestamp: timestamp(line.at_ms),

@@ -11,15 +11,28 @@ use turnwright_engine::{EngineError, Reply};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, Whole, id};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
 use crate::state::ServerState;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct Named {
+    /// The conversation's name.
     id: String,
+    /// The question's name, such as `question_13_0_0`, or that of the call that asks.
     question: String,
 }
 
 /// Answers a question, once.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/questions/{question}/answer",
+    operation_id = "answerQuestion",
+    tag = "approvals",
+    params(Named),
+    request_body = api::AnswerRequest,
+    responses((status = 200, description = "It is answered.", body = api::AnswerReceipt), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn answer(
     State(state): State<ServerState>,
     Params(named): Params<Named>,

@@ -12,12 +12,15 @@ use turnwright_engine::{EngineError, Watch, WatchFrom};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search};
 use crate::feed::Feed;
+use crate::openapi::{ConversationPath, NotThere, Refused};
 use crate::sse;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiFold, UiVersion};
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UiQuery {
+    /// The client's version of the AI SDK: 5, 6 or 7.
     ui: Option<String>,
 }
 
@@ -30,13 +33,23 @@ impl UiQuery {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Position {
+    /// The id of the last event seen, or `now`; the header `Last-Event-ID` counts more. From the beginning where absent.
     #[serde(alias = "last_event_id")]
     after: Option<String>,
 }
 
 /// Engine events, from after the position that the client names, or from the beginning.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}/events",
+    operation_id = "watchEvents",
+    tag = "turns",
+    params(ConversationPath, Position),
+    responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = String, content_type = "text/event-stream"), Refused, NotThere)
+)]
 pub(super) async fn events(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -65,6 +78,14 @@ pub(super) async fn events(
 }
 
 /// The message of the open turn from its beginning; 204 where no turn is open.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}/stream",
+    operation_id = "watchMessage",
+    tag = "turns",
+    params(ConversationPath, UiQuery),
+    responses((status = 200, description = "An AI SDK UI message stream.", body = String, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere)
+)]
 pub(super) async fn stream(
     State(state): State<ServerState>,
     InConversation(id): InConversation,

@@ -16,9 +16,18 @@ use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, Whole};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
 use crate::state::ServerState;
 
 /// What the conversation offers.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}/tools",
+    operation_id = "listEnabledTools",
+    tag = "tools",
+    params(ConversationPath),
+    responses((status = 200, description = "They.", body = api::List<api::ConversationTool>), Refused, NotThere)
+)]
 pub(super) async fn enabled(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -28,6 +37,14 @@ pub(super) async fn enabled(
 }
 
 /// What the servers that run have.
+#[utoipa::path(
+    get,
+    path = "/conversations/{id}/tools/available",
+    operation_id = "listAvailableTools",
+    tag = "tools",
+    params(ConversationPath),
+    responses((status = 200, description = "They, and those that cannot be offered.", body = api::ToolList<api::ConversationTool>), Refused, NotThere)
+)]
 pub(super) async fn available(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -38,6 +55,15 @@ pub(super) async fn available(
 }
 
 /// Offers a tool. The first one that is named makes the list; before, all tools are offered.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/tools",
+    operation_id = "enableTool",
+    tag = "tools",
+    params(ConversationPath),
+    request_body = api::ToolName,
+    responses((status = 201, description = "It is offered.", body = api::ConversationTool), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn enable(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -58,6 +84,15 @@ pub(super) async fn enable(
 }
 
 /// Offers a tool no more. Named in the body, or in the query as `server_id` and `tool_name`.
+#[utoipa::path(
+    delete,
+    path = "/conversations/{id}/tools",
+    operation_id = "disableTool",
+    tag = "tools",
+    params(ConversationPath, Named),
+    request_body = Option<api::ToolName>,
+    responses((status = 204, description = "It is offered no more."), Refused, BodyRefused, NotThere, Conflicting)
+)]
 pub(super) async fn disable(
     State(state): State<ServerState>,
     InConversation(id): InConversation,
@@ -80,9 +115,12 @@ pub(super) async fn disable(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Named {
+    /// The server, where the body does not name it.
     server_id: Option<String>,
+    /// The tool's name at its server.
     tool_name: Option<String>,
 }
 

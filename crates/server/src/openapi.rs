@@ -1,0 +1,113 @@
+//! The OpenAPI document: what the routes say of themselves, put together, and the page that shows it.
+//!
+//! Each route's description stands at its handler and names the path under which `routes.rs` hangs it, so that the two cannot
+//! part. What is refused is the same for many routes and is said here, once for each kind of request.
+
+use std::collections::BTreeMap;
+
+use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem};
+use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Response};
+use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
+
+/// What the document says beside the routes.
+#[derive(Debug, OpenApi)]
+#[openapi(
+    info(
+        title = "Turnwright",
+        description = "Conversations with language models that work with tools. Everything that is said or done is kept in a \
+                       journal; every refusal is a problem document (RFC 9457) whose `code` is stable.",
+        license(name = "MIT OR Apache-2.0")
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "conversations", description = "Conversations and what was said in them."),
+        (name = "turns", description = "Saying something, watching what comes of it, stopping it."),
+        (name = "approvals", description = "What waits for a person, and the answers."),
+        (name = "tools", description = "The tools that there are and those that a conversation offers."),
+        (name = "mcp", description = "MCP servers."),
+        (name = "installation", description = "Models, and whether the server is well.")
+    )
+)]
+pub(crate) struct Frame;
+
+/// The document of these routes.
+pub(crate) fn described_by(mut document: Document) -> Document {
+    // A link that works from wherever the document was read; the paths begin at the root.
+    document.servers = None;
+    let components = document.components.get_or_insert_default();
+    components.responses.extend(refusals().map(|(name, why)| (name, refusal(why))));
+    document
+}
+
+/// A conversation, named in a path.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes what `InConversation` reads")]
+pub(crate) struct ConversationPath {
+    /// The conversation's name.
+    #[param(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
+    id: String,
+}
+
+/// Makes types that stand for the refusals of a kind of request, and the list of all.
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $name:ident { $($status:literal: $why:literal),+ $(,)? })+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            impl IntoResponses for $name {
+                fn responses() -> BTreeMap<String, RefOr<Response>> {
+                    let name = |status| Ref::from_response_name(concat!(stringify!($name), "_").to_owned() + status);
+                    BTreeMap::from([$(($status.to_owned(), RefOr::Ref(name($status)))),+])
+                }
+            }
+        )+
+
+        /// The name of each in the document, and why it is answered.
+        fn refusals() -> impl Iterator<Item = (String, &'static str)> {
+            [$($((concat!(stringify!($name), "_", $status), $why)),+),+].into_iter().map(|(name, why)| (name.to_owned(), why))
+        }
+    };
+}
+
+refusals! {
+    /// Of every route.
+    Refused {
+        "400": "The path, the query or a header is wrong.",
+        "403": "The `Host` is not this machine, or the `Origin` is another site's.",
+        "500": "What is stored is damaged, or of a newer version.",
+        "503": "The store does not answer, or the server is shutting down. Worth repeating.",
+    }
+    /// Of routes that read a body.
+    BodyRefused {
+        "408": "No more of the body came.",
+        "413": "The body is too large.",
+        "415": "The body is not `application/json`.",
+        "422": "A field is unknown, or its value is wrong.",
+    }
+    /// Of routes that need something of a server that it may lack.
+    Unusable {
+        "422": "The server cannot do this.",
+    }
+    /// Of routes that name something.
+    NotThere {
+        "404": "There is no such thing.",
+    }
+    /// Of routes that change something.
+    Conflicting {
+        "409": "It is not in a state in which this can be done.",
+    }
+    /// Of routes that ask another server.
+    NotAnswered {
+        "502": "A server that had to be asked refused or failed.",
+        "504": "A server that had to be asked did not answer in time.",
+    }
+}
+
+fn refusal(why: &str) -> RefOr<Response> {
+    let schema = Ref::from_schema_name(Problem::name());
+    let response = Response::builder().description(why).content(PROBLEM_CONTENT_TYPE, Content::new(Some(schema))).build();
+    RefOr::T(response)
+}
