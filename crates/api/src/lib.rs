@@ -3,6 +3,7 @@
 //! Names and shapes are fixed here and nowhere else, whatever the model of a conversation looks like inside. Requests refuse
 //! fields that they do not know, so that a misspelt one is heard of. What is not here: how these values come about, which is
 //! the doors' work, and status codes, which are the server's.
+//! [`openai`] has the forms of OpenAI's APIs, whose names are theirs.
 
 mod call;
 mod chat;
@@ -12,6 +13,7 @@ mod mcp;
 mod mcp_feature;
 mod message;
 mod model;
+pub mod openai;
 mod patch;
 mod problem;
 mod question;

@@ -11,7 +11,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 4;
+pub const ENTRY_VERSION: u8 = 5;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,6 +108,8 @@ pub enum QuestionReason {
     UnknownOutcome,
     /// The tool's definition changed since it was allowed.
     DefinitionChanged,
+    /// The tool is the client's own: it runs there, and its result is waited for.
+    ClientTool,
 }
 
 impl QuestionReason {
@@ -117,6 +119,7 @@ impl QuestionReason {
             Self::Approval => "approval",
             Self::UnknownOutcome => "unknown_outcome",
             Self::DefinitionChanged => "definition_changed",
+            Self::ClientTool => "client_tool",
         }
     }
 }
@@ -261,6 +264,9 @@ impl Entry {
     /// The version of its stored form: nodes that read an older one alone let the conversation be.
     pub fn version(&self) -> u8 {
         match self {
+            Self::Question(Question { reason: QuestionReason::ClientTool, .. }) => 5,
+            Self::User(message) if message.settings.concerns_a_client() => 5,
+            Self::Control(Control::Retried { settings: Some(settings), .. }) if settings.concerns_a_client() => 5,
             Self::Elicited(_) | Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,

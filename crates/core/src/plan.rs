@@ -30,6 +30,8 @@ pub enum Ruling {
         /// The rule that asks.
         rule: String,
     },
+    /// It is the client's: it runs there, and its result is waited for.
+    HandOver,
     /// It cannot run at all: no such tool, arguments that do not fit. Nobody is asked.
     Refuse(ToolResult),
 }
@@ -182,6 +184,7 @@ impl Draft {
             CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
             CallNeed::Decide => match ruler.rule(&call) {
                 Ruling::Refuse(result) => Entry::Result(result),
+                Ruling::HandOver => Entry::Question(Question { call: id, reason: QuestionReason::ClientTool, rule: None }),
                 Ruling::Ask { rule } => {
                     Entry::Question(Question { call: id, reason: QuestionReason::Approval, rule: Some(rule) })
                 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::IdError;
+use crate::{IdError, ToolDefinition};
 
 /// A model of a provider, written `PROVIDER/MODEL` and split at the first `/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -162,6 +163,13 @@ pub struct TurnSettings {
     /// The models that are asked in turn where the one before is overloaded, out of reach or takes no more requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<ModelRef>,
+    /// Tools that whoever asks runs itself: offered beside those of the sources, and a call to one waits for its result from
+    /// there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_tools: Vec<Arc<ToolDefinition>>,
+    /// Globs over qualified tool names: what the policy would allow of these, a person is asked about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always_ask: Vec<String>,
 }
 
 impl TurnSettings {
@@ -183,6 +191,18 @@ impl TurnSettings {
             parallel_calls: None,
             output: None,
             fallback: Vec::new(),
+            client_tools: Vec::new(),
+            always_ask: Vec::new(),
         }
+    }
+
+    /// The client's own tool with this name.
+    pub fn client_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        self.client_tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Whether a node that knows no tools of clients would get the turn wrong.
+    pub(crate) fn concerns_a_client(&self) -> bool {
+        !self.client_tools.is_empty() || !self.always_ask.is_empty()
     }
 }

@@ -64,7 +64,7 @@ impl Catalog {
     }
 }
 
-fn matcher(glob: &str) -> Option<GlobMatcher> {
+pub(crate) fn matcher(glob: &str) -> Option<GlobMatcher> {
     GlobBuilder::new(glob).build().ok().map(|glob| glob.compile_matcher())
 }
 

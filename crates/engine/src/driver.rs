@@ -331,7 +331,7 @@ impl Driver {
         }
         let mut ruler = TurnRuler {
             policy: &self.inner.policy,
-            mode: turn.settings().approve,
+            settings: turn.settings(),
             offered: state.journal.offered(),
             catalog: &catalog,
             validators: &self.inner.validators,

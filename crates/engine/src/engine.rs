@@ -28,7 +28,7 @@ mod import;
 mod tool_call;
 mod wait;
 
-pub use act::{Choice, NewMessage, OnWaiting, Sent, SentState};
+pub use act::{Choice, ClientResult, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
 pub use import::WholeJournal;
 pub use wait::TurnState;
@@ -210,6 +210,14 @@ impl Engine {
         let mut all: Vec<SetAside> = catalogs.sources().iter().flat_map(|source| source.set_aside()).collect();
         all.extend(catalogs.current().set_aside.iter().cloned());
         all
+    }
+
+    /// A name that no conversation has.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`], where the system has no random numbers.
+    pub fn new_id() -> Result<ConversationId, EngineError> {
+        new_id()
     }
 
     /// Creates a conversation.

@@ -75,7 +75,13 @@ impl Inner {
     /// The entry that offers what is there now, where that is not what the journal offers.
     pub(crate) fn newly_offered(&self, journal: &Journal, settings: &TurnSettings) -> Option<Entry> {
         let catalog = self.catalogs.current();
-        let offered = catalog.offered(settings.tools.as_deref());
+        let mut offered = catalog.offered(settings.tools.as_deref());
+        if !settings.client_tools.is_empty() {
+            // Where names meet, the one that asks has its own.
+            offered.retain(|tool| settings.client_tool(&tool.name).is_none());
+            offered.extend(settings.client_tools.iter().cloned());
+            offered.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         let now = journal.offered();
         let is_same = now.len() == offered.len() && now.iter().zip(&offered).all(|(a, b)| Arc::ptr_eq(a, b) || a == b);
         (!is_same).then_some(Entry::Control(Control::Offered { definitions: offered }))

@@ -34,8 +34,8 @@ pub use asks::{Asks, Nobody, Reply, Standstill, ToolReply};
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Choice, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent, SentState,
-    TurnState, WaitingCall, WaitingQuestion, WholeJournal, questions_in,
+    Choice, ClientResult, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent,
+    SentState, TurnState, WaitingCall, WaitingQuestion, WholeJournal, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnwright_core::policy::{Action, Policy};
-use turnwright_core::{ApproveMode, CallId, CallView, Ruler, Ruling, StartRuling, ToolDefinition, ToolErrorKind, ToolResult};
+use turnwright_core::{
+    ApproveMode, CallId, CallView, Ruler, Ruling, StartRuling, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+};
 
 use crate::arguments::Validators;
-use crate::catalog::{Catalog, CatalogTool, definition_hash};
+use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
 
 /// What the driver of one turn knows about starting calls. Lives as long as the driver.
 #[derive(Debug, Default)]
@@ -34,7 +36,7 @@ pub(crate) struct Ready {
 #[derive(Debug)]
 pub(crate) struct TurnRuler<'a> {
     pub(crate) policy: &'a Policy,
-    pub(crate) mode: ApproveMode,
+    pub(crate) settings: &'a TurnSettings,
     pub(crate) offered: &'a [Arc<ToolDefinition>],
     pub(crate) catalog: &'a Catalog,
     pub(crate) validators: &'a Validators,
@@ -45,6 +47,11 @@ pub(crate) struct TurnRuler<'a> {
 
 /// How many names a model that asked for an unknown tool is told.
 const MAX_NAMES_TOLD: usize = 40;
+
+/// Whether one of the globs takes a name.
+fn is_in(globs: &[String], name: &str) -> bool {
+    globs.iter().any(|glob| matcher(glob).is_some_and(|matcher| matcher.is_match(name)))
+}
 
 impl TurnRuler<'_> {
     fn offered(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
@@ -72,6 +79,9 @@ impl TurnRuler<'_> {
 
 impl Ruler for TurnRuler<'_> {
     fn rule(&mut self, call: &CallView<'_>) -> Ruling {
+        if self.settings.client_tool(call.name).is_some() {
+            return Ruling::HandOver;
+        }
         let Some(definition) = self.offered(call.name) else { return Ruling::Refuse(self.no_such_tool(call)) };
         let hash = self.hash(definition);
         let arguments = match self.validators.check(&hash, &definition.input_schema, call.arguments) {
@@ -81,8 +91,9 @@ impl Ruler for TurnRuler<'_> {
                 return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
             }
         };
-        let verdict = self.policy.decide(self.mode, call.name, definition.declared, &arguments);
+        let verdict = self.policy.decide(self.settings.approve, call.name, definition.declared, &arguments);
         match verdict.action {
+            Action::Allow if is_in(&self.settings.always_ask, call.name) => Ruling::Ask { rule: "the request".to_owned() },
             Action::Allow => Ruling::Allow { rule: verdict.rule, definition_hash: hash.to_string() },
             Action::Ask => Ruling::Ask { rule: verdict.rule },
             Action::Deny => Ruling::Deny { rule: verdict.rule },
@@ -96,7 +107,7 @@ impl Ruler for TurnRuler<'_> {
         };
         let is_set_aside = self.catalog.changed.contains_key(call.name);
         if call.decided_hash.map_or(is_set_aside, |hash| *hash != *tool.hash) {
-            if self.mode == ApproveMode::Ask {
+            if self.settings.approve == ApproveMode::Ask {
                 return StartRuling::DefinitionChanged;
             }
             let text = format!("`{}` did not run: its definition changed since it was allowed.", call.name);

@@ -1,7 +1,9 @@
 //! Settings in layers: the configuration's, the conversation's, the message's.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use turnwright_core::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
+use turnwright_core::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition, TurnSettings};
 
 /// Settings that somebody chose, to be laid over others. What is `None` was not chosen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,12 @@ pub struct SettingsOverlay {
     /// The form that the answer must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
+    /// Tools that whoever asks runs itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_tools: Option<Vec<Arc<ToolDefinition>>>,
+    /// Globs over qualified tool names that a person is asked about whatever the policy allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always_ask: Option<Vec<String>>,
 }
 
 impl SettingsOverlay {
@@ -64,6 +72,8 @@ impl SettingsOverlay {
             parallel_calls: self.parallel_calls.or(base.parallel_calls),
             fallback: base.fallback.clone(),
             output: self.output.clone().or_else(|| base.output.clone()),
+            client_tools: self.client_tools.clone().unwrap_or_else(|| base.client_tools.clone()),
+            always_ask: self.always_ask.clone().unwrap_or_else(|| base.always_ask.clone()),
         }
     }
 
@@ -82,6 +92,8 @@ impl SettingsOverlay {
             tool_choice: above.tool_choice.clone().or_else(|| self.tool_choice.clone()),
             parallel_calls: above.parallel_calls.or(self.parallel_calls),
             output: above.output.clone().or_else(|| self.output.clone()),
+            client_tools: above.client_tools.clone().or_else(|| self.client_tools.clone()),
+            always_ask: above.always_ask.clone().or_else(|| self.always_ask.clone()),
         }
     }
 
@@ -113,7 +125,8 @@ impl SettingsOverlay {
                 return Some("the output's schema is not a JSON object".to_owned());
             }
         }
-        let bad_glob = self.tools.iter().flatten().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
+        let globs = self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
+        let bad_glob = globs.into_iter().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
         bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))
     }
 }

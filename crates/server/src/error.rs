@@ -18,12 +18,25 @@ pub struct ApiError {
     request_id: Option<String>,
     /// What is wrong with single fields.
     errors: Vec<FieldError>,
+    /// The one field that is wrong.
+    param: Option<String>,
+    /// Whether to send the same again would do harm.
+    is_final: bool,
 }
 
 impl ApiError {
     /// A refusal with this status, stable code and words for people.
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), ends_connection: false, request_id: None, errors: Vec::new() }
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            ends_connection: false,
+            request_id: None,
+            errors: Vec::new(),
+            param: None,
+            is_final: false,
+        }
     }
 
     /// The request is not understood (400).
@@ -41,6 +54,38 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what}"))
     }
 
+    /// The same, about this field.
+    pub(crate) fn about(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// The same, where to send it again would do harm.
+    pub(crate) fn made_final(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its stable word.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The field that it is about.
+    pub(crate) fn param(&self) -> Option<&str> {
+        self.param.as_deref()
+    }
+
+    /// Whether to send the same again would do harm.
+    pub(crate) fn is_final(&self) -> bool {
+        self.is_final
+    }
+
     /// The same, and the connection ends: what the client still sends is not read.
     pub(crate) fn ending_connection(mut self) -> Self {
         self.ends_connection = true;
@@ -53,11 +98,13 @@ impl IntoResponse for ApiError {
         if self.status.is_server_error() {
             tracing::warn!(status = self.status.as_u16(), code = self.code, detail = self.detail, "request failed");
         }
+        let kept = self.clone();
         let title = self.status.canonical_reason().unwrap_or("Error");
         let problem = Problem::new(self.status.as_u16(), title, self.code, self.detail);
         let problem = Problem { request_id: self.request_id, errors: self.errors, ..problem };
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = (self.status, [(header::CONTENT_TYPE, PROBLEM_CONTENT_TYPE)], body).into_response();
+        response.extensions_mut().insert(kept);
         let headers = response.headers_mut();
         if self.ends_connection {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -10,11 +10,13 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri, header};
 
 use crate::error::ApiError;
+use crate::openai::error::refusal;
 
 /// Refuses what does not come from this machine. An `Authorization` header is ignored.
 pub(crate) async fn local_only(request: Request, next: Next) -> Response {
     match check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
+        Err(error) if request.uri().path().starts_with("/v1/") => refusal(error.into_response()),
         Err(error) => error.into_response(),
     }
 }

@@ -10,6 +10,7 @@ mod error;
 mod extract;
 mod feed;
 mod guard;
+mod openai;
 mod openapi;
 pub mod report;
 mod routes;
@@ -22,6 +23,7 @@ pub mod ui;
 mod waiting;
 
 pub use error::ApiError;
+pub use openai::activity::ToolActivity;
 pub use report::turn_report;
 pub use routes::{openapi, router};
 pub use serve::{ServeError, serve};

@@ -14,6 +14,7 @@ mod questions;
 mod streams;
 mod tools;
 mod ui_chat;
+mod v1;
 
 use axum::extract::Request;
 use axum::middleware::from_fn;
@@ -34,6 +35,7 @@ use crate::state::ServerState;
 pub fn router(state: ServerState) -> Router {
     let (described, _) = described().split_for_parts();
     described
+        .nest("/v1", v1::router())
         .route("/api/chat", post(ui_chat::chat))
         .route("/api/chat/{id}/stream", get(ui_chat::resume))
         .route("/mcp", any(mcp_endpoint::answer))

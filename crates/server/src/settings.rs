@@ -21,6 +21,8 @@ pub(crate) fn overlay(engine: &Engine, model: Option<String>, settings: api::Set
         tool_choice: settings.tool_choice.map(tool_choice),
         parallel_calls: settings.parallel_calls,
         output: settings.output.map(output),
+        client_tools: None,
+        always_ask: None,
     })
 }
 

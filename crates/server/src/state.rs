@@ -7,17 +7,21 @@ use turnwright_engine::Engine;
 use turnwright_host::{McpEndpoint, McpServers, ResourceSource};
 
 use crate::error::ApiError;
+use crate::openai::activity::ToolActivity;
+use crate::openai::known::KnownHistories;
 
 /// What the server is told by its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerOptions {
     /// The largest request body, in bytes.
     pub body_limit_bytes: usize,
+    /// How answers of OpenAI's APIs show what tools do on our side, where the request does not say.
+    pub tool_activity: ToolActivity,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { body_limit_bytes: 32 * 1024 * 1024 }
+        Self { body_limit_bytes: 32 * 1024 * 1024, tool_activity: ToolActivity::default() }
     }
 }
 
@@ -33,6 +37,7 @@ struct Shared {
     options: ServerOptions,
     changing_settings: Mutex<()>,
     resources: OnceLock<Arc<ResourceSource>>,
+    known: Arc<KnownHistories>,
 }
 
 impl ServerState {
@@ -48,7 +53,15 @@ impl ServerState {
     }
 
     fn of(engine: Engine, options: ServerOptions, mcp: Option<McpEndpoint>, servers: Option<McpServers>) -> Self {
-        Self(Arc::new(Shared { engine, mcp, servers, options, changing_settings: Mutex::new(()), resources: OnceLock::new() }))
+        Self(Arc::new(Shared {
+            engine,
+            mcp,
+            servers,
+            options,
+            changing_settings: Mutex::new(()),
+            resources: OnceLock::new(),
+            known: Arc::default(),
+        }))
     }
 
     /// The endpoint for MCP clients, where there is one.
@@ -76,6 +89,11 @@ impl ServerState {
     /// The engine.
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// The conversations of clients that keep the history themselves.
+    pub(crate) fn known(&self) -> &Arc<KnownHistories> {
+        &self.0.known
     }
 
     /// The options.

@@ -42,7 +42,7 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
         policy: Policy::default(),
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
-    let router = router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096 }));
+    let router = router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() }));
     Server { router, engine, source }
 }
 

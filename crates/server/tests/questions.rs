@@ -53,7 +53,7 @@ fn server(tool: &str) -> (Router, Engine) {
         policy: Policy::default(),
         defaults: TurnSettings { approve: ApproveMode::All, ..TurnSettings::new(ModelRef::new("test", "scripted")) },
     });
-    (router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096 })), engine)
+    (router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() })), engine)
 }
 
 async fn ask(router: &Router, method: Method, path: &str, body: Value) -> (u16, Value) {

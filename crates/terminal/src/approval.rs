@@ -68,6 +68,9 @@ pub fn question(call: &WaitingCall, look: Look) -> String {
         QuestionReason::Approval => format!("{name} wants to run with"),
         QuestionReason::UnknownOutcome => format!("{name} was interrupted and may or may not have happened, with"),
         QuestionReason::DefinitionChanged => format!("{name} is not the tool any more that was allowed; it wants to run with"),
+        QuestionReason::ClientTool => {
+            format!("{name} runs at the program that offers it, whose result is waited for; it is called with")
+        }
     };
     format!("{asks}\n{}", arguments(&call.arguments, MAX_LINES))
 }
@@ -78,6 +81,7 @@ pub(crate) fn choices(reason: QuestionReason) -> &'static str {
         QuestionReason::Approval | QuestionReason::DefinitionChanged => {
             "[y]es, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? "
         }
+        QuestionReason::ClientTool => "[n]o WHY, [w]hy, [l]ater, [s]top the turn? ",
         QuestionReason::UnknownOutcome => "it [h]appened, [r]un it again, [s]kip it, [w]hy, [l]ater, stop the turn? ",
     }
 }
@@ -90,6 +94,9 @@ pub(crate) fn why(call: &WaitingCall, tool: Option<&ToolDefinition>) -> String {
             "The process that ran this is gone. Nothing here knows how far it came: look, then decide.".to_owned()
         }
         QuestionReason::DefinitionChanged => "The tool's description or schema changed since it was allowed.".to_owned(),
+        QuestionReason::ClientTool => {
+            "A program that asked by the OpenAI-compatible API offers this tool and runs it itself. With no it is not waited for.".to_owned()
+        }
     }];
     lines.extend(call.rule.as_ref().map(|rule| format!("asked by: {}", clean_line(rule))));
     if let Some(tool) = tool {

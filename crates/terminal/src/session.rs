@@ -86,6 +86,7 @@ impl Session {
             on_waiting: OnWaiting::Hold,
             kept_by: KeptBy::Chat,
             create: false,
+            conversation: SettingsOverlay::default(),
             idempotency: None,
         };
         let sent = self.engine.send(&id, message).await?;

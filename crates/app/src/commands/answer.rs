@@ -112,6 +112,7 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
             QuestionReason::Approval => "waits to be allowed",
             QuestionReason::UnknownOutcome => "was interrupted and may or may not have happened",
             QuestionReason::DefinitionChanged => "changed since it was allowed and waits to be allowed again",
+            QuestionReason::ClientTool => "waits for its result from the program that offers it",
         };
         say(&format!("waiting: {} {} {why}{by}", clean_line(&call.name), clean_line(&compact(&call.arguments))));
     }
@@ -119,6 +120,7 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
         let choice = match call.reason {
             QuestionReason::Approval | QuestionReason::DefinitionChanged => "allow",
             QuestionReason::UnknownOutcome => "run_again",
+            QuestionReason::ClientTool => "deny",
         };
         let (id, call) = (&call.conversation, call.call);
         say(&format!("hint: turnwright approvals decide {call} {choice} --conversation {id}{}", flags(everywhere)));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Overrides};
-use turnwright_server::{ServerOptions, ServerState, router};
+use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Overrides, config};
+use turnwright_server::{ServerOptions, ServerState, ToolActivity, router};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
@@ -72,7 +72,13 @@ async fn serve_on(host: &Host, listener: TcpListener, mcp: McpEndpoint, signals:
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let options = ServerOptions::default();
+    let tool_activity = match host.config().server.tool_activity {
+        config::ToolActivity::Hidden => ToolActivity::Hidden,
+        config::ToolActivity::Reasoning => ToolActivity::Reasoning,
+        config::ToolActivity::Content => ToolActivity::Content,
+        config::ToolActivity::Details => ToolActivity::Details,
+    };
+    let options = ServerOptions { tool_activity, ..ServerOptions::default() };
     let router = router(
         ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
             .with_resources(host.resources().clone()),

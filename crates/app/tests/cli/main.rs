@@ -16,6 +16,7 @@ mod interactive;
 mod lists;
 mod mcp_features;
 mod moving;
+mod openai;
 mod prefix;
 mod questions;
 mod serve;

@@ -41,6 +41,17 @@ impl Server {
         answer
     }
 
+    /// Where clients of OpenAI's APIs find it.
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Ends it with no time for anything.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(crate) fn stop(mut self) {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
         assert_eq!(wait(&mut self.child), Some(0), "{}", self.stderr.lock().unwrap());

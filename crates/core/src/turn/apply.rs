@@ -182,7 +182,10 @@ impl Turn {
         let is_outcome_unknown = match &call.state {
             CallState::Undecided => false,
             CallState::Asked(question) => match question.reason {
-                QuestionReason::Approval | QuestionReason::DefinitionChanged => false,
+                QuestionReason::ClientTool if decision.verdict != Verdict::Deny => {
+                    return Err("the call is its client's to run: decide deny, or wait for its result");
+                }
+                QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => false,
                 QuestionReason::UnknownOutcome => true,
             },
             CallState::Allowed
@@ -231,7 +234,8 @@ impl Turn {
         let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
         let call = self.call_mut(question.call)?;
         let fits = match (question.reason, &call.state) {
-            (QuestionReason::Approval, CallState::Undecided) | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
+            (QuestionReason::Approval | QuestionReason::ClientTool, CallState::Undecided)
+            | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
             (QuestionReason::DefinitionChanged, CallState::Parked) => call.has_all_answers(),
             (QuestionReason::UnknownOutcome, CallState::Started { epoch: started, .. }) => *started < epoch,
             _ => false,

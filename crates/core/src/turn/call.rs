@@ -153,9 +153,10 @@ impl Call {
     pub(super) fn answer(&mut self, success: bool) -> Result<(), Misfit> {
         match &self.state {
             CallState::Answered => return Err("the call has its result"),
-            // A person is asked whether it happened; the real result, where somebody still holds it, settles that.
+            // A person is asked whether it happened; the real result, where somebody still holds it, settles that. A
+            // client's call runs at the client.
             CallState::Started { .. }
-            | CallState::Asked(Question { reason: QuestionReason::UnknownOutcome, .. })
+            | CallState::Asked(Question { reason: QuestionReason::UnknownOutcome | QuestionReason::ClientTool, .. })
             | CallState::Settled(SyntheticResult::Happened) => {}
             CallState::Undecided
             | CallState::Asked(_)

@@ -118,7 +118,9 @@ impl Turn {
             CallState::Asked(question) => match (give_up, question.reason) {
                 (None, _) => return None,
                 (Some(_), QuestionReason::UnknownOutcome) => CallNeed::Answer(SyntheticResult::Interrupted),
-                (Some(result), QuestionReason::Approval | QuestionReason::DefinitionChanged) => CallNeed::Answer(result),
+                (Some(result), QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool) => {
+                    CallNeed::Answer(result)
+                }
             },
             CallState::Undecided => give_up.map_or(CallNeed::Decide, CallNeed::Answer),
             CallState::Allowed => give_up.map_or(CallNeed::Start, CallNeed::Answer),

@@ -44,6 +44,7 @@ fn entries() -> Vec<Entry> {
         Entry::Decision(edited),
         Entry::Decision(decision(call_id(3, 0), Verdict::RunAgain)),
         question(call_id(3, 0), QuestionReason::UnknownOutcome),
+        question(call_id(3, 0), QuestionReason::ClientTool),
         started(call_id(3, 0), true),
         Entry::Elicited(Elicited {
             call: call_id(3, 0),
@@ -128,7 +129,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 5, this build reads up to 4");
+    assert_eq!(error.to_string(), "entry is of version 6, this build reads up to 5");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! What comes next: the table of docs/journal.md, row by row.
 
 use turnwright_core::{
-    ApproveMode, CallNeed, CutOffCause, FinishReason, PendingCall, ProviderFailure, ProviderFailureKind, QuestionReason, Step,
-    StopReason, SyntheticResult, TurnStatus, Verdict,
+    ApproveMode, CallNeed, CutOffCause, Entry, FinishReason, PendingCall, ProviderFailure, ProviderFailureKind, QuestionReason,
+    Step, StopReason, SyntheticResult, TurnStatus, Verdict,
 };
 
 use crate::told::{
-    Told, call_id, claimed, ended, failed, question, resumed, retried, settings, started, text, tool_call, with_mode,
+    Told, call_id, cancel, claimed, decision, ended, failed, question, resumed, retried, settings, started, text, tool_call,
+    with_mode,
 };
 
 const FIRST: u64 = 3;
@@ -41,7 +42,7 @@ fn a_turn_that_is_over_needs_nothing() {
 #[test]
 fn a_failed_model_call_ends_the_turn_as_failed() {
     let failure = ProviderFailure::new(ProviderFailureKind::Auth, "the key is wrong");
-    let told = Told::new(settings()).tell(turnwright_core::Entry::Control(turnwright_core::Control::Failed(failure.clone())));
+    let told = Told::new(settings()).tell(Entry::Control(turnwright_core::Control::Failed(failure.clone())));
     assert_eq!(told.step(), Step::End(TurnStatus::Failed { reason: "the key is wrong".to_owned() }));
     assert_eq!(told.turn().failure(), Some(&failure));
 }
@@ -196,6 +197,20 @@ fn the_real_result_of_a_call_settles_the_question_whether_it_happened() {
     let told = Told::new(settings()).asks_for(1).decides(id, Verdict::Allow).tell(started(id, false)).tell(claimed(2));
     let told = told.tell(question(id, QuestionReason::UnknownOutcome)).tell(crate::told::success(id));
     assert_eq!((told.step(), told.turn().waiting().count()), (ask(), 0));
+}
+
+#[test]
+fn a_clients_call_waits_for_its_result_and_takes_it_once() {
+    let id = call_id(FIRST, 0);
+    let told = Told::new(settings()).asks_for(2).tell(question(id, QuestionReason::ClientTool)).runs(call_id(FIRST, 1));
+    assert_eq!(told.step(), Step::Park);
+    let refused = "the call is its client's to run: decide deny, or wait for its result";
+    assert_eq!(told.refuses(Entry::Decision(decision(id, Verdict::Allow))), refused);
+    assert_eq!(needs(&told.clone().decides(id, Verdict::Deny)), [CallNeed::Answer(SyntheticResult::Denied)]);
+    assert_eq!(needs(&told.clone().tell(cancel(1))), [CallNeed::Answer(SyntheticResult::Cancelled)]);
+    let given = told.tell(crate::told::success(id));
+    assert_eq!(given.step(), ask());
+    assert_eq!(given.refuses(crate::told::success(id)), "the call has its result");
 }
 
 #[test]

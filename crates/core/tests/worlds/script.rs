@@ -52,6 +52,7 @@ impl Script {
         };
         match question.reason {
             QuestionReason::UnknownOutcome => decision.verdict = self.unknown,
+            QuestionReason::ClientTool => decision.verdict = Verdict::Deny,
             QuestionReason::Approval | QuestionReason::DefinitionChanged => match call.name {
                 "send" => {
                     decision.verdict = Verdict::Deny;

@@ -14,14 +14,17 @@ use turnwright_core::{
 use super::Engine;
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
-use crate::{Append, EngineError, KeptBy, Reply, SettingsOverlay, SideRecord, StoreError};
+use crate::{Append, EngineError, KeptBy, Reply, SettingsOverlay, SideRecord, SourceState, StoreError};
 
 mod answer;
 mod decision;
+mod results;
 mod say;
 
 use answer::answer;
-use decision::decision;
+use decision::decisions;
+pub use results::ClientResult;
+use results::results;
 use say::say;
 pub(super) use say::title_of;
 
@@ -38,6 +41,8 @@ pub struct NewMessage {
     pub kept_by: KeptBy,
     /// Whether a conversation that is not there is created.
     pub create: bool,
+    /// The settings of the conversation, where it is created.
+    pub conversation: SettingsOverlay,
     /// A key that makes a repetition harmless, and a hash of the request.
     pub idempotency: Option<(String, String)>,
 }
@@ -51,6 +56,7 @@ impl NewMessage {
             on_waiting: OnWaiting::Hold,
             kept_by: KeptBy::Servers,
             create: false,
+            conversation: SettingsOverlay::default(),
             idempotency: None,
         }
     }
@@ -127,7 +133,7 @@ impl Engine {
         if message.content.is_empty() {
             return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
         }
-        if let Some(problem) = message.overlay.problem() {
+        if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });
         }
         let (engine, id) = (self.clone(), id.clone());
@@ -175,7 +181,7 @@ impl Engine {
         let new = super::Conversation {
             id: id.clone(),
             title,
-            overlay: SettingsOverlay::default(),
+            overlay: message.conversation.clone(),
             created_at_ms: now,
             updated_at_ms: now,
         };
@@ -207,13 +213,21 @@ impl Engine {
     /// [`EngineError::NotFound`], [`EngineError::NotWaiting`]; [`EngineError::Invalid`] where the arguments do not fit the
     /// tool or a deny rule matches them.
     pub async fn decide(&self, id: &ConversationId, call: CallId, choice: Choice) -> Result<(), EngineError> {
+        self.decide_all(id, vec![(call, choice)]).await
+    }
+
+    /// As [`Engine::decide`], about several calls at once: all of them or none.
+    ///
+    /// # Errors
+    /// As [`Engine::decide`].
+    pub async fn decide_all(&self, id: &ConversationId, choices: Vec<(CallId, Choice)>) -> Result<(), EngineError> {
         let (engine, id) = (self.clone(), id.clone());
         let decide = async move {
             let live = engine.load_newest(&id).await?;
             engine.inner.refresh_sources().await;
-            let agreed = act(&engine.inner, &live, |state| decision(&engine.inner, state, call, &choice)).await?;
+            let agreed = act(&engine.inner, &live, |state| decisions(&engine.inner, state, &choices)).await?;
             // The decision holds whether or not the definition can be kept.
-            if let Err(error) = engine.inner.agree(agreed.as_slice()).await {
+            if let Err(error) = engine.inner.agree(&agreed).await {
                 tracing::warn!(%error, "what a person agreed to cannot be kept");
             }
             Ok(())
@@ -269,6 +283,20 @@ impl Engine {
             act(&engine.inner, &live, |state| answer(&engine.inner, state, question, &reply)).await
         };
         self.inner.whole(answering).await
+    }
+
+    /// Stores what a client's own tools gave, each once; the turn that goes on with it once nothing else is waited for. What is
+    /// stored already is left as it is.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], also where a call does not wait for a client; nothing is stored then.
+    pub async fn give_results(&self, id: &ConversationId, given: Vec<ClientResult>) -> Result<TurnId, EngineError> {
+        let (engine, id) = (self.clone(), id.clone());
+        let giving = async move {
+            let live = engine.load_newest(&id).await?;
+            act(&engine.inner, &live, |state| results(&engine.inner, state, &given)).await
+        };
+        self.inner.whole(giving).await
     }
 
     /// Hides a message from people and models. Its entry stays.
@@ -397,9 +425,13 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     }
     let turn = last.id();
     let settings = inner.settings(overlay, last.settings());
+    // What was taken over from elsewhere was offered nothing here.
+    let is_settled = inner.catalogs.sources().iter().all(|source| source.state() != SourceState::Starting);
+    let offered = inner.newly_offered(&state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
     let claim = inner.next_claim(&state.journal);
-    let entries = vec![Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];
+    let retried = [Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];
+    let entries = retried.into_iter().chain(offered).collect();
     Ok(Act { entries, side: vec![still_open(inner, state, turn)], answer: turn })
 }
 

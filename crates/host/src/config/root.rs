@@ -132,10 +132,27 @@ pub struct Server {
     /// The address and port to listen at.
     #[schemars(extend("format" = "listen"))]
     pub listen: String,
+    /// What clients of OpenAI's APIs are shown of tools that run here.
+    pub tool_activity: ToolActivity,
+}
+
+/// What clients of OpenAI's APIs are shown of tools that run here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolActivity {
+    /// Nothing in the answer's text.
+    #[default]
+    Hidden,
+    /// Lines among the model's thoughts.
+    Reasoning,
+    /// Lines in the text.
+    Content,
+    /// Blocks in the text that Open WebUI shows as tool calls.
+    Details,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8700".to_owned() }
+        Self { listen: "127.0.0.1:8700".to_owned(), tool_activity: ToolActivity::default() }
     }
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use turnwright_api as api;
 use turnwright_core::{ApproveMode, ConversationId};
-use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent};
+use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::json;
 use super::streams::{UiQuery, stream_of};
@@ -48,6 +48,7 @@ pub(super) async fn chat(
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: true,
+        conversation: SettingsOverlay::default(),
         idempotency: idempotency(&whole, &id, "chat")?,
     };
     if is_streamed {
@@ -89,6 +90,7 @@ pub(super) async fn store(
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: false,
+        conversation: SettingsOverlay::default(),
         idempotency: idempotency(&whole, &id, "messages")?,
     };
     let sent = send(&state, &id, message).await?;

@@ -1,10 +1,7 @@
 //! What there is over all conversations: tools, models, and whether the server is well.
 
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::response::Response;
-use futures_util::future::join_all;
 use http::StatusCode;
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
@@ -12,11 +9,9 @@ use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
 use crate::error::ApiError;
+use crate::openai::models::listed;
 use crate::openapi::Refused;
 use crate::state::ServerState;
-
-/// How long a provider may take to list its models.
-const MODELS_TIME: Duration = Duration::from_secs(10);
 
 /// All tools of all servers.
 #[utoipa::path(
@@ -47,25 +42,16 @@ pub(super) fn with_set_aside<T>(state: &ServerState, tools: Vec<T>) -> api::Tool
     responses((status = 200, description = "They, and the providers that did not answer.", body = api::Models), Refused)
 )]
 pub(super) async fn models(State(state): State<ServerState>) -> Response {
-    let providers = state.engine().providers();
     let default = &state.engine().defaults().model;
-    let names = providers.names();
-    let asked = names.iter().map(|name| async move {
-        let provider = providers.get(name).map_err(|failure| failure.to_string())?;
-        match tokio::time::timeout(MODELS_TIME, provider.models()).await {
-            Ok(models) => models.map_err(|failure| failure.to_string()),
-            Err(_) => Err(format!("the provider did not list its models within {} s", MODELS_TIME.as_secs())),
-        }
-    });
     let mut answer = api::Models { data: Vec::new(), next_cursor: None, has_more: false, unavailable: Vec::new() };
-    for (provider, models) in names.iter().zip(join_all(asked).await) {
+    for (provider, models) in listed(state.engine()).await {
         match models {
             Ok(models) => answer.data.extend(models.into_iter().map(|found| {
-                let is_default = default.provider() == provider && default.model() == found.id;
-                model(provider, found, is_default)
+                let is_default = default.provider() == provider.as_str() && default.model() == found.id;
+                model(&provider, found, is_default)
             })),
             Err(message) => {
-                answer.unavailable.push(api::UnavailableProvider { provider: provider.clone(), message });
+                answer.unavailable.push(api::UnavailableProvider { provider, message });
             }
         }
     }

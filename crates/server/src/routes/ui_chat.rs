@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{CallId, ContentBlock, ConversationId, EmbeddedResource, QuestionReason, Seq, TurnId, Verdict};
-use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage};
+use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
 use super::streams::{UiQuery, resume as resume_turn, stream_of};
@@ -88,6 +88,7 @@ pub(super) async fn chat(
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: true,
+        conversation: SettingsOverlay::default(),
         idempotency: None,
     };
     deny_what_cannot_be_asked(&mut message, version);
@@ -133,7 +134,9 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
         let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else { continue };
         let verdict = match (waiting.reason, is_approved) {
             (QuestionReason::Approval | QuestionReason::DefinitionChanged, true) => Verdict::Allow,
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged, false) => Verdict::Deny,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool, false) => Verdict::Deny,
+            // It is another client's to run.
+            (QuestionReason::ClientTool, true) => continue,
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
         };

@@ -126,6 +126,7 @@ pub(crate) fn decision(random: &mut Random, features: &mut Features, call: &Call
         QuestionReason::Approval | QuestionReason::DefinitionChanged => {
             *random.pick(&[Verdict::Allow, Verdict::Allow, Verdict::Deny])
         }
+        QuestionReason::ClientTool => Verdict::Deny,
         QuestionReason::UnknownOutcome => {
             features.saw("an unknown outcome that a person settled");
             *random.pick(&[Verdict::Happened, Verdict::RunAgain, Verdict::Skip])

@@ -11,9 +11,25 @@ use crate::catalog::definition_hash;
 use crate::inner::Inner;
 use crate::live::State;
 
+/// Decisions that are stored together, with the definitions that are agreed to by them.
+pub(super) fn decisions(
+    inner: &Inner,
+    state: &State,
+    choices: &[(CallId, Choice)],
+) -> Result<Act<Vec<Arc<ToolDefinition>>>, EngineError> {
+    let mut all = Act { entries: Vec::new(), side: Vec::new(), answer: Vec::new() };
+    for (call, choice) in choices {
+        let one = decision(inner, state, *call, choice)?;
+        all.entries.extend(one.entries);
+        all.side = one.side;
+        all.answer.extend(one.answer);
+    }
+    Ok(all)
+}
+
 /// Checks a decision against what the call waits for, and changed arguments against the tool and the rules that deny. Answers
 /// the definition that the person agrees to by it.
-pub(super) fn decision(
+fn decision(
     inner: &Inner,
     state: &State,
     call: CallId,
@@ -30,8 +46,12 @@ pub(super) fn decision(
     let fits = match (choice.verdict, waits_for) {
         (_, None) => return Err(EngineError::NotWaiting { call, why: "it was decided already".to_owned() }),
         (Verdict::Allow | Verdict::Deny, Some(QuestionReason::Approval | QuestionReason::DefinitionChanged))
+        | (Verdict::Deny, Some(QuestionReason::ClientTool))
         | (Verdict::Happened | Verdict::RunAgain | Verdict::Skip, Some(QuestionReason::UnknownOutcome)) => Ok(()),
         (_, Some(QuestionReason::UnknownOutcome)) => Err("its outcome is unknown: decide happened, run_again or skip"),
+        (_, Some(QuestionReason::ClientTool)) => {
+            Err("it runs at the client that offers it: decide deny, or wait for its result")
+        }
         (_, Some(QuestionReason::Approval | QuestionReason::DefinitionChanged)) => {
             Err("it waits to be allowed: decide allow or deny")
         }

@@ -90,7 +90,7 @@ pub(in crate::engine) fn title_of(content: &[ContentBlock]) -> Option<String> {
 
 fn decline(call: CallId, reason: QuestionReason) -> Entry {
     let verdict = match reason {
-        QuestionReason::Approval | QuestionReason::DefinitionChanged => Verdict::Deny,
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => Verdict::Deny,
         QuestionReason::UnknownOutcome => Verdict::Skip,
     };
     let reason = Some("they sent another message instead".to_owned());

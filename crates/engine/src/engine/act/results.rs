@@ -1,0 +1,44 @@
+//! What the results of a client's own tools append.
+
+use turnwright_core::{ContentBlock, Entry, Outcome, QuestionReason, ToolErrorKind, ToolResult, TurnId};
+
+use super::{Act, still_open};
+use crate::EngineError;
+use crate::inner::Inner;
+use crate::live::State;
+
+/// The result of a call that its client ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientResult {
+    /// Which call.
+    pub call: turnwright_core::CallId,
+    /// What the model is shown.
+    pub content: Vec<ContentBlock>,
+    /// Whether the client says that it failed.
+    pub is_error: bool,
+}
+
+/// The results that are not there yet. Who brings one a second time is not told otherwise than the first time: whether it was
+/// stored may be what they did not hear.
+pub(super) fn results(inner: &Inner, state: &State, given: &[ClientResult]) -> Result<Act<TurnId>, EngineError> {
+    let newest = state.journal.turn();
+    let mut entries = Vec::new();
+    for result in given {
+        if state.journal.result(result.call).is_some() {
+            continue;
+        }
+        let is_waited_for = newest.is_some_and(|turn| {
+            turn.waiting().any(|(call, question)| call.id == result.call && question.reason == QuestionReason::ClientTool)
+        });
+        if !is_waited_for {
+            return Err(EngineError::NotFound { what: format!("call `{}` that waits for a client's result", result.call) });
+        }
+        let outcome = if result.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success };
+        entries.push(Entry::Result(ToolResult { content: result.content.clone(), ..ToolResult::of(result.call, outcome, "") }));
+    }
+    let Some(turn) = newest.map(turnwright_core::Turn::id) else {
+        return Err(EngineError::NoOpenTurn { why: "nothing was said yet".to_owned() });
+    };
+    let side = if entries.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn)] };
+    Ok(Act { entries, side, answer: turn })
+}

@@ -1,0 +1,336 @@
+//! From a request to the turn that answers it: a conversation that goes on, or a new one into which the history that the client
+//! brings is taken over. Everything is stored as what comes in by any other door.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
+use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, Verdict};
+use turnwright_engine::{
+    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, WholeJournal,
+};
+use turnwright_host::import;
+
+use super::history::{History, mark};
+use super::ids;
+use super::known::Fingerprint;
+use super::responses::object::part_after;
+use super::responses::read_request;
+use super::track::Part;
+use crate::error::ApiError;
+use crate::state::ServerState;
+
+/// The header that names a conversation, in requests and answers.
+pub(crate) const CONVERSATION_HEADER: &str = "x-turnwright-conversation";
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// The conversation, where the request names it.
+    pub(crate) conversation: Option<ConversationId>,
+    pub(crate) history: History,
+    pub(crate) overlay: SettingsOverlay,
+    pub(crate) idempotency: Option<(String, String)>,
+}
+
+/// The turn that answers.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) conversation: ConversationId,
+    pub(crate) part: Part,
+    /// What was offered when it began.
+    pub(crate) offered: Arc<[Arc<ToolDefinition>]>,
+    /// All that the client said.
+    pub(crate) history: Fingerprint,
+}
+
+/// The conversation that a header or the metadata of a request names.
+///
+/// # Errors
+/// 400, where it is no name.
+pub(crate) fn named(
+    headers: &HeaderMap,
+    metadata: Option<&serde_json::Map<String, serde_json::Value>>,
+) -> Result<Option<ConversationId>, ApiError> {
+    let header = headers.get(CONVERSATION_HEADER).map(|value| value.to_str().unwrap_or("(not text)"));
+    let field = metadata.and_then(|metadata| metadata.get("conversation_id")?.as_str());
+    Ok(header.or(field).map(str::parse).transpose()?)
+}
+
+/// Stores what the request says and starts, or goes on with, its turn.
+pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
+    let mut history = state.known().fingerprint();
+    mark(&mut history, &ask.history.before);
+    let before = history.clone();
+    mark(&mut history, &ask.history.fresh);
+    let given = given(&ask);
+    let users = ask.history.users();
+    if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
+        let what = "the last message must be a user's, or the result of a tool";
+        return Err(ApiError::invalid(what).about("messages"));
+    }
+    if let Some(begun) = decide(state, &ask, &history).await? {
+        return Ok(begun);
+    }
+    if let Some((conversation, results)) = given
+        && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
+    {
+        let calls = results.iter().map(|result| result.call).collect();
+        state.engine().give_results(&conversation, results).await?;
+        if users.is_empty() {
+            return after_calls(state, conversation, calls, history).await;
+        }
+        return say(state, Place::There(conversation), &ask, users, history).await;
+    }
+    let has_results = ask.history.results().next().is_some();
+    if let Some(conversation) = &ask.conversation {
+        if has_results && users.is_empty() && state.engine().conversation(conversation).await.is_ok() {
+            let what = format!("no call of these results waits in conversation `{conversation}`");
+            return Err(ApiError::invalid(what).about("messages"));
+        }
+        let is_there = ask.history.before.is_empty() || state.engine().conversation(conversation).await.is_ok();
+        if is_there {
+            return say(state, Place::Named(conversation.clone()), &ask, users, history).await;
+        }
+    }
+    if !has_results
+        && ask.conversation.is_none()
+        && !ask.history.before.is_empty()
+        && let Some((conversation, turn)) = state.known().find(&before)
+        && is_newest(state.engine(), &conversation, turn).await
+    {
+        return say(state, Place::There(conversation), &ask, users, history).await;
+    }
+    let conversation = match (&ask.conversation, &ask.idempotency) {
+        (Some(named), _) => named.clone(),
+        // The same request that comes again finds what the first one made.
+        (None, Some((key, _))) => of_key(key)?,
+        (None, None) => Engine::new_id()?,
+    };
+    if ask.history.before_users().next().is_some() {
+        take_over(state, &conversation, &ask).await?;
+        if users.is_empty() {
+            return take_up(state, conversation, &ask, history).await;
+        }
+        return say(state, Place::There(conversation), &ask, users, history).await;
+    }
+    say(state, Place::New(conversation), &ask, users, history).await
+}
+
+/// Where something is said.
+enum Place {
+    /// In a conversation that is made for it.
+    New(ConversationId),
+    /// In the one that is named, which is made where it is not there.
+    Named(ConversationId),
+    /// In one that is there.
+    There(ConversationId),
+}
+
+/// A person's decisions, where the request brings some: what waits beside them and is not decided about is denied.
+async fn decide(state: &ServerState, ask: &Ask, history: &Fingerprint) -> Result<Option<Begun>, ApiError> {
+    let mut conversation = ask.conversation.clone();
+    let mut decided: Vec<(CallId, Choice)> = Vec::new();
+    for (place, request, is_approved, reason) in ask.history.approvals() {
+        let param = format!("input[{place}].approval_request_id");
+        let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
+        let (call, held) = read_request(request).ok_or_else(unknown)?;
+        conversation = held.or(conversation);
+        let id = conversation.as_ref().ok_or_else(unknown)?;
+        let look = |journal: &Journal| {
+            let mut waiting = journal.turn()?.waiting();
+            waiting.find(|(waits, _)| waits.id == call).map(|(_, question)| question.reason)
+        };
+        let verdict = match (state.engine().look(id, look).await.unwrap_or(None).ok_or_else(unknown)?, is_approved) {
+            (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
+            (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
+            (QuestionReason::ClientTool, _) => return Err(unknown()),
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged, true) => Verdict::Allow,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged, false) => Verdict::Deny,
+        };
+        decided.push((call, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
+    }
+    let Some(conversation) = conversation.filter(|_| !decided.is_empty()) else { return Ok(None) };
+    if let Some((results_of, results)) = given(ask)
+        && results_of == conversation
+    {
+        state.engine().give_results(&conversation, results).await?;
+    }
+    let look = |journal: &Journal| {
+        let turn = journal.turn()?;
+        let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
+        Some(waiting.map(|(call, question)| (call.id, question.reason)).collect::<Vec<_>>())
+    };
+    let Some(waiting) = state.engine().look(&conversation, look).await? else { return Ok(None) };
+    let named: Vec<CallId> = decided.iter().map(|(call, _)| *call).collect();
+    for (call, reason) in waiting.into_iter().filter(|(call, _)| !named.contains(call)) {
+        let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
+        decided.push((call, Choice { verdict, arguments: None, reason: None }));
+    }
+    state.engine().decide_all(&conversation, decided).await?;
+    after_calls(state, conversation, named, history.clone()).await.map(Some)
+}
+
+/// The results that the request brings, and the conversation of their calls, where they are calls of ours.
+fn given(ask: &Ask) -> Option<(ConversationId, Vec<ClientResult>)> {
+    let mut conversation = ask.conversation.clone();
+    let mut results = Vec::new();
+    for (call, content) in ask.history.results() {
+        let (call, held) = ids::read_call(call)?;
+        if let Some(held) = held {
+            if conversation.as_ref().is_some_and(|named| *named != held) {
+                return None;
+            }
+            conversation = Some(held);
+        }
+        let content = if content.is_empty() { vec![turnwright_core::ContentBlock::text("")] } else { content.to_vec() };
+        results.push(ClientResult { call, content, is_error: false });
+    }
+    if results.is_empty() { None } else { Some((conversation?, results)) }
+}
+
+/// Whether the calls that are answered are of the newest turn: else the client goes on from an older place.
+async fn goes_on(
+    engine: &Engine,
+    conversation: &ConversationId,
+    results: &[ClientResult],
+    must_be_all: bool,
+) -> Result<bool, ApiError> {
+    let look = |journal: &Journal| -> Result<bool, Vec<CallId>> {
+        let Some(turn) = journal.turn() else { return Ok(false) };
+        let is_known = |call: CallId| turn.call(call).is_some() || journal.result(call).is_some();
+        let is_ours = results.iter().all(|result| result.call.message > turn.id().0 && is_known(result.call));
+        let Some(newest) = results.iter().map(|result| result.call.message).max().filter(|_| is_ours) else { return Ok(false) };
+        let is_given = |call: CallId| results.iter().any(|result| result.call == call);
+        let waits = turn.waiting().filter(|(call, question)| {
+            question.reason == QuestionReason::ClientTool && call.id.message == newest && !is_given(call.id)
+        });
+        let missing: Vec<CallId> = waits.map(|(call, _)| call.id).collect();
+        if must_be_all && !missing.is_empty() { Err(missing) } else { Ok(true) }
+    };
+    match engine.look(conversation, look).await {
+        Err(EngineError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+        Ok(Ok(goes_on)) => Ok(goes_on),
+        Ok(Err(missing)) => {
+            let missing: Vec<String> = missing.into_iter().map(|call| ids::call_id(conversation, call)).collect();
+            let what = format!("these tool calls have no result: {}", missing.join(", "));
+            Err(ApiError::invalid(what).about("messages"))
+        }
+    }
+}
+
+async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> bool {
+    let look = |journal: &Journal| journal.turn().is_some_and(|newest| newest.id() == turn);
+    engine.look(conversation, look).await.unwrap_or(false)
+}
+
+async fn say(
+    state: &ServerState,
+    place: Place,
+    ask: &Ask,
+    content: Vec<turnwright_core::ContentBlock>,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
+    if content.is_empty() {
+        return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
+    }
+    let is_new = matches!(place, Place::New(_));
+    let (conversation, create) = match place {
+        Place::New(conversation) | Place::Named(conversation) => (conversation, true),
+        Place::There(conversation) => (conversation, false),
+    };
+    let message = NewMessage {
+        content,
+        overlay: ask.overlay.clone(),
+        on_waiting: OnWaiting::Deny,
+        kept_by: KeptBy::Servers,
+        create,
+        conversation: of_conversation(ask),
+        idempotency: ask.idempotency.clone(),
+    };
+    let sent = state.engine().send(&conversation, message).await?;
+    let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
+    if is_new {
+        return Ok(Begun { conversation, part, offered: Arc::from([]), history });
+    }
+    begun(state, conversation, part, history).await
+}
+
+/// The answer to what was given to calls, or decided about them.
+async fn after_calls(
+    state: &ServerState,
+    conversation: ConversationId,
+    calls: Vec<CallId>,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
+    let part = state.engine().look(&conversation, |journal| part_after(journal, &calls)).await?;
+    let part = part.ok_or_else(|| ApiError::not_found("such call"))?;
+    begun(state, conversation, part, history).await
+}
+
+async fn begun(state: &ServerState, conversation: ConversationId, part: Part, history: Fingerprint) -> Result<Begun, ApiError> {
+    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    Ok(Begun { conversation, part, offered, history })
+}
+
+/// What a conversation keeps of what its first request chose.
+fn of_conversation(ask: &Ask) -> SettingsOverlay {
+    SettingsOverlay {
+        model: ask.overlay.model.clone(),
+        system_prompt: ask.overlay.system_prompt.clone(),
+        ..SettingsOverlay::default()
+    }
+}
+
+/// Takes the history that the client brings over into a new conversation.
+async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<(), ApiError> {
+    let messages: Vec<_> = ask.history.before_users().flat_map(|item| &item.messages).collect();
+    let unreadable = |what: String| ApiError::invalid(what).about("messages");
+    let bytes = serde_json::to_vec(&messages).map_err(|error| unreadable(error.to_string()))?;
+    let settings = ask.overlay.over(state.engine().defaults());
+    let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
+    let Some(read) = read.conversations.into_iter().next() else { return Ok(()) };
+    let whole = WholeJournal {
+        conversation: NewConversation { id: Some(conversation.clone()), title: None, overlay: of_conversation(ask) },
+        created_at_ms: None,
+        entries: read.entries,
+        times_ms: Vec::new(),
+    };
+    match state.engine().import(whole).await {
+        Ok(_) => Ok(()),
+        // The same request came before.
+        Err(EngineError::Exists { .. } | EngineError::Store(turnwright_engine::StoreError::Exists { .. }))
+            if ask.idempotency.is_some() =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Goes on with a turn that was taken over: its tools ran elsewhere and no model has seen what they gave.
+async fn take_up(
+    state: &ServerState,
+    conversation: ConversationId,
+    ask: &Ask,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
+    let after = state.engine().look(&conversation, Journal::last_seq).await?;
+    let Some(after) = after else {
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", "nothing is said").about("messages"));
+    };
+    let turn = state.engine().retry(&conversation, ask.overlay.clone()).await?;
+    begun(state, conversation, Part { turn, after, calls: Vec::new() }, history).await
+}
+
+/// The conversation that a request with this key makes.
+fn of_key(key: &str) -> Result<ConversationId, ApiError> {
+    let mut name = "conv_".to_owned();
+    for byte in Sha256::digest(key.as_bytes()).iter().take(12) {
+        use std::fmt::Write;
+        // Writing to memory does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    Ok(name.parse()?)
+}

@@ -1,0 +1,342 @@
+//! From engine events to a chat completion, streamed or whole.
+
+use std::sync::Arc;
+
+use turnwright_api::openai::{
+    ChatCall, ChatChoice, ChatCompletion, ChatFunction, ChatMessage, ChatUsage, CompletionTokens, Extras, PromptTokens,
+    ToolEvent,
+};
+use turnwright_core::{ConversationId, Entry, ToolDefinition, Usage};
+use turnwright_engine::{Event, Frame};
+
+use super::activity::{self, ToolActivity};
+use super::chunk::{Chunks, Field, TellsUsage};
+use super::error::{failure_of, stream_error};
+use super::ids;
+use super::known::{Fingerprint, KnownHistories};
+use super::track::{Call, End, Part, Track};
+use crate::error::ApiError;
+use crate::sse::Fold;
+
+/// What an answer is made with.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) conversation: ConversationId,
+    pub(crate) part: Part,
+    /// `PROVIDER/MODEL`.
+    pub(crate) model: String,
+    pub(crate) offered: Arc<[Arc<ToolDefinition>]>,
+    pub(crate) activity: ToolActivity,
+    pub(crate) tells_usage: TellsUsage,
+    /// All that the client said, whose continuation the answer is.
+    pub(crate) history: Fingerprint,
+    pub(crate) known: Arc<KnownHistories>,
+}
+
+/// Where what is told goes.
+#[derive(Debug)]
+enum Form {
+    /// Into the stream.
+    Chunks(Option<Chunks>),
+    /// Into one answer.
+    Whole(ChatMessage, Vec<ToolEvent>),
+}
+
+/// Tells the part of a turn as one chat completion.
+#[derive(Debug)]
+pub(crate) struct ChatFold {
+    asked: Asked,
+    track: Track,
+    form: Form,
+    /// The text of the messages that are whole.
+    said: String,
+    /// The block that text came from last, and the message: another one is a paragraph of its own.
+    speaking: Option<(u64, u32)>,
+    messages: u64,
+    is_done: bool,
+}
+
+impl ChatFold {
+    /// As a stream.
+    pub(crate) fn streamed(asked: Asked) -> Self {
+        Self::new(asked, Form::Chunks(None))
+    }
+
+    /// As one answer.
+    pub(crate) fn whole(asked: Asked) -> Self {
+        let message = ChatMessage {
+            role: "assistant".to_owned(),
+            content: None,
+            refusal: None,
+            reasoning_content: None,
+            tool_calls: Vec::new(),
+        };
+        Self::new(asked, Form::Whole(message, Vec::new()))
+    }
+
+    fn new(asked: Asked, form: Form) -> Self {
+        let track = Track::new(asked.part.clone(), asked.offered.clone());
+        Self { asked, track, form, said: String::new(), speaking: None, messages: 0, is_done: false }
+    }
+
+    fn id(&self) -> String {
+        ids::answer_id("chatcmpl-", &self.asked.conversation, self.asked.part.after)
+    }
+
+    /// The answer, once it is done.
+    pub(crate) fn completion(self) -> Result<ChatCompletion, ApiError> {
+        let id = self.id();
+        let finish_reason = self.finish_reason().to_owned();
+        if let Some(End::Finished { status: "failed", error }) = &self.track.end {
+            return Err(failure_of(self.track.failure.as_ref(), error.as_deref()));
+        }
+        let Form::Whole(message, tool_events) = self.form else {
+            return Err(ApiError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "streamed", "the answer was streamed"));
+        };
+        Ok(ChatCompletion {
+            id,
+            object: "chat.completion".to_owned(),
+            created: self.track.created,
+            model: self.asked.model,
+            choices: vec![ChatChoice { index: 0, message, logprobs: None, finish_reason }],
+            usage: usage(self.track.usage),
+            turnwright: Extras {
+                conversation_id: self.asked.conversation.to_string(),
+                turn_id: self.asked.part.turn.to_string(),
+                tool_events,
+            },
+        })
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let is_told = self.track.take(event);
+        if !is_told {
+            return;
+        }
+        match event {
+            Event::TextDelta { block, text, .. } => self.speak(*block, text, out),
+            Event::RefusalDelta { text, .. } => self.tell(Field::Refusal, text, out),
+            Event::ReasoningDelta { text, .. } => self.tell(Field::Reasoning, text, out),
+            Event::StepStarted { .. } => self.messages = self.messages.saturating_add(1),
+            Event::Entry { entry, .. } => {
+                if let Entry::Assistant(message) = &**entry {
+                    let text = message.text();
+                    if !text.is_empty() {
+                        self.paragraph();
+                        self.said.push_str(&text);
+                    }
+                }
+            }
+            Event::ToolStarted { call_id } => {
+                if let Some(call) = self.track.call(*call_id).filter(|_| self.asked.activity != ToolActivity::Hidden) {
+                    let line = activity::begin_line(self.track.definition(&call.name), &call.name, &call.arguments);
+                    self.line(&line, out);
+                }
+            }
+            Event::ToolFinished { .. } => self.finished(event, out),
+            _ => {}
+        }
+    }
+
+    /// Text of the model's.
+    fn speak(&mut self, block: u32, text: &str, out: &mut Vec<u8>) {
+        let here = (self.messages, block);
+        if self.speaking.is_some_and(|(message, _)| message != here.0) {
+            self.tell(Field::Content, "\n\n", out);
+        }
+        self.speaking = Some(here);
+        self.tell(Field::Content, text, out);
+    }
+
+    fn paragraph(&mut self) {
+        if !self.said.is_empty() {
+            self.said.push_str("\n\n");
+        }
+    }
+
+    /// Text that is no model's.
+    fn note(&mut self, text: &str, out: &mut Vec<u8>) {
+        if self.speaking.is_some() {
+            self.tell(Field::Content, "\n\n", out);
+        }
+        self.speaking = Some((u64::MAX, 0));
+        self.paragraph();
+        self.said.push_str(text);
+        self.tell(Field::Content, text, out);
+    }
+
+    fn line(&mut self, line: &str, out: &mut Vec<u8>) {
+        match self.asked.activity {
+            ToolActivity::Reasoning => self.tell(Field::Reasoning, line, out),
+            ToolActivity::Content => {
+                self.said.push_str(line);
+                self.tell(Field::Content, line, out);
+            }
+            ToolActivity::Hidden | ToolActivity::Details => {}
+        }
+    }
+
+    fn finished(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let Event::ToolFinished { call_id, outcome, is_error, content, duration_ms, .. } = event else { return };
+        let Some(call) = self.track.call(*call_id).filter(|call| !self.track.is_clients(call)).cloned() else { return };
+        let told =
+            ToolEvent { call_id: call.id.to_string(), name: call.name.clone(), is_error: *is_error, duration_ms: *duration_ms };
+        if self.asked.activity == ToolActivity::Details {
+            let block = activity::details(&told.call_id, &call.name, &call.arguments, content);
+            self.said.push_str(&block);
+            self.tell(Field::Content, &block, out);
+        } else {
+            let line = activity::end_line(self.track.definition(&call.name), &call.name, outcome, *duration_ms);
+            self.line(&line, out);
+        }
+        if let Form::Whole(_, events) = &mut self.form {
+            events.push(told);
+        } else if let Some(chunks) = self.chunks(out) {
+            chunks.tool_event(out, &told);
+        }
+    }
+
+    fn tell(&mut self, field: Field, text: &str, out: &mut Vec<u8>) {
+        if let Form::Whole(message, _) = &mut self.form {
+            let place = match field {
+                Field::Content => &mut message.content,
+                Field::Reasoning => &mut message.reasoning_content,
+                Field::Refusal => &mut message.refusal,
+            };
+            place.get_or_insert_default().push_str(text);
+            return;
+        }
+        if let Some(chunks) = self.chunks(out) {
+            chunks.text(out, field, text);
+        }
+    }
+
+    /// The chunks, the first of which is written before all others; `None` where the answer is not streamed.
+    fn chunks(&mut self, out: &mut Vec<u8>) -> Option<&mut Chunks> {
+        if matches!(self.form, Form::Chunks(None)) {
+            let mut chunks = Chunks::new(&self.id(), self.track.created, &self.asked.model, self.asked.tells_usage);
+            chunks.start(out, self.asked.conversation.as_str(), &self.asked.part.turn.to_string());
+            self.form = Form::Chunks(Some(chunks));
+        }
+        match &mut self.form {
+            Form::Chunks(chunks) => chunks.as_mut(),
+            Form::Whole(..) => None,
+        }
+    }
+
+    /// The last word of the answer.
+    fn finish_reason(&self) -> &'static str {
+        if self.track.handed_over().next().is_some() {
+            return "tool_calls";
+        }
+        match (&self.track.end, self.track.finish_reason) {
+            (Some(End::Finished { status: "completed", .. }), "length") => "length",
+            (Some(End::Finished { status: "completed" | "stopped", .. }), "content_filter") => "content_filter",
+            // A client that reads `tool_calls` would look for calls to run.
+            _ => "stop",
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.is_done = true;
+        if let Some(End::Finished { status: "failed", error }) = &self.track.end {
+            if matches!(self.form, Form::Chunks(_)) {
+                stream_error(out, &failure_of(self.track.failure.as_ref(), error.as_deref()));
+            }
+            return;
+        }
+        if let Some(text) = self.waiting() {
+            self.note(&text, out);
+        }
+        let calls: Vec<ChatCall> = self.track.handed_over().map(|call| self.handed(call)).collect();
+        self.remember(&calls);
+        let finish_reason = self.finish_reason();
+        let usage = (self.asked.tells_usage == TellsUsage::AtItsEnd).then(|| usage(self.track.usage));
+        if let Form::Whole(message, _) = &mut self.form {
+            message.tool_calls = calls;
+            return;
+        }
+        let Some(chunks) = self.chunks(out) else { return };
+        for (index, call) in calls.iter().enumerate() {
+            chunks.tool_call(out, index, call);
+        }
+        chunks.finish(out, finish_reason, usage.as_ref());
+    }
+
+    fn handed(&self, call: &Call) -> ChatCall {
+        ChatCall {
+            id: ids::call_id(&self.asked.conversation, call.id),
+            kind: "function".to_owned(),
+            function: ChatFunction { name: call.name.clone(), arguments: call.arguments.clone() },
+        }
+    }
+
+    /// What waits for a person, and where they decide; this format has no other place for it.
+    fn waiting(&self) -> Option<String> {
+        if self.track.end != Some(End::Suspended) {
+            return None;
+        }
+        let conversation = &self.asked.conversation;
+        let calls = self.track.asked_about().map(|call| {
+            format!(
+                "- `{}` with {}\n  `turnwright approvals decide {} allow --conversation {conversation}` (or `deny`)",
+                call.name, call.arguments, call.id
+            )
+        });
+        let questions = self.track.asked.iter().map(|(question, message)| {
+            format!("- {message}\n  `turnwright approvals answer {question} --conversation {conversation}`")
+        });
+        let lines: Vec<String> = calls.chain(questions).collect();
+        (!lines.is_empty()).then(|| {
+            format!(
+                "Waiting for a person's decision:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is decided; another message here declines it.",
+                lines.join("\n")
+            )
+        })
+    }
+
+    fn remember(&self, calls: &[ChatCall]) {
+        let mut history = self.asked.history.clone();
+        history.answer(&self.said, calls.iter().map(|call| call.id.as_str()));
+        self.asked.known.remember(&history, self.asked.conversation.clone(), self.asked.part.turn);
+    }
+}
+
+/// Tokens as this API tells them.
+fn usage(usage: Usage) -> ChatUsage {
+    let prompt_tokens = usage.input_tokens.unwrap_or(0);
+    let completion_tokens = usage.output_tokens.unwrap_or(0);
+    ChatUsage {
+        prompt_tokens,
+        completion_tokens,
+        total_tokens: prompt_tokens.saturating_add(completion_tokens),
+        prompt_tokens_details: PromptTokens { cached_tokens: usage.cached_input_tokens.unwrap_or(0) },
+        completion_tokens_details: CompletionTokens { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
+    }
+}
+
+impl Fold for ChatFold {
+    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        for event in frame.events.iter() {
+            if self.is_done {
+                return;
+            }
+            self.event(event, out);
+            if self.track.end.is_some() {
+                self.finish(out);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn cut_off(&mut self, out: &mut Vec<u8>) {
+        if !self.is_done {
+            self.is_done = true;
+            let detail = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+            stream_error(out, &ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "stream_ended", detail));
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What a request says: the conversation as its client has it, with what is new at its end. Pure.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use turnwright_core::{ContentBlock, EmbeddedResource, text_of};
+
+use super::known::Fingerprint;
+use crate::error::ApiError;
+
+/// One thing that was said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Said {
+    /// What the model is told before the conversation.
+    System(String),
+    /// A person's message.
+    User(Vec<ContentBlock>),
+    /// A model's message, with the names of its calls.
+    Answer { text: String, calls: Vec<String> },
+    /// What a tool of the client's gave.
+    Result { call: String, content: Vec<ContentBlock> },
+    /// A person's decision about a call that waits.
+    Approval { request: String, is_approved: bool, reason: Option<String> },
+    /// Of our own making, sent back.
+    Echo,
+}
+
+/// One thing that was said, and the messages of Chat Completions that say it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) said: Said,
+    pub(crate) messages: Vec<Value>,
+}
+
+/// What a request says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct History {
+    /// What the model is told before the conversation.
+    pub(crate) system: Option<String>,
+    /// Up to the newest answer.
+    pub(crate) before: Vec<Item>,
+    /// What came since.
+    pub(crate) fresh: Vec<Item>,
+}
+
+impl History {
+    /// Sorts what was said.
+    pub(crate) fn of(items: Vec<Item>) -> Self {
+        let mut history = Self::default();
+        let mut system = Vec::new();
+        for item in items {
+            match item.said {
+                Said::System(text) => system.push(text),
+                Said::Answer { .. } => {
+                    history.before.append(&mut history.fresh);
+                    history.before.push(item);
+                }
+                Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => history.fresh.push(item),
+            }
+        }
+        history.system = (!system.is_empty()).then(|| system.join("\n\n"));
+        history
+    }
+
+    /// All that people say at the end.
+    pub(crate) fn users(&self) -> Vec<ContentBlock> {
+        let from = self.first_user();
+        let said = self.fresh.iter().skip(from).filter_map(|item| match &item.said {
+            Said::User(content) => Some(content.clone()),
+            Said::System(_) | Said::Answer { .. } | Said::Result { .. } | Said::Approval { .. } | Said::Echo => None,
+        });
+        said.flatten().collect()
+    }
+
+    /// What comes before that.
+    pub(crate) fn before_users(&self) -> impl Iterator<Item = &Item> {
+        self.before.iter().chain(self.fresh.iter().take(self.first_user()))
+    }
+
+    fn first_user(&self) -> usize {
+        let is_user = |item: &Item| matches!(item.said, Said::User(_));
+        self.fresh.iter().rposition(|item| !is_user(item)).map_or(0, |at| at.saturating_add(1))
+    }
+
+    /// What people decided since the newest answer, each with its place among what is new.
+    pub(crate) fn approvals(&self) -> impl Iterator<Item = (usize, &str, bool, Option<&str>)> {
+        self.fresh.iter().enumerate().filter_map(|(at, item)| match &item.said {
+            Said::Approval { request, is_approved, reason } => {
+                Some((self.before.len().saturating_add(at), request.as_str(), *is_approved, reason.as_deref()))
+            }
+            Said::System(_) | Said::User(_) | Said::Answer { .. } | Said::Result { .. } | Said::Echo => None,
+        })
+    }
+
+    /// What tools of the client's gave since the newest answer.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (&str, &[ContentBlock])> {
+        self.fresh.iter().filter_map(|item| match &item.said {
+            Said::Result { call, content } => Some((call.as_str(), content.as_slice())),
+            Said::System(_) | Said::User(_) | Said::Answer { .. } | Said::Approval { .. } | Said::Echo => None,
+        })
+    }
+}
+
+/// Adds things that were said to a fingerprint.
+pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
+    for item in items {
+        match &item.said {
+            Said::User(content) => fingerprint.user(&text_of(content)),
+            Said::Answer { text, calls } => fingerprint.answer(text, calls.iter().map(String::as_str)),
+            Said::Result { call, .. } => fingerprint.result(call),
+            Said::System(_) | Said::Approval { .. } | Said::Echo => {}
+        }
+    }
+}
+
+/// The messages of a chat completion.
+///
+/// # Errors
+/// 400, with the message that is wrong.
+pub(crate) fn messages(messages: &[&RawValue]) -> Result<Vec<Item>, ApiError> {
+    messages.iter().enumerate().map(|(at, message)| self::message(&format!("messages[{at}]"), message)).collect()
+}
+
+fn message(place: &str, message: &RawValue) -> Result<Item, ApiError> {
+    let wrong = |what: String| ApiError::invalid(format!("`{place}` {what}")).about(place);
+    let wire: Value = serde_json::from_str(message.get()).map_err(|error| wrong(format!("is no message: {error}")))?;
+    let content = wire.get("content").unwrap_or(&Value::Null);
+    let said = match wire.get("role").and_then(Value::as_str) {
+        Some("system" | "developer") => Said::System(text_of(&blocks(place, content)?)),
+        Some("user") => Said::User(blocks(place, content)?),
+        Some("assistant") => {
+            let calls = wire.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let calls = calls.iter().filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
+            Said::Answer { text: plain_text(content), calls }
+        }
+        Some("tool") => {
+            let call = wire.get("tool_call_id").and_then(Value::as_str).filter(|id| !id.is_empty());
+            let call = call.ok_or_else(|| wrong("has no `tool_call_id`".to_owned()))?;
+            Said::Result { call: call.to_owned(), content: blocks(place, content)? }
+        }
+        Some("function") => Said::Echo,
+        Some(role) => {
+            return Err(wrong(format!("has the role `{role}`; system, developer, user, assistant and tool are known")));
+        }
+        None => return Err(wrong("has no `role`".to_owned())),
+    };
+    Ok(Item { said, messages: vec![wire] })
+}
+
+/// The text of an answer that is sent back.
+fn plain_text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter(|part| part.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("text")))
+            .filter_map(|part| part.get("text")?.as_str())
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}
+
+/// A text, or parts in the forms of Chat Completions and Responses.
+///
+/// # Errors
+/// 400, where a part is not known or holds no bytes.
+pub(crate) fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
+    match content {
+        Value::String(text) if text.is_empty() => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![ContentBlock::text(text)]),
+        Value::Null => Ok(Vec::new()),
+        Value::Array(parts) => {
+            let places = (0..parts.len()).map(|at| format!("{place}.content[{at}]"));
+            parts.iter().zip(places).map(|(part, place)| block(&place, part)).collect()
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            let what = format!("`{place}.content` must be a text or a list of parts");
+            Err(ApiError::invalid(what).about(format!("{place}.content")))
+        }
+    }
+}
+
+fn block(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
+    let wrong = |what: &str| ApiError::invalid(format!("`{place}` {what}")).about(place);
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    match part.get("type").and_then(Value::as_str) {
+        Some("text" | "input_text" | "output_text") => {
+            text(part, "text").map(ContentBlock::text).ok_or_else(|| wrong("has no `text`"))
+        }
+        Some("refusal") => Ok(ContentBlock::text(text(part, "refusal").unwrap_or_default())),
+        Some("image_url" | "input_image") => {
+            let url = part.get("image_url").and_then(|url| url.as_str().or_else(|| url.get("url")?.as_str()));
+            let (mime_type, data) = url.and_then(bytes_in).ok_or_else(|| {
+                wrong("holds no image: send it as a `data:` URL with base64, since addresses are not fetched here")
+            })?;
+            Ok(ContentBlock::Image { data, mime_type })
+        }
+        Some("input_audio") => {
+            let audio = part.get("input_audio").unwrap_or(part);
+            let data = text(audio, "data").ok_or_else(|| wrong("has no `data`"))?;
+            Ok(ContentBlock::Audio { data, mime_type: format!("audio/{}", text(audio, "format").unwrap_or("wav".to_owned())) })
+        }
+        Some("file" | "input_file") => {
+            let file = part.get("file").unwrap_or(part);
+            let name = text(file, "filename").unwrap_or_else(|| "file".to_owned());
+            let (mime_type, blob) = text(file, "file_data").as_deref().and_then(bytes_in).ok_or_else(|| {
+                wrong("holds no file: send it as `file_data`, a `data:` URL with base64, since nothing is uploaded here")
+            })?;
+            let uri = format!("file:///{name}");
+            let resource = EmbeddedResource { uri, mime_type: Some(mime_type), text: None, blob: Some(blob) };
+            Ok(ContentBlock::Resource { resource })
+        }
+        Some(kind) => Err(wrong(&format!("is of type `{kind}`, which is not known here"))),
+        None => Err(wrong("has no `type`")),
+    }
+}
+
+/// The media type and the base64 of a `data:` URL.
+fn bytes_in(url: &str) -> Option<(String, String)> {
+    let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some((mime_type.to_owned(), data.to_owned()))
+}
+
+/// The items of a request of the Responses API.
+///
+/// # Errors
+/// 400, with the item that is wrong.
+pub(crate) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
+    match input {
+        Value::String(text) => {
+            let messages = vec![json!({"role": "user", "content": text})];
+            Ok(vec![Item { said: Said::User(vec![ContentBlock::text(text)]), messages }])
+        }
+        Value::Array(items) => items.iter().enumerate().map(|(at, item)| self::item(&format!("input[{at}]"), item)).collect(),
+        Value::Null => Err(ApiError::invalid("`input` is missing; say something").about("input")),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err(ApiError::invalid("`input` must be a text or a list of items").about("input"))
+        }
+    }
+}
+
+fn item(place: &str, item: &Value) -> Result<Item, ApiError> {
+    let wrong = |what: String| ApiError::invalid(format!("`{place}` {what}")).about(place);
+    let text = |key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
+    let needed = |key: &str| text(key).filter(|text| !text.is_empty()).ok_or_else(|| wrong(format!("has no `{key}`")));
+    let kind = text("type").unwrap_or_else(|| "message".to_owned());
+    let content = item.get("content").unwrap_or(&Value::Null);
+    match kind.as_str() {
+        "message" => {
+            let role = needed("role")?;
+            let said = match role.as_str() {
+                "system" | "developer" => Said::System(text_of(&blocks(place, content)?)),
+                "user" => Said::User(blocks(place, content)?),
+                "assistant" => Said::Answer { text: plain_text(content), calls: Vec::new() },
+                _ => return Err(wrong(format!("has the role `{role}`; system, developer, user and assistant are known"))),
+            };
+            Ok(Item { said, messages: vec![json!({"role": role, "content": content})] })
+        }
+        "function_call" => {
+            let (id, name) = (needed("call_id")?, needed("name")?);
+            let function = json!({"name": name, "arguments": text("arguments").unwrap_or_default()});
+            let call = json!({"id": id, "type": "function", "function": function});
+            let messages = vec![json!({"role": "assistant", "content": null, "tool_calls": [call]})];
+            Ok(Item { said: Said::Answer { text: String::new(), calls: vec![id] }, messages })
+        }
+        "function_call_output" => {
+            let call = needed("call_id")?;
+            let output = item.get("output").unwrap_or(&Value::Null);
+            let messages = vec![json!({"role": "tool", "tool_call_id": call, "content": output})];
+            Ok(Item { said: Said::Result { call, content: blocks(place, output)? }, messages })
+        }
+        "mcp_approval_response" => {
+            let is_approved =
+                item.get("approve").and_then(Value::as_bool).ok_or_else(|| wrong("has no `approve`".to_owned()))?;
+            let said = Said::Approval { request: needed("approval_request_id")?, is_approved, reason: text("reason") };
+            Ok(Item { said, messages: Vec::new() })
+        }
+        "reasoning" | "mcp_call" | "mcp_list_tools" | "mcp_approval_request" | "item_reference" => {
+            Ok(Item { said: Said::Echo, messages: Vec::new() })
+        }
+        _ => Err(wrong(format!("is of type `{kind}`, which is not known here"))),
+    }
+}

@@ -1,0 +1,82 @@
+//! Names that clients of OpenAI's APIs are given: they hold the conversation, so that what comes back finds its way without an
+//! index.
+
+use std::fmt::Display;
+
+use turnwright_core::{CallId, ConversationId, Seq};
+
+/// The longest name that those clients take.
+const MAX_BYTES: usize = 64;
+
+/// The name of a call for a client. Where the conversation's own name does not fit in, it has to be named beside.
+pub(crate) fn call_id(conversation: &ConversationId, call: CallId) -> String {
+    named(&call, conversation)
+}
+
+/// A name of a thing that stands in a conversation.
+fn named(thing: &dyn Display, conversation: &ConversationId) -> String {
+    let conversation = conversation.as_str();
+    let plain = thing.to_string();
+    let fits = plain.len().saturating_add(conversation.len()) < MAX_BYTES
+        && conversation.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if fits { format!("{plain}_{conversation}") } else { plain }
+}
+
+/// A call that a client names, with its conversation where the name holds it.
+pub(crate) fn read_call(text: &str) -> Option<(CallId, Option<ConversationId>)> {
+    let mut parts = text.strip_prefix("call_")?.splitn(3, '_');
+    let (message, index) = (parts.next()?, parts.next()?);
+    let call = format!("call_{message}_{index}").parse().ok()?;
+    match parts.next() {
+        None => Some((call, None)),
+        Some(conversation) => Some((call, Some(conversation.parse().ok()?))),
+    }
+}
+
+/// The name of what comes in a conversation after an entry, with the prefix that the API wants.
+pub(crate) fn answer_id(prefix: &str, conversation: &ConversationId, after: Seq) -> String {
+    format!("{prefix}{after}_{conversation}")
+}
+
+/// The conversation and the entry that a name of [`answer_id`] holds.
+pub(crate) fn read_answer(prefix: &str, text: &str) -> Option<(ConversationId, Seq)> {
+    let (after, conversation) = text.strip_prefix(prefix)?.split_once('_')?;
+    let is_number = !after.is_empty() && after.bytes().all(|b| b.is_ascii_digit());
+    Some((conversation.parse().ok()?, Seq::new(after.parse().ok().filter(|_| is_number)?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwright_core::{CallId, ConversationId, Seq};
+
+    use super::{answer_id, call_id, read_answer, read_call};
+
+    #[test]
+    fn a_name_holds_its_conversation_where_that_fits() {
+        let call = CallId { message: Seq::new(12).unwrap(), index: 1 };
+        let long = "a".repeat(60);
+        for (conversation, expected) in
+            [("conv_0f", "call_12_1_conv_0f"), ("with.dots", "call_12_1"), (long.as_str(), "call_12_1")]
+        {
+            let conversation: ConversationId = conversation.parse().unwrap();
+            let id = call_id(&conversation, call);
+            assert_eq!(id, expected);
+            let held = (id.len() > 9).then_some(conversation);
+            assert_eq!(read_call(&id), Some((call, held)));
+        }
+        for foreign in ["call_abc", "call_1", "toolu_1_2", "call_0_1", "call_1_x_conv"] {
+            assert_eq!(read_call(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_found_by_its_name() {
+        let conversation: ConversationId = "any_name.at:all".parse().unwrap();
+        let id = answer_id("resp_", &conversation, Seq::new(7).unwrap());
+        assert_eq!(id, "resp_7_any_name.at:all");
+        assert_eq!(read_answer("resp_", &id), Some((conversation, Seq::new(7).unwrap())));
+        for foreign in ["resp_0_c", "resp_abc", "resp_7", "msg_7_c", "resp_+7_c"] {
+            assert_eq!(read_answer("resp_", foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Which conversation a history is of, for clients that keep the history themselves and name nothing.
+//!
+//! Kept in memory, for the newest of them: a client that comes back after a restart begins a new conversation, into which its
+//! history is taken over.
+
+use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use turnwright_core::{ConversationId, TurnId};
+
+/// How many histories are remembered.
+const MAX_KNOWN: usize = 4_096;
+
+/// Histories by their fingerprint.
+#[derive(Debug, Default)]
+pub(crate) struct KnownHistories {
+    keys: RandomState,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    found: HashMap<u64, (ConversationId, TurnId)>,
+    order: VecDeque<u64>,
+}
+
+/// The fingerprint of a history in the making.
+#[derive(Debug, Clone)]
+pub(crate) struct Fingerprint(DefaultHasher);
+
+impl Fingerprint {
+    /// A person's message.
+    pub(crate) fn user(&mut self, text: &str) {
+        (0_u8, text.trim()).hash(&mut self.0);
+    }
+
+    /// An answer, with the names of the calls that it left to the client.
+    pub(crate) fn answer<'a>(&mut self, text: &str, calls: impl Iterator<Item = &'a str>) {
+        (1_u8, text.trim()).hash(&mut self.0);
+        for call in calls {
+            (2_u8, call).hash(&mut self.0);
+        }
+    }
+
+    /// A client's result.
+    pub(crate) fn result(&mut self, call: &str) {
+        (3_u8, call).hash(&mut self.0);
+    }
+}
+
+impl KnownHistories {
+    /// Of an empty history.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        Fingerprint(self.keys.build_hasher())
+    }
+
+    /// Remembers that this history is all of `conversation` up to the end of `turn`.
+    pub(crate) fn remember(&self, history: &Fingerprint, conversation: ConversationId, turn: TurnId) {
+        let key = history.0.finish();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.found.insert(key, (conversation, turn)).is_none() {
+            known.order.push_back(key);
+        }
+        if known.order.len() > MAX_KNOWN
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.found.remove(&oldest);
+        }
+    }
+
+    /// The conversation of this history.
+    pub(crate) fn find(&self, history: &Fingerprint) -> Option<(ConversationId, TurnId)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).found.get(&history.0.finish()).cloned()
+    }
+}

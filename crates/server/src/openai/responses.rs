@@ -1,0 +1,473 @@
+//! From engine events to a response of the Responses API, streamed or whole.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwright_api::openai::{InputTokens, OutputTokens, ResponsesUsage, WireResponse};
+use turnwright_core::{CallId, ConversationId, ProviderFailure, ToolDefinition, Usage, text_of};
+use turnwright_engine::{Event, Frame};
+
+use super::chunk::json as write_json;
+use super::error::failure_of;
+use super::ids;
+use super::track::{Call, End, Part, Track};
+use crate::sse::Fold;
+
+pub(crate) mod object;
+
+/// Whether the answer is streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As events.
+    Streamed,
+    /// As one object at the end.
+    Whole,
+}
+
+/// Tells the part of a turn as one response.
+#[derive(Debug)]
+pub(crate) struct ResponseFold {
+    conversation: ConversationId,
+    track: Track,
+    form: Form,
+    object: WireResponse,
+    sequence: u64,
+    /// The items in their order, each from the moment that it is added.
+    output: Vec<Value>,
+    open: Option<Open>,
+    /// Calls of ours that run, with their item.
+    running: Vec<(CallId, usize)>,
+    messages: u64,
+    is_started: bool,
+    is_done: bool,
+}
+
+/// An item that grows.
+#[derive(Debug)]
+struct Open {
+    kind: Kind,
+    /// The model's message and the block in it that it comes from.
+    from: (u64, u32),
+    index: usize,
+    id: String,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Refusal,
+    Reasoning,
+}
+
+impl ResponseFold {
+    /// `object` is the response as its request chose it.
+    pub(crate) fn new(
+        conversation: ConversationId,
+        part: Part,
+        offered: Arc<[Arc<ToolDefinition>]>,
+        object: WireResponse,
+        form: Form,
+    ) -> Self {
+        Self {
+            conversation,
+            track: Track::new(part, offered),
+            form,
+            object,
+            sequence: 0,
+            output: Vec::new(),
+            open: None,
+            running: Vec::new(),
+            messages: 0,
+            is_started: false,
+            is_done: false,
+        }
+    }
+
+    /// The response as it is: over, or in progress.
+    pub(crate) fn response(&self) -> WireResponse {
+        let (status, details) = self.status();
+        let error = self.failure().map(|(failure, reason)| {
+            let error = failure_of(failure, reason);
+            json!({"code": error.code(), "message": error.to_string()})
+        });
+        let is_over = self.track.end.is_some();
+        WireResponse {
+            created_at: self.track.created,
+            completed_at: is_over.then_some(self.track.newest),
+            status: status.to_owned(),
+            output: self.output.clone(),
+            error,
+            incomplete_details: details.map(|reason| json!({"reason": reason})),
+            usage: is_over.then(|| usage(self.track.usage)),
+            ..self.object.clone()
+        }
+    }
+
+    /// What went wrong with its turn, where that failed.
+    pub(crate) fn failure(&self) -> Option<(Option<&ProviderFailure>, Option<&str>)> {
+        match &self.track.end {
+            Some(End::Finished { status: "failed", error }) => Some((self.track.failure.as_ref(), error.as_deref())),
+            Some(End::Finished { .. } | End::Suspended) | None => None,
+        }
+    }
+
+    fn status(&self) -> (&'static str, Option<&'static str>) {
+        match &self.track.end {
+            None => ("in_progress", None),
+            Some(End::Suspended) => ("completed", None),
+            Some(End::Finished { status: "cancelled", .. }) => ("cancelled", None),
+            Some(End::Finished { status: "failed", .. }) => ("failed", None),
+            Some(End::Finished { status: "step_limit", .. }) => ("incomplete", Some("max_output_tokens")),
+            Some(End::Finished { .. }) => match self.track.finish_reason {
+                "length" => ("incomplete", Some("max_output_tokens")),
+                "content_filter" => ("incomplete", Some("content_filter")),
+                _ => ("completed", None),
+            },
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if !self.track.take(event) {
+            return;
+        }
+        self.start(out);
+        match event {
+            Event::StepStarted { .. } => {
+                self.close(out);
+                self.messages = self.messages.saturating_add(1);
+            }
+            Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
+            Event::RefusalDelta { block, text, .. } => self.grow(Kind::Refusal, *block, text, out),
+            Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
+            Event::StepReset | Event::StepFinished { .. } => self.close(out),
+            Event::ToolStarted { call_id } => {
+                if let Some(call) = self.track.call(*call_id).cloned() {
+                    self.begin_call(&call, out);
+                }
+            }
+            Event::ToolFinished { .. } => self.end_call(event, out),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if self.is_started {
+            return;
+        }
+        self.is_started = true;
+        if self.form == Form::Streamed {
+            for kind in ["response.created", "response.in_progress"] {
+                let response = self.response();
+                self.tell(out, kind, &json!({"response": response}));
+            }
+        }
+    }
+
+    /// An event with these fields.
+    fn tell(&mut self, out: &mut Vec<u8>, kind: &str, fields: &Value) {
+        if self.form == Form::Whole {
+            return;
+        }
+        let mut event = json!({"type": kind, "sequence_number": self.sequence});
+        if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
+            event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        self.sequence = self.sequence.saturating_add(1);
+        out.extend_from_slice(b"event: ");
+        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(b"\ndata: ");
+        write_json(out, &event);
+        out.extend_from_slice(b"\n\n");
+    }
+
+    /// Adds an item; its place.
+    fn add(&mut self, item: Value, out: &mut Vec<u8>) -> usize {
+        let index = self.output.len();
+        self.tell(out, "response.output_item.added", &json!({"output_index": index, "item": item}));
+        self.output.push(item);
+        index
+    }
+
+    /// The item is as it stays.
+    fn done(&mut self, index: usize, item: Value, out: &mut Vec<u8>) {
+        self.tell(out, "response.output_item.done", &json!({"output_index": index, "item": item}));
+        if let Some(place) = self.output.get_mut(index) {
+            *place = item;
+        }
+    }
+
+    fn item_id(&self, prefix: &str) -> String {
+        format!("{prefix}_{}_{}", self.track.part.after, self.output.len())
+    }
+
+    /// More of a text.
+    fn grow(&mut self, kind: Kind, block: u32, text: &str, out: &mut Vec<u8>) {
+        let from = (self.messages, block);
+        if self.open.as_ref().is_none_or(|open| open.kind != kind || open.from != from) {
+            self.close(out);
+            self.open(kind, from, out);
+        }
+        let Some(open) = &mut self.open else { return };
+        open.text.push_str(text);
+        if self.form == Form::Whole {
+            return;
+        }
+        let (name, place, rest) = match kind {
+            Kind::Text => ("response.output_text.delta", "content_index", ",\"logprobs\":[]"),
+            Kind::Refusal => ("response.refusal.delta", "content_index", ""),
+            Kind::Reasoning => ("response.reasoning_summary_text.delta", "summary_index", ""),
+        };
+        // Written by hand: this is told for every token.
+        let head = format!(
+            "event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":{},\"item_id\":\"{}\",\"output_index\":{},\"{place}\":0,\"delta\":",
+            self.sequence, open.id, open.index
+        );
+        self.sequence = self.sequence.saturating_add(1);
+        out.extend_from_slice(head.as_bytes());
+        write_json(out, text);
+        out.extend_from_slice(rest.as_bytes());
+        out.extend_from_slice(b"}\n\n");
+    }
+
+    fn open(&mut self, kind: Kind, from: (u64, u32), out: &mut Vec<u8>) {
+        let id = self.item_id(if kind == Kind::Reasoning { "rs" } else { "msg" });
+        let index = self.add(item(kind, &id, None), out);
+        let fields = json!({"item_id": id, "output_index": index, "part": part(kind, "")});
+        self.tell(out, &format!("{}.added", part_event(kind)), &at_first_part(kind, fields));
+        self.open = Some(Open { kind, from, index, id, text: String::new() });
+    }
+
+    /// The text is whole.
+    fn close(&mut self, out: &mut Vec<u8>) {
+        let Some(open) = self.open.take() else { return };
+        let Open { kind, id, index, text, .. } = open;
+        let (name, field) = match kind {
+            Kind::Text => ("response.output_text.done", "text"),
+            Kind::Refusal => ("response.refusal.done", "refusal"),
+            Kind::Reasoning => ("response.reasoning_summary_text.done", "text"),
+        };
+        let mut fields = at_first_part(kind, json!({"item_id": id, "output_index": index}));
+        if let Value::Object(fields) = &mut fields {
+            fields.insert(field.to_owned(), Value::from(text.as_str()));
+            if kind == Kind::Text {
+                fields.insert("logprobs".to_owned(), json!([]));
+            }
+        }
+        self.tell(out, name, &fields);
+        let fields = json!({"item_id": id, "output_index": index, "part": part(kind, &text)});
+        self.tell(out, &format!("{}.done", part_event(kind)), &at_first_part(kind, fields));
+        self.done(index, item(kind, &id, Some(&text)), out);
+    }
+
+    /// A call runs here.
+    fn begin_call(&mut self, call: &Call, out: &mut Vec<u8>) {
+        self.close(out);
+        if self.running.iter().any(|(running, _)| *running == call.id) {
+            return;
+        }
+        let id = self.item_id("mcp");
+        let item = self.mcp_call(&id, call, "", "in_progress");
+        let index = self.add(item, out);
+        self.running.push((call.id, index));
+        let here = || json!({"item_id": id, "output_index": index});
+        self.tell(out, "response.mcp_call.in_progress", &here());
+        let mut delta = here();
+        let mut done = here();
+        if let (Value::Object(delta), Value::Object(done)) = (&mut delta, &mut done) {
+            delta.insert("delta".to_owned(), Value::from(call.arguments.as_str()));
+            done.insert("arguments".to_owned(), Value::from(call.arguments.as_str()));
+        }
+        self.tell(out, "response.mcp_call_arguments.delta", &delta);
+        self.tell(out, "response.mcp_call_arguments.done", &done);
+    }
+
+    /// A call that ran here has its result, or one that cannot run has one that says so.
+    fn end_call(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let Event::ToolFinished { call_id, outcome, is_error, content, .. } = event else { return };
+        let Some(call) = self.track.call(*call_id).cloned() else { return };
+        let is_running = self.running.iter().any(|(running, _)| running == call_id);
+        // What a client ran, and what a person declined, is no call of ours.
+        if self.track.is_clients(&call) || (!is_running && (*outcome == "denied" || call_id.message <= self.track.part.after)) {
+            return;
+        }
+        self.begin_call(&call, out);
+        let Some(at) = self.running.iter().position(|(running, _)| running == call_id) else { return };
+        let (_, index) = self.running.swap_remove(at);
+        let id = self.output.get(index).and_then(|item| item.get("id")?.as_str().map(str::to_owned)).unwrap_or_default();
+        let status = if *is_error { "failed" } else { "completed" };
+        let mut item = self.mcp_call(&id, &call, &call.arguments, status);
+        if let Value::Object(item) = &mut item {
+            let text = text_of(content);
+            if *is_error {
+                let content = json!([{"type": "text", "text": text}]);
+                item.insert("error".to_owned(), json!({"type": "mcp_tool_execution_error", "content": content}));
+            } else {
+                item.insert("output".to_owned(), Value::from(text));
+            }
+        }
+        self.tell(out, &format!("response.mcp_call.{status}"), &json!({"item_id": id, "output_index": index}));
+        self.done(index, item, out);
+    }
+
+    /// The server and the tool's own name.
+    fn server_and_tool<'a>(&'a self, name: &'a str) -> (&'a str, &'a str) {
+        self.track.definition(name).map_or(("turnwright", name), |tool| (tool.source.as_str(), tool.tool.as_str()))
+    }
+
+    fn mcp_call(&self, id: &str, call: &Call, arguments: &str, status: &str) -> Value {
+        let (server, tool) = self.server_and_tool(&call.name);
+        // Only calls about which a person was asked go on in an answer of their own.
+        let was_asked = call.id.message <= self.track.part.after;
+        let request = was_asked.then(|| request_id(&self.conversation, call.id));
+        json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
+               "error": null, "status": status, "approval_request_id": request})
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.start(out);
+        self.close(out);
+        for (_, index) in std::mem::take(&mut self.running) {
+            let Some(mut item) = self.output.get(index).cloned() else { continue };
+            if let Value::Object(item) = &mut item {
+                item.insert("status".to_owned(), Value::from("incomplete"));
+            }
+            self.done(index, item, out);
+        }
+        if self.track.end == Some(End::Suspended) {
+            let handed: Vec<Call> = self.track.handed_over().cloned().collect();
+            for call in &handed {
+                self.hand_over(call, out);
+            }
+            let asked: Vec<Call> = self.track.asked_about().cloned().collect();
+            for call in &asked {
+                let (server, tool) = self.server_and_tool(&call.name);
+                let item = json!({"id": request_id(&self.conversation, call.id), "type": "mcp_approval_request",
+                                  "server_label": server, "name": tool, "arguments": call.arguments});
+                let index = self.add(item.clone(), out);
+                self.done(index, item, out);
+            }
+        }
+        self.is_done = true;
+        let response = self.response();
+        let kind = match response.status.as_str() {
+            "completed" => "response.completed",
+            "failed" => {
+                let error = response.error.as_ref();
+                let code = error.and_then(|error| error.get("code"));
+                let message = error.and_then(|error| error.get("message"));
+                self.tell(out, "error", &json!({"code": code, "message": message, "param": null}));
+                "response.failed"
+            }
+            _ => "response.incomplete",
+        };
+        self.tell(out, kind, &json!({"response": response}));
+        if self.form == Form::Streamed {
+            out.extend_from_slice(b"data: [DONE]\n\n");
+        }
+    }
+
+    /// A call that the client runs.
+    fn hand_over(&mut self, call: &Call, out: &mut Vec<u8>) {
+        let id = self.item_id("fc");
+        let call_id = ids::call_id(&self.conversation, call.id);
+        let item = |arguments: &str, status: &str| json!({"id": id, "type": "function_call", "call_id": call_id, "name": call.name, "arguments": arguments, "status": status});
+        let index = self.add(item("", "in_progress"), out);
+        let delta = json!({"item_id": id, "output_index": index, "delta": call.arguments});
+        self.tell(out, "response.function_call_arguments.delta", &delta);
+        let done = json!({"item_id": id, "output_index": index, "name": call.name, "arguments": call.arguments});
+        self.tell(out, "response.function_call_arguments.done", &done);
+        self.done(index, item(&call.arguments, "completed"), out);
+    }
+}
+
+/// The name of the question about a call.
+pub(crate) fn request_id(conversation: &ConversationId, call: CallId) -> String {
+    ids::call_id(conversation, call).replacen("call_", "mcpr_", 1)
+}
+
+/// The call that a question is about, with its conversation where the name holds it.
+pub(crate) fn read_request(id: &str) -> Option<(CallId, Option<ConversationId>)> {
+    ids::read_call(&format!("call_{}", id.strip_prefix("mcpr_")?))
+}
+
+fn part_event(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Refusal => "response.content_part",
+        Kind::Reasoning => "response.reasoning_summary_part",
+    }
+}
+
+/// The fields, and which part of the item they are about.
+fn at_first_part(kind: Kind, mut fields: Value) -> Value {
+    let key = match kind {
+        Kind::Text | Kind::Refusal => "content_index",
+        Kind::Reasoning => "summary_index",
+    };
+    if let Value::Object(fields) = &mut fields {
+        fields.insert(key.to_owned(), Value::from(0));
+    }
+    fields
+}
+
+fn part(kind: Kind, text: &str) -> Value {
+    match kind {
+        Kind::Text => json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []}),
+        Kind::Refusal => json!({"type": "refusal", "refusal": text}),
+        Kind::Reasoning => json!({"type": "summary_text", "text": text}),
+    }
+}
+
+/// An item with its whole text, or one that begins.
+fn item(kind: Kind, id: &str, text: Option<&str>) -> Value {
+    let parts: Vec<Value> = text.iter().map(|text| part(kind, text)).collect();
+    let status = if text.is_some() { "completed" } else { "in_progress" };
+    match kind {
+        Kind::Text | Kind::Refusal => {
+            json!({"id": id, "type": "message", "role": "assistant", "status": status, "content": parts})
+        }
+        Kind::Reasoning => json!({"id": id, "type": "reasoning", "summary": parts}),
+    }
+}
+
+/// Tokens as this API tells them.
+fn usage(usage: Usage) -> ResponsesUsage {
+    let input_tokens = usage.input_tokens.unwrap_or(0);
+    let output_tokens = usage.output_tokens.unwrap_or(0);
+    ResponsesUsage {
+        input_tokens,
+        input_tokens_details: InputTokens {
+            cached_tokens: usage.cached_input_tokens.unwrap_or(0),
+            cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
+        },
+        output_tokens,
+        output_tokens_details: OutputTokens { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
+        total_tokens: input_tokens.saturating_add(output_tokens),
+    }
+}
+
+impl Fold for ResponseFold {
+    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        for event in frame.events.iter() {
+            if self.is_done {
+                return;
+            }
+            self.event(event, out);
+            if self.track.end.is_some() {
+                self.finish(out);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn cut_off(&mut self, out: &mut Vec<u8>) {
+        if !self.is_done {
+            self.is_done = true;
+            let message = "the stream ended before the turn did; the turn goes on, ask for the response by its id";
+            self.tell(out, "error", &json!({"code": "stream_ended", "message": message, "param": null}));
+        }
+    }
+}

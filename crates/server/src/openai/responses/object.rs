@@ -1,0 +1,176 @@
+//! A response as its request chose it, and which part of which turn a response is. Pure.
+
+use serde_json::{Map, Value, json};
+use turnwright_api::openai::{Extras, WireResponse};
+use turnwright_core::{
+    CallId, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, Seq, ToolChoice, TurnId, TurnSettings,
+};
+
+use crate::openai::ids;
+use crate::openai::track::{Call, Part};
+
+/// What the names of responses begin with.
+pub(crate) const PREFIX: &str = "resp_";
+
+/// The response that a part is, before anything is known of its end.
+pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &TurnSettings) -> WireResponse {
+    let tools = settings.client_tools.iter().map(|tool| {
+        json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
+               "strict": false})
+    });
+    let format = match &settings.output {
+        None => json!({"type": "text"}),
+        Some(output) => {
+            json!({"type": "json_schema", "name": output.name, "schema": output.schema, "strict": output.strict})
+        }
+    };
+    WireResponse {
+        id: ids::answer_id(PREFIX, conversation, part.after),
+        object: "response".to_owned(),
+        created_at: 0,
+        completed_at: None,
+        status: "in_progress".to_owned(),
+        model: settings.model.to_string(),
+        output: Vec::new(),
+        error: None,
+        incomplete_details: None,
+        instructions: settings.system_prompt.clone(),
+        metadata: Map::new(),
+        parallel_tool_calls: settings.parallel_calls.unwrap_or(true),
+        previous_response_id: None,
+        conversation: json!({"id": conversation}),
+        store: true,
+        temperature: settings.temperature,
+        top_p: None,
+        tool_choice: choice(settings.tool_choice.as_ref()),
+        tools: tools.collect(),
+        truncation: "disabled".to_owned(),
+        reasoning: json!({"effort": settings.reasoning_effort, "summary": null}),
+        text: json!({"format": format}),
+        background: false,
+        max_output_tokens: settings.max_output_tokens,
+        usage: None,
+        turnwright: Extras {
+            conversation_id: conversation.to_string(),
+            turn_id: part.turn.to_string(),
+            tool_events: Vec::new(),
+        },
+    }
+}
+
+fn choice(choice: Option<&ToolChoice>) -> Value {
+    match choice {
+        None | Some(ToolChoice::Auto) => json!("auto"),
+        Some(ToolChoice::Required | ToolChoice::Tools(_)) => json!("required"),
+        Some(ToolChoice::None) => json!("none"),
+        Some(ToolChoice::Tool(name)) => json!({"type": "function", "name": name}),
+    }
+}
+
+/// The part that comes after an entry; `None` where no response begins there.
+pub(crate) fn part(journal: &Journal, after: Seq) -> Option<Part> {
+    let calls = match &*journal.entry(after)?.entry {
+        Entry::Assistant(_) | Entry::Control(Control::Suspended) => calls_at(journal, after),
+        Entry::User(_) | Entry::Control(Control::Ended { .. }) => Vec::new(),
+        Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Elicited(_)
+        | Entry::Answered(_)
+        | Entry::Result(_)
+        | Entry::Control(_) => return None,
+    };
+    Some(Part { turn: turn_of(journal, after)?, after, calls })
+}
+
+/// The part that comes of what was given to these calls, or decided about them: it begins where the turn waited for that.
+pub(crate) fn part_after(journal: &Journal, calls: &[CallId]) -> Option<Part> {
+    let message = calls.iter().map(|call| call.message).max()?;
+    let mut suspended = message;
+    let mut waited = message;
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= message) {
+        let is_given = match &*stored.entry {
+            Entry::Result(result) => calls.contains(&result.call),
+            Entry::Answered(answered) => calls.contains(&answered.question.call),
+            Entry::Decision(decision) => decision.by == DecidedBy::Person && calls.contains(&decision.call),
+            Entry::Control(Control::Suspended) => {
+                suspended = stored.seq;
+                false
+            }
+            _ => false,
+        };
+        if is_given {
+            waited = suspended;
+        }
+    }
+    part(journal, waited)
+}
+
+/// The calls of the newest message at an entry, with what they wait for there.
+fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    let wait = |calls: &mut Vec<Call>, id: CallId, reason| {
+        if let Some(call) = calls.iter_mut().find(|call| call.id == id) {
+            call.waits = reason;
+        }
+    };
+    let all = journal.entries();
+    let from = all.iter().rposition(|stored| stored.seq <= at && matches!(&*stored.entry, Entry::Assistant(_)));
+    for stored in all.iter().skip(from.unwrap_or(all.len())).take_while(|stored| stored.seq <= at) {
+        match &*stored.entry {
+            Entry::Assistant(message) => {
+                let made = message.calls().zip(0_u32..).map(|(call, index)| Call {
+                    id: CallId { message: stored.seq, index },
+                    name: call.name.clone(),
+                    arguments: call.arguments.clone(),
+                    waits: None,
+                });
+                calls = made.collect();
+            }
+            Entry::Question(question) => wait(&mut calls, question.call, Some(question.reason)),
+            Entry::Decision(decision) => wait(&mut calls, decision.call, None),
+            Entry::Result(result) => wait(&mut calls, result.call, None),
+            _ => {}
+        }
+    }
+    calls
+}
+
+/// The turn that an entry belongs to.
+fn turn_of(journal: &Journal, at: Seq) -> Option<TurnId> {
+    let mut turn = None;
+    for stored in journal.entries().iter().take_while(|stored| stored.seq <= at) {
+        match &*stored.entry {
+            Entry::User(_) => turn = turn.or(Some(TurnId(stored.seq))),
+            Entry::Control(Control::Ended { .. }) if stored.seq < at => turn = None,
+            Entry::Control(Control::Retried { turn: retried, .. }) => turn = Some(*retried),
+            _ => {}
+        }
+    }
+    turn
+}
+
+/// What a turn began with, or goes on with since it was taken up again.
+pub(crate) fn settings(journal: &Journal, turn: TurnId) -> Option<TurnSettings> {
+    match journal.turn() {
+        Some(newest) if newest.id() == turn => Some(newest.settings().clone()),
+        Some(_) | None => match &*journal.entry(turn.0)?.entry {
+            Entry::User(message) => Some(message.settings.clone()),
+            _ => None,
+        },
+    }
+}
+
+/// The messages that a part holds: the one it answers, and the answers.
+pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
+    let mut messages = Vec::new();
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
+        match &*stored.entry {
+            Entry::User(_) if stored.seq == part.after => messages.push(MessageId(stored.seq)),
+            Entry::Assistant(_) if stored.seq > part.after => messages.push(MessageId(stored.seq)),
+            Entry::Control(Control::Suspended | Control::Ended { .. }) if stored.seq > part.after => break,
+            _ => {}
+        }
+    }
+    messages
+}

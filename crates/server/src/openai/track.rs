@@ -1,0 +1,204 @@
+//! Which part of a turn an answer tells, and what is known of it so far. Pure.
+//!
+//! The part begins after an entry: the user message that was sent, the place where the turn waited for what was given, the end
+//! that a retry took back. It ends where the turn is over or waits.
+
+use std::sync::Arc;
+
+use turnwright_core::{
+    CallId, Completion, Control, CutOffCause, ElicitationId, Entry, ProviderFailure, QuestionReason, Seq, ToolDefinition,
+    TurnId, Usage,
+};
+use turnwright_engine::Event;
+
+/// What an answer is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The turn.
+    pub(crate) turn: TurnId,
+    /// It comes after this entry.
+    pub(crate) after: Seq,
+    /// The calls that waited there.
+    pub(crate) calls: Vec<Call>,
+}
+
+/// A call of the newest message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+    /// What it waits for.
+    pub(crate) waits: Option<QuestionReason>,
+}
+
+/// How the part ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The turn waits: for results of the client's, or for people.
+    Suspended,
+    /// It is over.
+    Finished {
+        /// `completed | cancelled | failed | step_limit | stopped`.
+        status: &'static str,
+        /// Why, where it failed.
+        error: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The entry that it begins after was not seen.
+    Before,
+    /// It was seen, and what follows from it may come.
+    AtStart,
+    /// What comes is told.
+    Telling,
+}
+
+/// What is known of a part so far.
+#[derive(Debug)]
+pub(crate) struct Track {
+    pub(crate) part: Part,
+    phase: Phase,
+    pub(crate) calls: Vec<Call>,
+    /// What calls ask of people, with its words.
+    pub(crate) asked: Vec<(ElicitationId, String)>,
+    pub(crate) usage: Usage,
+    /// Of the newest model call.
+    pub(crate) finish_reason: &'static str,
+    pub(crate) failure: Option<ProviderFailure>,
+    pub(crate) offered: Arc<[Arc<ToolDefinition>]>,
+    /// Seconds since 1970 UTC; when the entry before it was stored.
+    pub(crate) created: u64,
+    /// When the newest entry was.
+    pub(crate) newest: u64,
+    pub(crate) end: Option<End>,
+}
+
+impl Track {
+    /// `offered` is what was offered when it began; a turn that begins tells itself.
+    pub(crate) fn new(part: Part, offered: Arc<[Arc<ToolDefinition>]>) -> Self {
+        Self {
+            calls: part.calls.clone(),
+            part,
+            phase: Phase::Before,
+            asked: Vec::new(),
+            usage: Usage::default(),
+            finish_reason: "stop",
+            failure: None,
+            offered,
+            created: 0,
+            newest: 0,
+            end: None,
+        }
+    }
+
+    /// The tool with this qualified name.
+    pub(crate) fn definition(&self, name: &str) -> Option<&ToolDefinition> {
+        self.offered.iter().find(|tool| tool.name == name).map(|tool| &**tool)
+    }
+
+    /// The call, where it is of the newest message.
+    pub(crate) fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls.iter().find(|call| call.id == id)
+    }
+
+    /// Whether the client runs it.
+    pub(crate) fn is_clients(&self, call: &Call) -> bool {
+        // Tools of sources have qualified names, which are not their own.
+        self.definition(&call.name).is_some_and(|tool| tool.name == tool.tool)
+    }
+
+    /// The calls that wait for the client.
+    pub(crate) fn handed_over(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.waits == Some(QuestionReason::ClientTool))
+    }
+
+    /// The calls that wait for a person.
+    pub(crate) fn asked_about(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.waits.is_some_and(|reason| reason != QuestionReason::ClientTool))
+    }
+
+    /// Takes an event; says whether it belongs to the part.
+    pub(crate) fn take(&mut self, event: &Event) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        if let Event::Entry { seq, at_ms, entry } = event {
+            return self.entry(*seq, at_ms / 1_000, entry);
+        }
+        match self.phase {
+            Phase::Before => return false,
+            Phase::AtStart => match event {
+                Event::StepStarted { .. } | Event::TextDelta { .. } | Event::ReasoningDelta { .. } => {
+                    self.phase = Phase::Telling;
+                }
+                _ => return false,
+            },
+            Phase::Telling => {}
+        }
+        self.follow(event);
+        true
+    }
+
+    fn entry(&mut self, seq: Seq, at: u64, entry: &Entry) -> bool {
+        self.newest = at;
+        if seq < self.part.after {
+            return false;
+        }
+        if seq == self.part.after {
+            self.phase = Phase::AtStart;
+            self.created = at;
+            return false;
+        }
+        self.phase = Phase::Telling;
+        match entry {
+            Entry::Question(question) => self.wait(question.call, Some(question.reason)),
+            Entry::Decision(decision) => self.wait(decision.call, None),
+            Entry::Result(result) => {
+                self.wait(result.call, None);
+                self.asked.retain(|(question, _)| question.call != result.call);
+            }
+            Entry::Control(Control::Offered { definitions }) => self.offered = definitions.as_slice().into(),
+            Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
+            Entry::Assistant(message) => {
+                self.calls.clear();
+                self.failure = match &message.completion {
+                    Completion::CutOff(CutOffCause::Provider(failure)) => Some((**failure).clone()),
+                    Completion::CutOff(CutOffCause::Cancelled) | Completion::Complete => None,
+                };
+            }
+            Entry::User(_) | Entry::Started(_) | Entry::Elicited(_) | Entry::Answered(_) | Entry::Control(_) => {}
+        }
+        true
+    }
+
+    fn wait(&mut self, id: CallId, reason: Option<QuestionReason>) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
+            call.waits = reason;
+        }
+    }
+
+    fn ready(&mut self, id: CallId, name: &str, arguments: &str) {
+        self.calls.push(Call { id, name: name.to_owned(), arguments: arguments.to_owned(), waits: None });
+    }
+
+    /// What follows from entries, and deltas.
+    fn follow(&mut self, event: &Event) {
+        match event {
+            Event::ToolInputReady { call_id, name, arguments } => self.ready(*call_id, name, arguments),
+            Event::ElicitationRequested { question_id, message, .. } => self.asked.push((*question_id, message.clone())),
+            Event::ElicitationAnswered { question_id, .. } => self.asked.retain(|(asked, _)| asked != question_id),
+            Event::StepFinished { finish_reason, usage, .. } => {
+                self.finish_reason = finish_reason;
+                self.usage = self.usage.plus(*usage);
+            }
+            Event::TurnSuspended { turn_id, .. } if *turn_id == self.part.turn => self.end = Some(End::Suspended),
+            Event::TurnFinished { turn_id, status, error } if *turn_id == self.part.turn => {
+                self.end = Some(End::Finished { status, error: error.clone() });
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Chat Completions.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use turnwright_api::openai::ChatCompletionRequest;
+use turnwright_core::{ModelRef, Seq, ToolDefinition};
+use turnwright_engine::{SettingsOverlay, WatchFrom};
+
+use super::{ActivityQuery, Named, name, tool_activity};
+use crate::error::ApiError;
+use crate::extract::{Search, Whole};
+use crate::openai::begin::{self, Ask, Begun, begin};
+use crate::openai::chat::{Asked, ChatFold};
+use crate::openai::chunk::TellsUsage;
+use crate::openai::history::{self, History};
+use crate::openai::{models, settings};
+use crate::routes::chat::repeatable;
+use crate::routes::json;
+use crate::sse::{self, Fold};
+use crate::state::ServerState;
+
+/// Runs a turn as a chat completion, streamed or whole.
+pub(super) async fn complete(
+    State(state): State<ServerState>,
+    Search(query): Search<ActivityQuery>,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let activity = tool_activity(&state, &whole.headers, &query)?;
+    let request: ChatCompletionRequest<'_> = whole.json()?;
+    refuse(&request)?;
+    let model = models::named(state.engine(), request.model.as_deref()).await?;
+    let history = History::of(history::messages(&request.messages)?);
+    let overlay = overlay(&request, &history, model.clone())?;
+    let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
+    let idempotency = repeatable(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
+    let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
+    let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
+        Some(true) => TellsUsage::AtItsEnd,
+        Some(false) | None => TellsUsage::Never,
+    };
+    let named = Named::of(&begun, "chatcmpl-");
+    let before = WatchFrom::After(Seq::new(begun.part.after.get().saturating_sub(1)));
+    let is_streamed = request.stream == Some(true);
+    let Begun { conversation, part, offered, history } = begun;
+    let asked = Asked {
+        conversation: conversation.clone(),
+        part: part.clone(),
+        model: model.to_string(),
+        offered,
+        activity,
+        tells_usage,
+        history,
+        known: state.known().clone(),
+    };
+    let mut response = if is_streamed {
+        let watch = state.engine().watch(&conversation, before).await?;
+        sse::response(watch, ChatFold::streamed(asked)).await
+    } else {
+        // What is told while it happens would be put together again: it is told at once when it is over.
+        match state.engine().wait(&conversation, part.turn).await {
+            Ok(_) => whole_answer(&state, &conversation, before, asked).await.unwrap_or_else(IntoResponse::into_response),
+            Err(error) => ApiError::from(error).made_final().into_response(),
+        }
+    };
+    name(&mut response, &named);
+    Ok(response)
+}
+
+async fn whole_answer(
+    state: &ServerState,
+    conversation: &turnwright_core::ConversationId,
+    before: WatchFrom,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    let mut fold = ChatFold::whole(asked);
+    let mut watch = state.engine().watch(conversation, before).await?;
+    while !fold.is_done() {
+        let Some(frame) = watch.next().await else {
+            let detail = "the server ends; the turn goes on and is kept in its conversation";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail).made_final());
+        };
+        fold.fold(&frame, &mut Vec::new());
+    }
+    Ok(json(StatusCode::OK, fold.completion()?))
+}
+
+/// Refuses what a client would miss in the answer.
+fn refuse(request: &ChatCompletionRequest<'_>) -> Result<(), ApiError> {
+    let unsupported = settings::unsupported;
+    if request.messages.is_empty() {
+        return Err(ApiError::invalid("`messages` is empty").about("messages"));
+    }
+    if request.n.is_some_and(|n| n != 1) {
+        return Err(unsupported("n", "must be 1: a turn has one answer"));
+    }
+    if request.modalities.iter().flatten().any(|kind| kind != "text") {
+        return Err(unsupported("modalities", "can hold `text` alone"));
+    }
+    if request.logprobs == Some(true) {
+        return Err(unsupported("logprobs", "are not told here"));
+    }
+    if request.functions.is_some() {
+        return Err(unsupported("functions", "were replaced by `tools`"));
+    }
+    Ok(())
+}
+
+fn overlay(request: &ChatCompletionRequest<'_>, history: &History, model: ModelRef) -> Result<SettingsOverlay, ApiError> {
+    Ok(SettingsOverlay {
+        model: Some(model),
+        system_prompt: history.system.clone(),
+        temperature: request.temperature,
+        max_output_tokens: request.max_completion_tokens.or(request.max_tokens),
+        reasoning_effort: settings::effort("reasoning_effort", request.reasoning_effort.as_deref())?,
+        tool_choice: settings::tool_choice(request.tool_choice.as_ref())?,
+        parallel_calls: request.parallel_tool_calls,
+        output: settings::output("response_format", request.response_format.as_ref())?,
+        client_tools: client_tools(request)?,
+        ..SettingsOverlay::default()
+    })
+}
+
+fn client_tools(request: &ChatCompletionRequest<'_>) -> Result<Option<Vec<Arc<ToolDefinition>>>, ApiError> {
+    let Some(tools) = &request.tools else { return Ok(None) };
+    let read = tools.iter().enumerate().map(|(at, tool)| {
+        let place = format!("tools[{at}]");
+        match &tool.function {
+            Some(function) if tool.kind == "function" => {
+                let place = format!("{place}.function");
+                settings::tool(&place, &function.name, function.description.clone(), function.parameters.clone())
+            }
+            Some(_) | None => {
+                let what = format!("`{place}` is of type `{}`; only functions are taken here", tool.kind);
+                Err(ApiError::bad_request("unsupported_value", what).about(place))
+            }
+        }
+    });
+    read.collect::<Result<_, _>>().map(Some)
+}

@@ -1,0 +1,28 @@
+//! Models.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Deserialize;
+use turnwright_api::openai::OpenAiModels;
+
+use crate::error::ApiError;
+use crate::extract::Params;
+use crate::openai::models;
+use crate::routes::json;
+use crate::state::ServerState;
+
+pub(super) async fn list(State(state): State<ServerState>) -> Response {
+    let data = models::all(state.engine()).await;
+    json(StatusCode::OK, OpenAiModels { object: "list".to_owned(), data })
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    id: String,
+}
+
+pub(super) async fn show(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let found = models::all(state.engine()).await.into_iter().find(|model| model.id == named.id);
+    found.map(|model| json(StatusCode::OK, model)).ok_or_else(|| models::none(&named.id, None))
+}

@@ -1,0 +1,260 @@
+//! Responses.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json as value};
+use turnwright_api::openai::{ResponsesRequest, WireResponse};
+use turnwright_core::{ConversationId, Journal, MessageId, Seq, prompt};
+use turnwright_engine::{EngineError, NewConversation, WatchFrom, WholeJournal};
+use turnwright_host::{export, import};
+
+use super::{Named, name};
+use crate::error::ApiError;
+use crate::extract::{Params, Search, Whole};
+use crate::openai::begin::{self, Ask, begin};
+use crate::openai::error::failure_of;
+use crate::openai::history::{self, History};
+use crate::openai::responses::object::{self, PREFIX};
+use crate::openai::responses::{Form, ResponseFold};
+use crate::openai::track::Part;
+use crate::openai::{ids, models};
+use crate::routes::chat::repeatable;
+use crate::routes::json;
+use crate::sse::{self, Fold};
+use crate::state::ServerState;
+
+mod choices;
+
+/// Runs a turn as a response, streamed or whole, or begins one.
+pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+    let request: ResponsesRequest = whole.json()?;
+    let model = models::named(state.engine(), request.model.as_deref()).await?;
+    let mut history = History::of(history::items(&request.input)?);
+    history.system = request.instructions.clone().into_iter().chain(history.system.take()).reduce(|a, b| format!("{a}\n\n{b}"));
+    let overlay = choices::overlay(&state, &request, &history, model).await?;
+    let conversation = match &request.previous_response_id {
+        Some(previous) => Some(continued(&state, previous).await?),
+        None => named(&state, &whole, &request).await?,
+    };
+    let idempotency = repeatable(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
+    let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
+    let names = Named::of(&begun, PREFIX);
+    let (conversation, part) = (begun.conversation, begun.part);
+    let object = object_of(&state, &conversation, &part).await?;
+    let object = WireResponse {
+        metadata: request.metadata.clone().unwrap_or_default(),
+        previous_response_id: request.previous_response_id.clone(),
+        background: request.background == Some(true),
+        tools: request.tools.clone().unwrap_or_default(),
+        ..object
+    };
+    let is_streamed = request.stream == Some(true);
+    let form = if is_streamed { Form::Streamed } else { Form::Whole };
+    let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form);
+    let mut response = if is_streamed {
+        sse::response(state.engine().watch(&conversation, from(&part)).await?, fold).await
+    } else if request.background == Some(true) {
+        json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response())
+    } else {
+        match over(&state, &conversation, &part, fold).await {
+            Ok(response) => json(StatusCode::OK, response),
+            Err(error) => error.into_response(),
+        }
+    };
+    name(&mut response, &names);
+    Ok(response)
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct InPath {
+    id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ShowQuery {
+    stream: Option<String>,
+    starting_after: Option<String>,
+}
+
+/// A response as it is now, or its stream from the beginning.
+pub(super) async fn show(
+    State(state): State<ServerState>,
+    Params(InPath { id }): Params<InPath>,
+    Search(query): Search<ShowQuery>,
+) -> Result<Response, ApiError> {
+    let (conversation, part) = found(&state, &id).await?;
+    if query.starting_after.is_some() {
+        let what = "is not known here: a stream is told from its beginning";
+        return Err(crate::openai::settings::unsupported("starting_after", what));
+    }
+    let object = object_of(&state, &conversation, &part).await?;
+    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    if query.stream.as_deref() == Some("true") {
+        let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
+        return Ok(sse::response(state.engine().watch(&conversation, from(&part)).await?, fold).await);
+    }
+    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
+    Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
+}
+
+/// Hides what a response said and what it answered, from people and models.
+pub(super) async fn remove(
+    State(state): State<ServerState>,
+    Params(InPath { id }): Params<InPath>,
+) -> Result<Response, ApiError> {
+    let (conversation, part) = found(&state, &id).await?;
+    let messages = state.engine().look(&conversation, |journal| object::messages(journal, &part)).await?;
+    for message in messages {
+        state.engine().hide(&conversation, message).await?;
+    }
+    Ok(json(StatusCode::OK, value!({"id": id, "object": "response", "deleted": true})))
+}
+
+/// Stops the turn of a response, where it is open.
+pub(super) async fn cancel(
+    State(state): State<ServerState>,
+    Params(InPath { id }): Params<InPath>,
+) -> Result<Response, ApiError> {
+    let (conversation, part) = found(&state, &id).await?;
+    match state.engine().cancel(&conversation, Some(part.turn)).await {
+        Ok(_) => {
+            state.engine().wait(&conversation, part.turn).await?;
+        }
+        Err(EngineError::NoOpenTurn { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let object = object_of(&state, &conversation, &part).await?;
+    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
+    Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
+}
+
+/// The entries that a part is told from.
+fn from(part: &Part) -> WatchFrom {
+    WatchFrom::After(Seq::new(part.after.get().saturating_sub(1)))
+}
+
+async fn object_of(state: &ServerState, conversation: &ConversationId, part: &Part) -> Result<WireResponse, ApiError> {
+    let settings = state.engine().look(conversation, |journal| object::settings(journal, part.turn)).await?;
+    let settings = settings.ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", part.turn)))?;
+    Ok(object::object(conversation, part, &settings))
+}
+
+/// What is known of a response now.
+async fn so_far(
+    state: &ServerState,
+    conversation: &ConversationId,
+    part: &Part,
+    mut fold: ResponseFold,
+) -> Result<ResponseFold, ApiError> {
+    let mut watch = state.engine().watch(conversation, from(part)).await?;
+    if let Some(frame) = watch.next().await {
+        fold.fold(&frame, &mut Vec::new());
+    }
+    Ok(fold)
+}
+
+/// The response once it is over. Where its turn failed, that is told as a failure.
+async fn over(
+    state: &ServerState,
+    conversation: &ConversationId,
+    part: &Part,
+    mut fold: ResponseFold,
+) -> Result<WireResponse, ApiError> {
+    // What is told while it happens would be put together again: it is told at once when it is over.
+    state.engine().wait(conversation, part.turn).await.map_err(|error| ApiError::from(error).made_final())?;
+    let mut watch = state.engine().watch(conversation, from(part)).await?;
+    while !fold.is_done() {
+        let Some(frame) = watch.next().await else {
+            let detail = "the server ends; the turn goes on, ask for the response by its id";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail).made_final());
+        };
+        fold.fold(&frame, &mut Vec::new());
+    }
+    match fold.failure() {
+        Some((failure, reason)) => Err(failure_of(failure, reason)),
+        None => Ok(fold.response()),
+    }
+}
+
+/// The response of this name.
+async fn found(state: &ServerState, id: &str) -> Result<(ConversationId, Part), ApiError> {
+    let missing = || {
+        let id: String = id.chars().take(200).collect();
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no response `{id}`")).about("id")
+    };
+    let (conversation, after) = ids::read_answer(PREFIX, id).ok_or_else(missing)?;
+    let look = |journal: &Journal| {
+        let part = object::part(journal, after)?;
+        let messages = object::messages(journal, &part);
+        let is_hidden = !messages.is_empty() && messages.iter().all(|message| journal.is_hidden(*message));
+        (!is_hidden).then_some(part)
+    };
+    match state.engine().look(&conversation, look).await {
+        Ok(Some(part)) => Ok((conversation, part)),
+        Ok(None) | Err(EngineError::NotFound { .. }) => Err(missing()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The conversation in which a response goes on: its own, or, where more was said there since, a new one that is the same up to
+/// there.
+async fn continued(state: &ServerState, previous: &str) -> Result<ConversationId, ApiError> {
+    let (conversation, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
+    let look = |journal: &Journal| {
+        let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
+        let is_newest = journal.turn().is_none_or(|turn| turn.id() == part.turn);
+        (!is_newest).then(|| up_to(journal, end))
+    };
+    let Some(messages) = state.engine().look(&conversation, look).await? else { return Ok(conversation) };
+    let failed = |what: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "branch_failed", what);
+    let read = import::read(&messages, state.engine().defaults()).map_err(|error| failed(error.to_string()))?;
+    let entries = read.conversations.into_iter().next().map(|read| read.entries).unwrap_or_default();
+    let before = state.engine().conversation(&conversation).await?;
+    let whole = WholeJournal {
+        conversation: NewConversation { id: None, title: before.title, overlay: before.overlay },
+        created_at_ms: None,
+        entries,
+        times_ms: Vec::new(),
+    };
+    Ok(state.engine().import(whole).await?.id)
+}
+
+/// The messages of a conversation up to one of them and the results of its calls, in OpenAI's form.
+fn up_to(journal: &Journal, last: Seq) -> Vec<u8> {
+    use turnwright_core::Entry;
+    let is_in = |stored: &&turnwright_core::StoredEntry| match &*stored.entry {
+        Entry::User(_) | Entry::Assistant(_) => stored.seq <= last,
+        _ => true,
+    };
+    let next = journal.entries().iter().find(|stored| !is_in(stored)).map(|stored| stored.seq);
+    let entries = journal.entries().iter().take_while(|stored| next.is_none_or(|next| stored.seq < next)).cloned();
+    let journal = Journal::replay(entries).unwrap_or_default();
+    let messages = export::export(export::ExportForm::OpenAi, None, &prompt::history(&journal));
+    serde_json::to_vec(&messages).unwrap_or_default()
+}
+
+/// The conversation that a request names.
+async fn named(state: &ServerState, whole: &Whole, request: &ResponsesRequest) -> Result<Option<ConversationId>, ApiError> {
+    let field = match &request.conversation {
+        None | Some(Value::Null) => return begin::named(&whole.headers, request.metadata.as_ref()),
+        Some(Value::String(id)) => Some(id.as_str()),
+        Some(other) => other.get("id").and_then(Value::as_str),
+    };
+    let missing = |id: &str| {
+        let id: String = id.chars().take(200).collect();
+        let what = format!("there is no conversation `{id}`; POST /api/v1/conversations makes one");
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", what).about("conversation")
+    };
+    let Some(id) = field else {
+        return Err(ApiError::invalid("`conversation` must be a name, or an object with an `id`").about("conversation"));
+    };
+    let conversation: ConversationId = id.parse().map_err(|_| missing(id))?;
+    match state.engine().conversation(&conversation).await {
+        Ok(_) => Ok(Some(conversation)),
+        Err(EngineError::NotFound { .. }) => Err(missing(id)),
+        Err(error) => Err(error.into()),
+    }
+}

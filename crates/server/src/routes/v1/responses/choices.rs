@@ -1,0 +1,112 @@
+//! What a request of the Responses API chooses.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use turnwright_api::openai::ResponsesRequest;
+use turnwright_core::{ModelRef, ToolDefinition};
+use turnwright_engine::SettingsOverlay;
+
+use crate::error::ApiError;
+use crate::openai::history::History;
+use crate::openai::settings;
+use crate::state::ServerState;
+
+/// The settings of the turn.
+pub(super) async fn overlay(
+    state: &ServerState,
+    request: &ResponsesRequest,
+    history: &History,
+    model: ModelRef,
+) -> Result<SettingsOverlay, ApiError> {
+    let tools = Tools::of(state, request.tools.as_deref().unwrap_or_default()).await?;
+    let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_deref());
+    let format = request.text.as_ref().and_then(|text| text.format.as_ref());
+    Ok(SettingsOverlay {
+        model: Some(model),
+        system_prompt: history.system.clone(),
+        temperature: request.temperature,
+        max_output_tokens: request.max_output_tokens,
+        reasoning_effort: settings::effort("reasoning.effort", effort)?,
+        tools: tools.ours,
+        tool_choice: settings::tool_choice(request.tool_choice.as_ref())?,
+        parallel_calls: request.parallel_tool_calls,
+        output: settings::output("text.format", format)?,
+        client_tools: (!tools.clients.is_empty()).then_some(tools.clients),
+        always_ask: (!tools.always_ask.is_empty()).then_some(tools.always_ask),
+        ..SettingsOverlay::default()
+    })
+}
+
+/// What the tools of a request come to.
+#[derive(Debug, Default)]
+struct Tools {
+    clients: Vec<Arc<ToolDefinition>>,
+    /// Ours by their names, where the request narrows them.
+    ours: Option<Vec<String>>,
+    always_ask: Vec<String>,
+}
+
+impl Tools {
+    async fn of(state: &ServerState, tools: &[Value]) -> Result<Self, ApiError> {
+        let mut read = Self::default();
+        for (at, tool) in tools.iter().enumerate() {
+            let place = format!("tools[{at}]");
+            match tool.get("type").and_then(Value::as_str).unwrap_or_default() {
+                "function" => {
+                    let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                    let description = tool.get("description").and_then(Value::as_str).map(str::to_owned);
+                    read.clients.push(settings::tool(&place, name, description, tool.get("parameters").cloned())?);
+                }
+                "mcp" => read.server(state, &place, tool).await?,
+                kind => {
+                    let what = format!("`{place}` is of type `{kind}`; function and mcp are taken here");
+                    return Err(ApiError::bad_request("unsupported_value", what).about(place));
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// A server of ours, which narrows what is offered and can have its calls asked about.
+    async fn server(&mut self, state: &ServerState, place: &str, tool: &Value) -> Result<(), ApiError> {
+        if tool.get("server_url").is_some_and(|url| !url.is_null()) {
+            let what = "is not taken: name a server of this installation by its `server_label`";
+            return Err(settings::unsupported(&format!("{place}.server_url"), what));
+        }
+        let label = tool.get("server_label").and_then(Value::as_str).unwrap_or_default();
+        if !state.engine().sources().iter().any(|source| source.name() == label) {
+            let what = format!("there is no server `{label}` here; GET /api/v1/tools names them as `server_id`");
+            return Err(ApiError::invalid(what).about(format!("{place}.server_label")));
+        }
+        let offered = state.engine().tools().await;
+        let tools: Vec<&Arc<ToolDefinition>> = offered.iter().filter(|tool| tool.source == label).collect();
+        let allowed = tool.get("allowed_tools").filter(|allowed| !allowed.is_null());
+        let taken = tools.iter().filter(|tool| allowed.is_none_or(|allowed| is_named(allowed, tool)));
+        let taken: Vec<String> = taken.map(|tool| tool.name.clone()).collect();
+        let approval = tool.get("require_approval");
+        let is_asked = |tool: &ToolDefinition| match approval {
+            Some(Value::String(word)) => word == "always",
+            Some(Value::Object(object)) => object.get("always").is_some_and(|filter| is_named(filter, tool)),
+            _ => false,
+        };
+        self.always_ask.extend(tools.iter().filter(|tool| is_asked(tool)).map(|tool| tool.name.clone()));
+        self.ours.get_or_insert_default().extend(taken);
+        Ok(())
+    }
+}
+
+/// Whether a filter names a tool: a list of names, or an object with `tool_names` or `read_only`.
+fn is_named(filter: &Value, tool: &ToolDefinition) -> bool {
+    let is_in = |names: &Vec<Value>| names.iter().any(|name| name.as_str() == Some(tool.tool.as_str()));
+    match filter {
+        Value::Array(names) => is_in(names),
+        Value::Object(object) => {
+            let by_name = object.get("tool_names").and_then(Value::as_array).is_none_or(is_in);
+            let by_hint =
+                object.get("read_only").and_then(Value::as_bool).is_none_or(|wanted| wanted == tool.declared.read_only);
+            by_name && by_hint
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

@@ -1,0 +1,461 @@
+//! OpenAI's APIs over a real engine with scripted provider and tools.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests may fail the test")]
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::{HeaderMap, Method, Request};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use turnwright_core::policy::Policy;
+use turnwright_core::{Declared, ModelRef, ProviderFailure, ProviderFailureKind, TurnSettings};
+use turnwright_engine::{Engine, EngineParts, ToolSource};
+use turnwright_server::{ServerOptions, ServerState, router};
+use turnwright_testkit::{
+    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+};
+
+/// A server over a store that others may share.
+struct Server {
+    router: Router,
+    provider: Arc<ScriptedProvider>,
+    source: Arc<ScriptedSource>,
+    engine: Engine,
+}
+
+struct Answered {
+    status: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
+    server_on(MemoryStore::default(), answers)
+}
+
+fn server_on(store: MemoryStore, answers: impl IntoIterator<Item = Answer>) -> Server {
+    let read_only = Declared { read_only: true, ..Declared::default() };
+    let source =
+        Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("look").declared(read_only), ScriptedTool::echo("touch")]));
+    let provider = ScriptedProvider::new(answers);
+    let engine = Engine::new(EngineParts {
+        providers: Arc::new(ScriptedProviders(provider.clone())),
+        sources: vec![source.clone() as Arc<dyn ToolSource>],
+        store: Arc::new(store),
+        clock: Arc::new(ManualClock::at(1_736_622_000_000)),
+        policy: Policy::default(),
+        defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
+    });
+    let router = router(ServerState::new(engine.clone(), ServerOptions::default()));
+    Server { router, provider, source, engine }
+}
+
+impl Answered {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The chunks of a stream.
+    fn chunks(&self) -> Vec<Value> {
+        let lines = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        lines.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+
+    /// Status, type and code of OpenAI's error object.
+    fn error(&self) -> (u16, String, String) {
+        let error = &self.json()["error"];
+        let word = |key: &str| error[key].as_str().unwrap_or_else(|| panic!("{}", self.body)).to_owned();
+        assert!(!word("message").is_empty());
+        (self.status, word("type"), word("code"))
+    }
+}
+
+impl Server {
+    async fn send(&self, method: Method, path: &str, body: Body, headers: &[(&str, &str)]) -> Answered {
+        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8700");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+        Answered { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    async fn get(&self, path: &str) -> Answered {
+        self.send(Method::GET, path, Body::empty(), &[]).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answered {
+        self.send(Method::POST, path, Body::from(body.to_string()), &[("content-type", "application/json")]).await
+    }
+
+    async fn chat(&self, body: &Value) -> Answered {
+        self.post("/v1/chat/completions", body).await
+    }
+
+    async fn respond(&self, body: &Value) -> Answered {
+        self.post("/v1/responses", body).await
+    }
+
+    async fn messages(&self, conversation: &str) -> Vec<(String, String)> {
+        let page = self.get(&format!("/api/v1/conversations/{conversation}/messages")).await.json();
+        let said = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
+        page["data"].as_array().unwrap().iter().map(|message| (said(message, "role"), said(message, "content"))).collect()
+    }
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+/// A tool of the client's.
+fn pick() -> Value {
+    let parameters = json!({"type": "object", "properties": {"from": {"type": "string"}}});
+    json!({"type": "function", "function": {"name": "pick", "description": "Picks.", "parameters": parameters}})
+}
+
+fn picks() -> Answer {
+    Answer::whole([text("Pick!"), call(0, "pick", r#"{"from":"x"}"#)])
+}
+
+#[tokio::test]
+async fn a_completion_is_a_turn_that_is_kept_and_goes_on_by_its_history() {
+    let server = server([
+        Answer::whole([text("Let me look."), call(0, "lab__look", r#"{"at":1}"#)]),
+        Answer::whole([text("Seen.")]),
+        Answer::whole([text("Again.")]),
+    ]);
+    let asked = json!({"model": "test/scripted", "messages": [{"role": "system", "content": "Be brief."}, user("Look!")]});
+    let answer = server.chat(&asked).await;
+    let body = answer.json();
+    let conversation = body["turnwright"]["conversation_id"].as_str().unwrap().to_owned();
+    let expected = json!({
+        "id": format!("chatcmpl-1_{conversation}"), "object": "chat.completion", "created": 1_736_622_000, "model": "test/scripted",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Let me look.\n\nSeen.", "refusal": null},
+                     "logprobs": null, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30,
+                  "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 0}},
+        "turnwright": {"conversation_id": conversation, "turn_id": "turn_1",
+                       "tool_events": [{"call_id": "call_4_0", "name": "lab__look", "is_error": false, "duration_ms": 0}]},
+    });
+    assert_eq!((answer.status, body), (200, expected));
+    assert_eq!(answer.header("x-turnwright-conversation"), conversation);
+    let kept = server.get(&format!("/api/v1/conversations/{conversation}")).await.json();
+    assert_eq!((&kept["system_prompt"], &kept["model"]), (&json!("Be brief."), &json!("test/scripted")));
+
+    let history = json!([user("Look!"), {"role": "assistant", "content": "Let me look.\n\nSeen."}, user("And again?")]);
+    let next = server.chat(&json!({"messages": history})).await;
+    assert_eq!(next.json()["choices"][0]["message"]["content"], "Again.");
+    assert_eq!(next.header("x-turnwright-conversation"), conversation);
+}
+
+#[tokio::test]
+async fn a_stream_tells_text_alone_and_ends_once() {
+    let answers = || [Answer::whole([call(0, "lab__look", "{}")]), Answer::whole([text("Se"), text("en \"it\".")])];
+    let asked = json!({"messages": [user("Look!")], "stream": true, "stream_options": {"include_usage": true}});
+    let answer = server(answers()).chat(&asked).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "text/event-stream"));
+    assert!(answer.body.ends_with("data: [DONE]\n\n"), "{}", answer.body);
+    let chunks = answer.chunks();
+    let deltas: Vec<&Value> =
+        chunks.iter().filter_map(|chunk| chunk["choices"].get(0)).map(|choice| &choice["delta"]).collect();
+    assert_eq!(
+        deltas,
+        [
+            &json!({"role": "assistant", "content": ""}),
+            &json!({"content": ""}),
+            &json!({"content": "Seen \"it\"."}),
+            &json!({}),
+        ]
+    );
+    let reasons: Vec<&Value> =
+        chunks.iter().filter_map(|chunk| Some(&chunk["choices"].get(0)?["finish_reason"])).filter(|r| !r.is_null()).collect();
+    assert_eq!(reasons, [&json!("stop")]);
+    let last = chunks.last().unwrap();
+    assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(30)));
+
+    let headers = [("x-turnwright-tool-activity", "reasoning")];
+    let again = server(answers());
+    let shown = again.send(Method::POST, "/v1/chat/completions", Body::from(asked.to_string()), &headers).await;
+    let thoughts: String = shown
+        .chunks()
+        .iter()
+        .filter_map(|chunk| chunk["choices"].get(0)?["delta"]["reasoning_content"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(thoughts, "\n[lab] look {}\n\n[lab] look: done, 0 ms\n");
+}
+
+#[tokio::test]
+async fn a_clients_tool_is_handed_back_and_its_result_goes_on_with_the_same_turn_once() {
+    let both = Answer::whole([call(0, "pick", r#"{"from":"x"}"#), call(1, "lab__look", "{}")]);
+    let server = server([both, Answer::whole([text("Picked.")])]);
+    let asked = json!({"messages": [user("Pick!")], "tools": [pick()]});
+    let first = server.chat(&asked).await.json();
+    let conversation = first["turnwright"]["conversation_id"].as_str().unwrap().to_owned();
+    let choice = &first["choices"][0];
+    let id = format!("call_4_0_{conversation}");
+    let handed = json!([{"id": id, "type": "function", "function": {"name": "pick", "arguments": "{\"from\":\"x\"}"}}]);
+    assert_eq!((&choice["finish_reason"], &choice["message"]["tool_calls"]), (&json!("tool_calls"), &handed));
+    assert_eq!(server.source.effects().len(), 1, "ours ran meanwhile");
+
+    let said = |result: &str| {
+        let calls = json!({"role": "assistant", "content": null, "tool_calls": handed});
+        json!({"messages": [user("Pick!"), calls, {"role": "tool", "tool_call_id": id, "content": result}], "tools": [pick()]})
+    };
+    let second = server.chat(&said("the red one")).await.json();
+    assert_eq!(second["choices"][0]["message"]["content"], "Picked.");
+    assert_eq!(second["turnwright"]["turn_id"], first["turnwright"]["turn_id"]);
+    assert!(server.provider.asked()[1].contains("the red one"), "{:?}", server.provider.asked());
+
+    let repeated = server.chat(&said("another one")).await.json();
+    assert_eq!(repeated, second, "what is stored stays, and the answer is the same");
+    let results = server.messages(&conversation).await;
+    assert_eq!(results.iter().filter(|(role, _)| role == "tool").count(), 2, "{results:?}");
+}
+
+#[tokio::test]
+async fn a_clients_result_goes_on_after_the_process_is_gone() {
+    let store = MemoryStore::default();
+    let first = server_on(store.another_process(), [picks()]);
+    let begun = first.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await.json();
+    let call = begun["choices"][0]["message"]["tool_calls"][0].clone();
+    first.engine.shutdown().await;
+
+    let second = server_on(store.another_process(), [Answer::whole([text("Picked.")])]);
+    let calls = json!({"role": "assistant", "content": "Pick!", "tool_calls": [call]});
+    let result = json!({"role": "tool", "tool_call_id": call["id"], "content": "red"});
+    let answer = second.chat(&json!({"messages": [user("Pick!"), calls, result]})).await.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "Picked.");
+    assert_eq!(answer["turnwright"]["turn_id"], begun["turnwright"]["turn_id"]);
+}
+
+#[tokio::test]
+async fn a_client_that_says_something_else_is_not_waited_for() {
+    let server = server([picks(), Answer::whole([text("As you like.")])]);
+    let asked = json!({"messages": [user("Pick!")], "tools": [pick()], "metadata": {"conversation_id": "c1"}});
+    assert_eq!(server.chat(&asked).await.json()["choices"][0]["finish_reason"], "tool_calls");
+    let other = json!({"messages": [user("Never mind.")], "metadata": {"conversation_id": "c1"}});
+    assert_eq!(server.chat(&other).await.json()["choices"][0]["message"]["content"], "As you like.");
+    let said = server.messages("c1").await;
+    assert_eq!(said[2].0, "tool");
+    assert!(said[2].1.contains("they sent another message instead"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_history_from_elsewhere_is_taken_over_and_its_results_are_gone_on_with() {
+    let server = server([Answer::whole([text("So it is 7.")])]);
+    let call = json!({"id": "toolu_1", "type": "function", "function": {"name": "add", "arguments": "{\"a\":3,\"b\":4}"}});
+    let messages = json!([
+        {"role": "system", "content": "Add."}, user("Hello"), {"role": "assistant", "content": "Hi."}, user("3 and 4?"),
+        {"role": "assistant", "content": null, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "toolu_1", "content": "7"}
+    ]);
+    let answer = server.chat(&json!({"messages": messages})).await.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "So it is 7.", "{answer}");
+    let conversation = answer["turnwright"]["conversation_id"].as_str().unwrap();
+    let said: Vec<String> = server.messages(conversation).await.into_iter().map(|(_, content)| content).collect();
+    assert_eq!(said, ["Hello", "Hi.", "3 and 4?", "", "7", "So it is 7."]);
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_approval_says_where_to_decide() {
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Done.")])]);
+    let answer = server.chat(&json!({"messages": [user("Touch!")], "metadata": {"conversation_id": "c1"}})).await.json();
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["finish_reason"], "stop");
+    let text = choice["message"]["content"].as_str().unwrap();
+    assert!(
+        text.contains("`lab__touch` with {}") && text.contains("turnwright approvals decide call_4_0 allow --conversation c1")
+    );
+    let decided = server.post("/api/v1/conversations/c1/calls/call_4_0/decision", &json!({"decision": "allow"})).await;
+    assert_eq!(decided.status, 200);
+}
+
+#[tokio::test]
+async fn the_same_key_runs_a_turn_once() {
+    let server = server([Answer::whole([text("Once.")])]);
+    let body = json!({"messages": [user("Go")]}).to_string();
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
+    let ask = || server.send(Method::POST, "/v1/chat/completions", Body::from(body.clone()), &headers);
+    let (first, second) = (ask().await.json(), ask().await.json());
+    assert_eq!(first["choices"][0]["message"]["content"], "Once.");
+    assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_refused_in_openais_shape() {
+    let server = server([]);
+    let chat = |body: Value| {
+        let server = &server;
+        async move { server.chat(&body).await.error() }
+    };
+    let wrong = |code: &str| (400, "invalid_request_error".to_owned(), code.to_owned());
+    let go = || json!([user("Go")]);
+    assert_eq!(chat(json!({"messages": go(), "n": 2})).await, wrong("unsupported_parameter"));
+    assert_eq!(chat(json!({"messages": []})).await, wrong("invalid_request"));
+    assert_eq!(chat(json!({"messages": [{"role": "robot", "content": "x"}]})).await, wrong("invalid_request"));
+    assert_eq!(chat(json!({"messages": go(), "tools": [{"type": "web_search"}]})).await, wrong("unsupported_value"));
+    let remote = json!([{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]);
+    assert_eq!(chat(json!({"messages": [{"role": "user", "content": remote}]})).await, wrong("invalid_request"));
+    let missing = (404, "invalid_request_error".to_owned(), "model_not_found".to_owned());
+    assert_eq!(chat(json!({"model": "gpt-9", "messages": go()})).await, missing);
+    assert_eq!(server.get("/v1/models/test/none").await.error(), missing);
+    let not_json = server.send(Method::POST, "/v1/chat/completions", Body::from("{"), &[]).await;
+    assert_eq!(not_json.error(), wrong("invalid_json"));
+    let nowhere = server.get("/v1/embeddings").await;
+    assert_eq!(nowhere.error(), (404, "invalid_request_error".to_owned(), "no_such_route".to_owned()));
+    let method = server.get("/v1/chat/completions").await;
+    assert_eq!(method.error(), (405, "invalid_request_error".to_owned(), "method_not_allowed".to_owned()));
+    let foreign = server.send(Method::GET, "/v1/models", Body::empty(), &[("origin", "http://evil.example")]).await;
+    assert_eq!(foreign.error(), (403, "permission_error".to_owned(), "origin_not_allowed".to_owned()));
+}
+
+#[tokio::test]
+async fn a_failed_turn_is_not_to_be_sent_again() {
+    let failing = || Answer::of([]).failing(ProviderFailure::new(ProviderFailureKind::RateLimit, "too many requests"));
+    let server = server([failing(), failing()]);
+    let whole = server.chat(&json!({"messages": [user("Go")]})).await;
+    assert_eq!(whole.error(), (429, "rate_limit_error".to_owned(), "rate_limit_exceeded".to_owned()));
+    assert_eq!(whole.header("x-should-retry"), "false");
+    assert!(!whole.header("x-turnwright-conversation").is_empty());
+    let streamed = server.chat(&json!({"messages": [user("Go")], "stream": true})).await;
+    assert!(!streamed.body.contains("[DONE]"), "{}", streamed.body);
+    assert_eq!(streamed.chunks().last().unwrap()["error"]["code"], "rate_limit_exceeded");
+}
+
+#[tokio::test]
+async fn models_are_listed_as_openai_lists_them() {
+    let server = server([]);
+    let listed = server.get("/v1/models").await.json();
+    let model = json!({"id": "test/scripted", "object": "model", "created": 0, "owned_by": "test"});
+    assert_eq!(listed, json!({"object": "list", "data": [model]}));
+    assert_eq!(server.get("/v1/models/test%2Fscripted").await.json(), model);
+}
+
+/// The events of a stream, each checked for its name and number.
+fn events(answer: &Answered) -> Vec<Value> {
+    let names = answer.body.lines().filter_map(|line| line.strip_prefix("event: "));
+    let chunks = answer.chunks();
+    assert_eq!(names.collect::<Vec<_>>(), chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect::<Vec<_>>());
+    for (number, chunk) in chunks.iter().enumerate() {
+        assert_eq!(chunk["sequence_number"], number, "{chunk}");
+    }
+    chunks
+}
+
+#[tokio::test]
+async fn a_response_shows_our_calls_as_items_and_every_item_that_is_added_is_done() {
+    let server =
+        server([Answer::whole([text("Let me look."), call(0, "lab__look", r#"{"at":1}"#)]), Answer::whole([text("Seen.")])]);
+    let answer = server.respond(&json!({"input": "Look!", "stream": true, "instructions": "Be brief."})).await;
+    assert!(answer.body.ends_with("data: [DONE]\n\n"));
+    let events = events(&answer);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let text = |deltas: usize| {
+        let mut kinds = vec!["response.output_item.added", "response.content_part.added"];
+        kinds.extend(std::iter::repeat_n("response.output_text.delta", deltas));
+        kinds.extend(["response.output_text.done", "response.content_part.done", "response.output_item.done"]);
+        kinds
+    };
+    let mut expected = vec!["response.created", "response.in_progress"];
+    expected.extend(text(1));
+    expected.extend([
+        "response.output_item.added",
+        "response.mcp_call.in_progress",
+        "response.mcp_call_arguments.delta",
+        "response.mcp_call_arguments.done",
+        "response.mcp_call.completed",
+        "response.output_item.done",
+    ]);
+    expected.extend(text(1));
+    expected.push("response.completed");
+    assert_eq!(kinds, expected);
+
+    let response = &events.last().unwrap()["response"];
+    let id = response["id"].as_str().unwrap();
+    let item = json!({"id": "mcp_1_1", "type": "mcp_call", "server_label": "lab", "name": "look", "arguments": "{\"at\":1}",
+                      "output": "{\"at\":1}", "error": null, "status": "completed", "approval_request_id": null});
+    assert_eq!(
+        (&response["output"][1], &response["status"], &response["instructions"]),
+        (&item, &json!("completed"), &json!("Be brief."))
+    );
+    assert_eq!(server.get(&format!("/v1/responses/{id}")).await.json(), *response, "what is asked for later is the same");
+
+    let deleted = server.send(Method::DELETE, &format!("/v1/responses/{id}"), Body::empty(), &[]).await.json();
+    assert_eq!(deleted, json!({"id": id, "object": "response", "deleted": true}));
+    assert_eq!(server.get(&format!("/v1/responses/{id}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_approval_is_asked_for_and_answered_as_items() {
+    let server = server([
+        Answer::whole([call(0, "lab__touch", r#"{"a":1}"#), call(1, "lab__touch", r#"{"a":2}"#)]),
+        Answer::whole([text("Done.")]),
+    ]);
+    let first = server.respond(&json!({"input": "Touch!"})).await.json();
+    let asked: Vec<&Value> = first["output"].as_array().unwrap().iter().collect();
+    assert_eq!((first["status"].as_str(), asked.len()), (Some("completed"), 2));
+    assert_eq!((&asked[0]["type"], &asked[0]["name"]), (&json!("mcp_approval_request"), &json!("touch")));
+    let unknown = json!([{"type": "mcp_approval_response", "approval_request_id": "mcpr_9_9", "approve": true}]);
+    let refused = server.respond(&json!({"previous_response_id": first["id"], "input": unknown})).await;
+    assert_eq!(refused.json()["error"]["param"], "input[0].approval_request_id");
+    let answer = json!([{"type": "mcp_approval_response", "approval_request_id": asked[0]["id"], "approve": true}]);
+    let second = server.respond(&json!({"previous_response_id": first["id"], "input": answer})).await.json();
+    let output = second["output"].as_array().unwrap();
+    let kinds: Vec<&str> = output.iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["mcp_call", "message"], "{second}");
+    assert_eq!((&output[0]["approval_request_id"], &output[0]["output"]), (&asked[0]["id"], &json!("{\"a\":1}")));
+    assert_eq!(server.source.effects().len(), 1, "what was not answered is denied");
+    let again = server.respond(&json!({"previous_response_id": first["id"], "input": answer})).await;
+    assert_eq!(again.status, 400, "an answer counts once");
+}
+
+#[tokio::test]
+async fn a_request_can_want_to_be_asked() {
+    let server = server([Answer::whole([call(0, "lab__look", "{}")])]);
+    let tools = json!([{"type": "mcp", "server_label": "lab", "require_approval": "always", "allowed_tools": ["look"]}]);
+    let answer = server.respond(&json!({"input": "Look!", "tools": tools})).await.json();
+    assert_eq!(answer["output"][0]["type"], "mcp_approval_request", "{answer}");
+    assert_eq!(server.source.effects().len(), 0);
+}
+
+#[tokio::test]
+async fn a_clients_function_is_called_by_an_item_and_goes_on_by_its_output() {
+    let server = server([picks(), Answer::whole([text("Picked.")]), Answer::whole([text("Other.")])]);
+    let tool = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
+    let first = server.respond(&json!({"input": "Pick!", "tools": [tool]})).await.json();
+    let item = first["output"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(
+        (&item["type"], &item["name"], &item["arguments"]),
+        (&json!("function_call"), &json!("pick"), &json!("{\"from\":\"x\"}"))
+    );
+    let output = json!([{"type": "function_call_output", "call_id": item["call_id"], "output": "red"}]);
+    let second = server.respond(&json!({"previous_response_id": first["id"], "input": output})).await.json();
+    assert_eq!(second["output"][0]["content"][0]["text"], "Picked.");
+    assert_eq!(second["conversation"], first["conversation"]);
+    assert_ne!(second["id"], first["id"]);
+    let other = server.respond(&json!({"previous_response_id": second["id"], "input": "And?"})).await.json();
+    assert_eq!(other["output"][0]["content"][0]["text"], "Other.");
+    assert_eq!(server.get(&format!("/v1/responses/{}", first["id"].as_str().unwrap())).await.json()["output"], first["output"]);
+}
+
+#[tokio::test]
+async fn a_response_that_goes_on_from_an_older_one_begins_a_conversation_of_its_own() {
+    let server = server([Answer::whole([text("One.")]), Answer::whole([text("Two.")]), Answer::whole([text("Other.")])]);
+    let first = server.respond(&json!({"input": "1"})).await.json();
+    let second = server.respond(&json!({"input": "2", "previous_response_id": first["id"]})).await.json();
+    assert_eq!(second["conversation"], first["conversation"]);
+    let other = server.respond(&json!({"input": "3", "previous_response_id": first["id"]})).await.json();
+    assert_ne!(other["conversation"], first["conversation"]);
+    let said = server.messages(other["conversation"]["id"].as_str().unwrap()).await;
+    let said: Vec<&str> = said.iter().map(|(_, content)| content.as_str()).collect();
+    assert_eq!(said, ["1", "One.", "3", "Other."]);
+    let gone = server.respond(&json!({"input": "4", "previous_response_id": "resp_9_none"})).await;
+    assert_eq!((gone.status, &gone.json()["error"]["param"]), (404, &json!("previous_response_id")));
+}
