@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{say, skips};
+use crate::{page, say, skips};
 
 /// One command that must succeed.
 struct Step {
@@ -35,6 +35,15 @@ pub(crate) fn run() -> ExitCode {
     let tests = if has_nextest() { TESTS } else { TESTS_WITHOUT_NEXTEST };
     let report = skips::report_path(&root());
     skips::forget(&report);
+    if page::has_npm() {
+        say("==> page: npm ci, node build.mjs, tsc");
+        if let Err(why) = page::check() {
+            say(&format!("ci: FAILED at page after {}: {why}", seconds(began)));
+            return ExitCode::FAILURE;
+        }
+    } else {
+        say("note: the page is neither made nor checked: Node.js with npm is not installed");
+    }
     for step in [FORMATTING, LINTS, DOCUMENTATION, EXAMPLES, tests] {
         if let Err(why) = step.run() {
             say(&format!("ci: FAILED at {} after {}: {why}", step.name, seconds(began)));

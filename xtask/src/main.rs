@@ -4,14 +4,17 @@
 //! this package's tests, which are run with all the others.
 
 mod ci;
+mod page;
 mod skips;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask ci      everything a change must pass: formatting, lints, documentation, tests
-cargo xtask help    this text
+cargo xtask ci          everything a change must pass: formatting, lints, documentation, the page, tests
+cargo xtask page        makes the page that the server serves, in web/made (needs Node.js with npm)
+cargo xtask run WORDS   makes the page where npm is there, and runs turnwright with these words
+cargo xtask help        this text
 ";
 
 fn main() -> ExitCode {
@@ -19,6 +22,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ci"] => ci::run(),
+        ["page"] => page::make(),
+        ["run", words @ ..] => page::run_program(words),
         ["help" | "--help" | "-h"] | [] => match io::stdout().write_all(HELP.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,

@@ -13,6 +13,7 @@ mod page;
 mod questions;
 mod streams;
 mod tools;
+mod turns;
 mod ui_chat;
 mod v1;
 
@@ -43,6 +44,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/docs", get(described::page))
         .route("/docs/{file}", get(described::file))
         .route("/", get(page::page))
+        .route("/page/{*path}", get(page::file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn(local_only))
@@ -64,6 +66,7 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(chat::chat))
         .routes(routes!(streams::events))
         .routes(routes!(streams::stream))
+        .routes(routes!(turns::list))
         .routes(routes!(chat::cancel))
         .routes(routes!(chat::retry))
         .routes(routes!(calls::list))

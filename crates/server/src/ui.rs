@@ -6,10 +6,12 @@
 
 mod chunk;
 mod fold;
+mod history;
 #[cfg(test)]
 mod tests;
 
 pub use fold::{Begin, UiFold};
+pub(crate) use history::{chunks_of, turns_of};
 
 /// The major version of the client library `ai`; decides which chunks it can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

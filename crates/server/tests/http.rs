@@ -516,7 +516,39 @@ async fn a_foreign_origin_or_host_is_refused_and_an_authorization_header_ignored
 }
 
 #[tokio::test]
-async fn tools_models_health_and_the_stand_in_for_the_page_are_there() {
+async fn the_turns_are_told_in_the_chunks_of_their_streams_newest_page_first() {
+    let answers = ["One.", "Two.", "Three."].map(|said| Answer::whole([text(said)]));
+    let server = server(answers);
+    let mut told = Vec::new();
+    for question in ["1?", "2?", "3?"] {
+        let chunks = server.stream("/api/v1/conversations/c1/chat", json!({"content": question})).await.chunks();
+        let chunks =
+            chunks.iter().filter(|chunk| *chunk != "[DONE]").map(|chunk| serde_json::from_str::<Value>(chunk).unwrap());
+        told.push((question, chunks.collect::<Value>()));
+    }
+    let turns = |page: &Value| -> Vec<Value> { page["data"].as_array().unwrap().clone() };
+    let newest = server.get("/api/v1/conversations/c1/turns?limit=2").await.json();
+    let cursor = newest["next_cursor"].as_str().unwrap();
+    let oldest = server.get(&format!("/api/v1/conversations/c1/turns?limit=2&cursor={cursor}")).await.json();
+    assert_eq!((&newest["has_more"], &oldest["has_more"], &oldest["next_cursor"]), (&json!(true), &json!(false), &Value::Null));
+    let all = [turns(&oldest), turns(&newest)].concat();
+    let expected: Vec<Value> = all
+        .iter()
+        .zip(&told)
+        .map(|(turn, (question, chunks))| {
+            json!({
+                "id": chunks[0]["messageId"], "status": "completed", "created_at": "2025-01-11T19:00:00.000Z",
+                "message_id": turn["message_id"], "content": [{"type": "text", "text": question}], "chunks": chunks,
+            })
+        })
+        .collect();
+    assert_eq!((all.len(), all), (3, expected));
+    let unknown = server.get("/api/v1/conversations/c1/turns?cursor=turn_999").await;
+    assert_eq!(unknown.problem(), (400, "invalid_cursor".to_owned()));
+}
+
+#[tokio::test]
+async fn tools_models_health_and_the_page_or_its_stand_in_are_there() {
     let server = server([]);
     let tools = server.get("/api/v1/tools").await.json();
     assert_eq!(tools["data"][0]["id"], "lab__look");
@@ -528,5 +560,15 @@ async fn tools_models_health_and_the_stand_in_for_the_page_are_there() {
     assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
     assert_eq!(server.get("/readyz").await.json(), json!({"status": "ready"}));
     let page = server.get("/").await;
-    assert!(page.header("content-type").starts_with("text/html") && page.body.contains("/api/v1/conversations"));
+    let what = if page.header("etag").is_empty() { "cargo xtask page" } else { "/page/main.js" };
+    assert!(page.header("content-type").starts_with("text/html") && page.body.contains(what), "{}", page.body);
+    let policy = page.header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self'") && policy.ends_with("frame-ancestors 'none'"),
+        "{policy}"
+    );
+    assert_eq!(page.header("x-content-type-options"), "nosniff");
+    for path in ["/page/../Cargo.toml", "/page/.gitignore", "/page/main.js.gz", "/page/none.js"] {
+        assert_eq!(server.get(path).await.problem(), (404, "not_found".to_owned()), "{path}");
+    }
 }

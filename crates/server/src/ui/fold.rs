@@ -48,6 +48,12 @@ pub struct UiFold {
     /// What calls asked and nobody answered.
     asked: Vec<Asked>,
     newest_cut_off: Option<Seq>,
+    /// Whether the model is already answering, without having seen it, when the next entry is told.
+    is_answering: bool,
+    /// What a person said meanwhile: its place is after that answer.
+    said_meanwhile: Vec<(Seq, String)>,
+    /// The same once that answer is whole.
+    said_before: Vec<(Seq, String)>,
     finish_reason: &'static str,
     model: Option<String>,
     created_at_ms: Option<u64>,
@@ -76,6 +82,16 @@ enum Step {
     Streaming,
     /// The model's message is whole; its calls are looked after.
     Told,
+}
+
+impl Step {
+    /// Whether the model is answering.
+    fn is_open(self) -> bool {
+        match self {
+            Self::Empty | Self::Streaming => true,
+            Self::Closed | Self::Told => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +136,9 @@ impl UiFold {
             calls: Vec::new(),
             asked: Vec::new(),
             newest_cut_off: None,
+            is_answering: false,
+            said_meanwhile: Vec::new(),
+            said_before: Vec::new(),
             finish_reason: "stop",
             model: None,
             created_at_ms: None,
@@ -138,7 +157,9 @@ impl UiFold {
             self.chunks.set_id(seq.get());
         }
         self.unsent_step = None;
-        for event in frame.events.iter() {
+        let mut events = frame.events.iter();
+        while let Some(event) = events.next() {
+            self.is_answering = is_unseen_by_next(event, events.as_slice()).unwrap_or(self.step.is_open());
             if self.phase == Phase::Past {
                 break;
             }
@@ -253,10 +274,17 @@ impl UiFold {
             Entry::User(message) => {
                 let is_over = matches!(self.end, Some(End::Finished { .. }));
                 if !begins_message && !is_over && self.version >= UiVersion::V7 {
-                    self.chunks.steering(out, &format!("msg_{seq}"), &text_of(&message.content));
+                    let said = (seq, text_of(&message.content));
+                    if self.is_answering {
+                        self.said_meanwhile.push(said);
+                    } else {
+                        self.said_before.push(said);
+                        self.steer(out);
+                    }
                 }
             }
             Entry::Assistant(message) => {
+                self.said_before.append(&mut self.said_meanwhile);
                 // The one that was asked first may not be the one that answers.
                 self.model = Some(format!("{}/{}", message.origin.provider, message.origin.model));
                 self.newest_cut_off = if message.completion == Completion::Complete { None } else { Some(seq) };
@@ -327,9 +355,20 @@ impl UiFold {
             Step::Streaming => self.reset(out),
             Step::Told => {
                 self.chunks.plain(out, r#"{"type":"finish-step"}"#);
+                self.steer(out);
                 self.begin_step(out);
             }
-            Step::Closed => self.begin_step(out),
+            Step::Closed => {
+                self.steer(out);
+                self.begin_step(out);
+            }
+        }
+    }
+
+    /// Tells what a person said and the model has not answered yet.
+    fn steer(&mut self, out: &mut Vec<u8>) {
+        for (seq, text) in self.said_before.drain(..) {
+            self.chunks.steering(out, &format!("msg_{seq}"), &text);
         }
     }
 
@@ -393,6 +432,8 @@ impl UiFold {
         self.phase = Phase::Done;
         self.start(out);
         self.close_block(out);
+        self.said_before.append(&mut self.said_meanwhile);
+        self.steer(out);
         for call in self.calls.iter().filter(|call| call.is_announced && call.arguments.is_none()) {
             let text = "the model's answer was cut off before this call was complete";
             self.chunks.output_error(out, call.id, text, definition(&self.offered, &call.name));
@@ -414,6 +455,18 @@ impl UiFold {
         }
         self.chunks.plain(out, "[DONE]");
     }
+}
+
+/// Whether the next answer that is stored was begun before a person said this; `None` where nobody says anything, or it is
+/// not known yet.
+fn is_unseen_by_next(event: &Event, rest: &[Event]) -> Option<bool> {
+    let Event::Entry { seq, entry, .. } = event else { return None };
+    let Entry::User(_) = &**entry else { return None };
+    rest.iter().find_map(|event| {
+        let Event::Entry { entry, .. } = event else { return None };
+        let Entry::Assistant(message) = &**entry else { return None };
+        Some(message.saw < *seq)
+    })
 }
 
 /// Whether an event shows that the turn is not at the end that was told before.

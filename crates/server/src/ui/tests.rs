@@ -367,6 +367,26 @@ fn a_message_that_joins_an_open_turn_is_answered_in_a_message_of_its_own() {
 }
 
 #[test]
+fn what_is_said_while_the_model_answers_stands_after_that_answer_live_and_replayed() {
+    let begun = [user(1, "first"), started(), offered(2), step(3), text(0, 0, "begun ")];
+    let meanwhile = user(3, "second");
+    let answered = [assistant(4), step_finished(4, "stop")];
+    let next = [step(5), text(0, 0, "both"), assistant(5), step_finished(5, "stop"), finished("completed")];
+    let rest = [text(0, 6, "ended")];
+    let live = [&begun[..], std::slice::from_ref(&meanwhile), &rest, &answered, &next].concat();
+    let live = told(UiVersion::V7, Begin::Turn, live.into_iter().map(|event| vec![event]));
+    let replayed = [&begun[..3], &[meanwhile], &begun[3..], &rest, &answered, &next].concat();
+    let replayed = told(UiVersion::V7, Begin::Turn, [replayed]);
+    let steering = r#"{"type":"steering-message","id":"msg_3","parts":[{"type":"text","text":"second"}]}"#;
+    for chunks in [&live, &replayed] {
+        let at = chunks.iter().position(|chunk| chunk == steering).unwrap();
+        assert_eq!(chunks[at - 1], r#"{"type":"finish-step"}"#, "{chunks:?}");
+        assert_eq!(chunks[at + 1], r#"{"type":"start-step"}"#, "{chunks:?}");
+    }
+    assert_eq!(live, replayed);
+}
+
+#[test]
 fn a_repeated_model_call_drops_what_came_before() {
     let events = |reset: Event| {
         vec![

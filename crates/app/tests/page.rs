@@ -1,0 +1,75 @@
+//! The page in a real browser: `web/tests` over the real binary, with a scripted model and MCP servers that nobody here
+//! wrote. Needs Node.js with what `scripts/install-test-browser` installs.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and says why it was skipped")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the tests are run with.
+struct Tools {
+    web: PathBuf,
+    chromium: PathBuf,
+    servers: Option<PathBuf>,
+}
+
+fn tools() -> Result<Tools, &'static str> {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    let hint = "run scripts/install-test-browser";
+    if !web.join("node_modules/playwright-core").is_dir() || !web.join("node_modules/axe-core").is_dir() {
+        return Err(hint);
+    }
+    if !web.join("made/page/index.html").is_file() {
+        return Err("run cargo xtask page");
+    }
+    let named = std::env::var_os("TURNWRIGHT_CHROMIUM").map(PathBuf::from);
+    let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
+    let chromium = named.into_iter().chain(known).find(|path| path.is_file()).ok_or(hint)?;
+    Ok(Tools { web, chromium, servers: servers() })
+}
+
+/// Where `scripts/install-test-servers` puts them.
+fn servers() -> Option<PathBuf> {
+    let folder = std::env::var_os("TURNWRIGHT_TEST_SERVERS").map(PathBuf::from).or_else(|| {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+        Some(cache.join("turnwright/test-servers"))
+    });
+    folder.filter(|folder| folder.join("installed").is_file())
+}
+
+/// Runs the tests of one file.
+fn run(file: &str) {
+    let tools = match tools() {
+        Ok(tools) => tools,
+        Err(hint) => {
+            let is_required = std::env::var_os("TURNWRIGHT_REQUIRE_TEST_BROWSER").is_some_and(|value| value == "1");
+            assert!(!is_required, "the page cannot be tested: {hint}");
+            println!("skipped: the page is tested in a browser; {hint}");
+            return;
+        }
+    };
+    let mut command = Command::new("node");
+    command.arg("--test").arg("--test-reporter=spec").arg(format!("tests/{file}")).current_dir(&tools.web);
+    command.env("TURNWRIGHT_BINARY", env!("CARGO_BIN_EXE_turnwright")).env("TURNWRIGHT_CHROMIUM", &tools.chromium);
+    match &tools.servers {
+        Some(servers) => command.env("TURNWRIGHT_TEST_SERVERS", servers),
+        None => command.env_remove("TURNWRIGHT_TEST_SERVERS"),
+    };
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    assert!(ran.status.success(), "{}\n{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn what_people_say_is_answered_and_survives_reloads_kills_and_lost_networks() {
+    run("chat.test.mjs");
+}
+
+#[test]
+fn tools_are_shown_decided_about_and_brought_by_servers() {
+    run("tools.test.mjs");
+}
+
+#[test]
+fn every_screen_is_for_everybody_and_nothing_hostile_runs() {
+    run("quality.test.mjs");
+}

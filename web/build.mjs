@@ -1,0 +1,56 @@
+// Puts the page together in web/made/page: our own files and the few modules of the libraries that they import, each as it is and
+// compressed. No bundler: the browser loads them as they were written. Run by `cargo xtask page` after `npm ci`.
+
+import { cpSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const made = join(here, "made/page");
+const making = join(here, `made/page.${process.pid}`);
+/** The most that the page may be, compressed, in bytes. */
+const MOST_BYTES = 160 * 1024;
+
+const highlight = "@highlightjs/cdn-assets/es";
+const languages = ["bash", "cpp", "css", "diff", "go", "ini", "java", "javascript", "json", "markdown", "python", "rust", "sql",
+  "typescript", "xml", "yaml"];
+
+/** Where a library's module lies, by where the page has it. */
+const vendor = {
+  "preact.js": "preact/dist/preact.mjs",
+  "hooks.js": "preact/hooks/dist/hooks.mjs",
+  "signals.js": "@preact/signals/dist/signals.mjs",
+  "signals-core.js": "@preact/signals-core/dist/signals-core.mjs",
+  "htm.js": "htm/dist/htm.mjs",
+  "marked.js": "marked/lib/marked.esm.js",
+  "remend.js": "remend/dist/index.js",
+  "purify.js": "dompurify/dist/purify.es.mjs",
+  "highlight.js": `${highlight}/core.min.js`,
+  ...Object.fromEntries(languages.map((name) => [`languages/${name}.js`, `${highlight}/languages/${name}.min.js`])),
+};
+
+rmSync(making, { recursive: true, force: true });
+cpSync(join(here, "page"), making, { recursive: true });
+mkdirSync(join(making, "vendor/languages"), { recursive: true });
+for (const [name, from] of Object.entries(vendor)) {
+  const text = readFileSync(join(here, "node_modules", from), "utf8");
+  // Maps of the sources are not served.
+  writeFileSync(join(making, "vendor", name), text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n"));
+}
+
+let bytes = 0;
+const files = readdirSync(making, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+for (const file of files) {
+  const path = join(file.parentPath, file.name);
+  const packed = gzipSync(readFileSync(path), { level: 9 });
+  bytes += packed.length;
+  writeFileSync(`${path}.gz`, packed);
+}
+if (bytes > MOST_BYTES) {
+  rmSync(making, { recursive: true, force: true });
+  throw new Error(`the page is ${bytes} bytes compressed, limit ${MOST_BYTES}`);
+}
+rmSync(made, { recursive: true, force: true });
+renameSync(making, made);
+console.error(`page: ${files.length} files, ${Math.ceil(bytes / 1024)} KB compressed, in web/made/page`);

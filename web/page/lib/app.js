@@ -1,0 +1,181 @@
+// What the whole page shares: where it is, the conversations, what waits, the models.
+
+import { computed, signal } from "@preact/signals";
+import { call, fresh, part, Refused, sentence } from "./api.js";
+import { OpenConversation } from "./conversation.js";
+
+/** @typedef {{screen: "chat", id: string | null} | {screen: "inbox"} | {screen: "servers"}} Place */
+
+/** @returns {Place} */
+function place() {
+  const [screen, id] = location.hash.replace(/^#\/?/, "").split("/");
+  if (screen === "inbox" || screen === "servers") return { screen };
+  return { screen: "chat", id: screen === "c" && id ? decodeURIComponent(id) : null };
+}
+
+/** @type {import("@preact/signals").Signal<Place>} */
+export const here = signal(place());
+/** @type {import("@preact/signals").Signal<OpenConversation | null>} */
+export const open = signal(null);
+/** @type {import("@preact/signals").Signal<any[]>} */
+export const conversations = signal([]);
+/** @type {import("@preact/signals").Signal<string | null>} */
+export const moreConversations = signal(null);
+export const search = signal("");
+/** What waits for a person, over all conversations. @type {import("@preact/signals").Signal<any[]>} */
+export const inbox = signal([]);
+/** @type {import("@preact/signals").Signal<any[] | null>} */
+export const models = signal(null);
+export const unavailable = signal(/** @type {any[]} */ ([]));
+/** Said to those who listen instead of looking. */
+export const announced = signal("");
+/** @type {import("@preact/signals").Signal<{text: string, undo: (() => void) | null} | null>} */
+export const toast = signal(null);
+/** What a conversation that does not exist yet is to be. @type {import("@preact/signals").Signal<any>} */
+export const draft = signal({});
+export const isMenuOpen = signal(false);
+
+export const practice = computed(() => {
+  const byDefault = models.value?.find((model) => model.is_default);
+  const chosen = open.value?.info.value?.model ?? draft.value.model ?? byDefault?.id;
+  return chosen?.startsWith("practice/") ?? false;
+});
+
+/** @param {string} text */
+export function announce(text) {
+  announced.value = "";
+  requestAnimationFrame(() => (announced.value = text));
+}
+
+/**
+ * Tells people something for a while.
+ * @param {string} text
+ * @param {(() => void) | null} [undo]
+ * @param {number} [for_ms]
+ */
+export function tell(text, undo = null, for_ms = 6_000) {
+  const told = { text, undo };
+  toast.value = told;
+  setTimeout(() => {
+    if (toast.value === told) toast.value = null;
+  }, for_ms);
+}
+
+/** @param {unknown} error */
+export const tellError = (error) => tell(sentence(error), null, 10_000);
+
+export async function loadConversations() {
+  const q = search.value.trim();
+  try {
+    const page = await call(`/conversations?limit=50${q ? `&q=${part(q)}` : ""}`);
+    if (q !== search.value.trim()) return;
+    conversations.value = page.data;
+    const shown = open.value;
+    const own = page.data.find((/** @type {any} */ conversation) => conversation.id === shown?.id);
+    if (shown?.info.value && own && own.title !== shown.info.value.title) shown.info.value = { ...shown.info.value, title: own.title };
+    moreConversations.value = page.next_cursor;
+  } catch (error) {
+    if (!(error instanceof Refused && error.isPassing)) tellError(error);
+  }
+}
+
+export async function loadMoreConversations() {
+  const q = search.value.trim();
+  const page = await call(`/conversations?limit=50&cursor=${part(moreConversations.value ?? "")}${q ? `&q=${part(q)}` : ""}`);
+  conversations.value = [...conversations.value, ...page.data];
+  moreConversations.value = page.next_cursor;
+}
+
+export async function loadInbox() {
+  try {
+    const before = new Set(inbox.value.map((wait) => wait.conversation_id + wait.id));
+    const waits = (await call("/approvals")).data;
+    if (waits.some((/** @type {any} */ wait) => !before.has(wait.conversation_id + wait.id))) {
+      const names = waits.map((/** @type {any} */ wait) => wait.name);
+      if (before.size > 0 || isSettled) announce(`Waiting for your decision: ${[...new Set(names)].join(", ")}`);
+    }
+    isSettled = true;
+    inbox.value = waits;
+  } catch {
+    // The next look tells.
+  }
+}
+let isSettled = false;
+
+export async function loadModels() {
+  try {
+    const list = await call("/models");
+    models.value = list.data;
+    unavailable.value = list.unavailable;
+  } catch (error) {
+    if (models.value === null) models.value = [];
+    tellError(error);
+  }
+}
+
+let listed = 0;
+function onChange() {
+  clearTimeout(listed);
+  listed = setTimeout(() => {
+    void loadConversations();
+    void loadInbox();
+  }, 150);
+}
+
+/** Shows the place that the address names. */
+export function arrive() {
+  here.value = place();
+  isMenuOpen.value = false;
+  const at = here.value;
+  const id = at.screen === "chat" ? at.id : null;
+  if (open.value?.id === id) return;
+  open.value?.close();
+  open.value = id === null ? null : new OpenConversation(id, onChange);
+}
+
+/** @param {string | null} id */
+export function go(id) {
+  location.hash = id === null ? "#/" : `#/c/${encodeURIComponent(id)}`;
+}
+
+/**
+ * Says something in the open conversation, or in a new one.
+ * @param {string} text
+ * @param {any} [content]
+ */
+export async function say(text, content) {
+  if (open.value) {
+    void open.value.send(text, content);
+    return;
+  }
+  const id = `conv_${fresh()}`;
+  await call("/conversations", { body: { ...draft.value, id } });
+  draft.value = {};
+  const begun = new OpenConversation(id, onChange);
+  open.value = begun;
+  go(id);
+  void begun.send(text, content);
+}
+
+/**
+ * Deletes a conversation, unless that is taken back soon.
+ * @param {any} conversation
+ */
+export function remove(conversation) {
+  const { id } = conversation;
+  hidden.value = new Set([...hidden.value, id]);
+  if (open.value?.id === id) go(null);
+  const send = () => void call(`/conversations/${part(id)}`, { method: "DELETE", keepalive: true }).catch(tellError);
+  const timer = setTimeout(() => {
+    window.removeEventListener("pagehide", send);
+    send();
+  }, 6_000);
+  window.addEventListener("pagehide", send, { once: true });
+  tell(`Deleted “${conversation.title ?? "Untitled"}”`, () => {
+    clearTimeout(timer);
+    window.removeEventListener("pagehide", send);
+    hidden.value = new Set([...hidden.value].filter((other) => other !== id));
+  });
+}
+/** Conversations that are about to be deleted. @type {import("@preact/signals").Signal<Set<string>>} */
+export const hidden = signal(new Set());

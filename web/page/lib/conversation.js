@@ -1,0 +1,337 @@
+// An open conversation: what was said, kept up with what happens, through reloads, sleep, lost networks and restarts.
+//
+// The server's journal is the truth. A turn that runs is told from its beginning each time we come back, and the message is
+// put together anew: nothing can be lost or doubled. Between turns we listen for anything that happens.
+
+import { batch, signal } from "@preact/signals";
+import { call, fresh, part, Refused, sentence } from "./api.js";
+import { emptyMessage, take } from "./message.js";
+import { follow } from "./stream.js";
+
+/**
+ * @typedef {import("./message.js").Message} Message
+ * @typedef {object} Turn
+ * @property {string} id
+ * @property {string} messageId
+ * @property {any[] | null} content
+ * @property {string} createdAt
+ * @property {string} status
+ * @property {Message} message
+ * @property {import("@preact/signals").Signal<number>} rev
+ * @typedef {{key: string, text: string, content: any, state: "sending" | "kept" | "refused", why: string, messageId: string}} Unsent
+ */
+
+const FIRST_TURNS = 20;
+const MOST_WAIT_MS = 5_000;
+
+export class OpenConversation {
+  /**
+   * @param {string} id
+   * @param {() => void} onChange told when something changed that lists show
+   */
+  constructor(id, onChange) {
+    this.id = id;
+    this.path = `/conversations/${part(id)}`;
+    this.onChange = onChange;
+    /** @type {import("@preact/signals").Signal<any>} */
+    this.info = signal(null);
+    /** @type {import("@preact/signals").Signal<Turn[]>} */
+    this.turns = signal([]);
+    /** Leads to older turns. @type {import("@preact/signals").Signal<string | null>} */
+    this.older = signal(null);
+    /** @type {import("@preact/signals").Signal<"loading" | "idle" | "running" | "waiting" | "missing">} */
+    this.state = signal("loading");
+    this.isLost = signal(false);
+    this.failure = signal("");
+    /** @type {import("@preact/signals").Signal<Unsent[]>} */
+    this.unsent = signal(this.#remembered());
+    /** What waits for a person, by the id of the call or question. @type {import("@preact/signals").Signal<Map<string, any>>} */
+    this.waiting = signal(new Map());
+    this.closing = new AbortController();
+    /** @type {AbortController | null} */
+    this.listening = null;
+    this.seen = 0;
+    this.frame = 0;
+    this.wake = () => {};
+    this.onBack = () => {
+      if (document.visibilityState === "visible") this.nudge();
+    };
+    window.addEventListener("online", this.onBack);
+    document.addEventListener("visibilitychange", this.onBack);
+    void this.#live();
+    for (const unsent of this.unsent.value) void this.#deliver(unsent);
+  }
+
+  close() {
+    this.closing.abort();
+    this.wake();
+    window.removeEventListener("online", this.onBack);
+    document.removeEventListener("visibilitychange", this.onBack);
+  }
+
+  /** Looks again at once, where nothing runs that tells us. */
+  nudge() {
+    this.listening?.abort();
+    this.wake();
+  }
+
+  /** @returns {Turn | undefined} */
+  get last() {
+    return this.turns.value.at(-1);
+  }
+
+  async #live() {
+    let wait_ms = 250;
+    while (!this.closing.signal.aborted) {
+      try {
+        await this.refresh();
+        wait_ms = 250;
+        this.isLost.value = false;
+        const last = this.last;
+        if (last?.status === "running") await this.#tell(last);
+        else await this.#listen();
+      } catch (error) {
+        if (this.closing.signal.aborted) return;
+        if (error instanceof Refused && error.status === 404) {
+          this.state.value = "missing";
+          if (this.unsent.value.length === 0) return;
+        } else {
+          this.isLost.value = true;
+          this.failure.value = sentence(error);
+        }
+        await new Promise((resolve) => {
+          this.wake = () => resolve(null);
+          setTimeout(resolve, wait_ms);
+        });
+        wait_ms = Math.min(wait_ms * 2, MOST_WAIT_MS);
+      }
+    }
+  }
+
+  /** Reads how the conversation stands. */
+  async refresh() {
+    const signal = this.closing.signal;
+    const info = await call(this.path, { signal });
+    const known = this.turns.value;
+    const limit = known.length === 0 ? FIRST_TURNS : 3;
+    let page = await call(`${this.path}/turns?limit=${limit}`, { signal });
+    if (known.length > 0 && page.has_more && !page.data.some((/** @type {any} */ turn) => known.some(({ id }) => id === turn.id))) {
+      page = await call(`${this.path}/turns?limit=${FIRST_TURNS}`, { signal });
+      known.length = 0;
+    }
+    const waits = info.turn && info.turn.status !== "completed" ? (await call(`${this.path}/calls`, { signal })).data : [];
+    batch(() => {
+      this.seen = info.last_seq ?? 0;
+      this.info.value = info;
+      if (known.length === 0) this.older.value = page.next_cursor;
+      const first = page.data[0]?.id;
+      const at = known.findIndex(({ id }) => id === first);
+      const before = at < 0 ? known : known.slice(0, at);
+      this.turns.value = [...before, ...page.data.map((/** @type {any} */ told) => this.#turn(told))];
+      this.waiting.value = new Map(waits.map((/** @type {any} */ wait) => [wait.id, wait]));
+      this.#settle();
+      const status = this.last?.status;
+      this.state.value = status === "running" ? "running" : status === "suspended" ? "waiting" : "idle";
+    });
+    this.onChange();
+  }
+
+  async loadOlder() {
+    const cursor = this.older.value;
+    if (!cursor) return;
+    const page = await call(`${this.path}/turns?limit=${FIRST_TURNS}&cursor=${part(cursor)}`, { signal: this.closing.signal });
+    batch(() => {
+      this.turns.value = [...page.data.map((/** @type {any} */ told) => this.#turn(told)), ...this.turns.value];
+      this.older.value = page.next_cursor;
+    });
+  }
+
+  /**
+   * @param {any} told
+   * @returns {Turn}
+   */
+  #turn(told) {
+    const known = this.turns.value.find(({ id }) => id === told.id);
+    const message = emptyMessage();
+    for (const chunk of told.chunks) take(message, chunk);
+    // A turn that runs is told by its stream, which is further than what was asked for before.
+    const isTold = told.status === "running" && known && known.message.parts.length >= message.parts.length;
+    return {
+      id: told.id, messageId: told.message_id, content: told.content, createdAt: told.created_at, status: told.status,
+      message: isTold ? known.message : message, rev: signal(0),
+    };
+  }
+
+  /**
+   * Follows the turn that runs until it ends or waits.
+   * @param {Turn} turn
+   */
+  async #tell(turn) {
+    const message = emptyMessage();
+    const ended = await follow(`/api/v1${this.path}/stream`, (data) => {
+      if (data === "[DONE]") return;
+      const chunk = JSON.parse(data);
+      if (message.parts.length === 0 && chunk.type === "start" && chunk.messageMetadata?.turnId !== turn.id) {
+        throw new Refused(0, "Another turn began.");
+      }
+      take(message, chunk);
+      if (chunk.type === "tool-approval-request" && !chunk.isAutomatic) void this.#lookWhatWaits();
+      turn.message = message;
+      this.#draw(turn);
+    }, this.closing.signal);
+    if (ended === "ended" && !message.isOver) throw new Refused(0, "The connection to the server was lost.");
+  }
+
+  /** Why a call is asked about stands beside the call. */
+  async #lookWhatWaits() {
+    try {
+      const { data } = await call(`${this.path}/calls`, { signal: this.closing.signal });
+      this.waiting.value = new Map(data.map((/** @type {any} */ wait) => [wait.id, wait]));
+    } catch {
+      // It can be answered without, and is asked for again where the turn parks.
+    }
+  }
+
+  /**
+   * Shows what came, once a picture.
+   * @param {Turn} turn
+   */
+  #draw(turn) {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.#settle();
+      turn.rev.value += 1;
+    });
+  }
+
+  /** Waits until something happens. */
+  async #listen() {
+    const listening = new AbortController();
+    this.listening = listening;
+    const stop = () => listening.abort();
+    this.closing.signal.addEventListener("abort", stop);
+    try {
+      await follow(`/api/v1${this.path}/events?after=${this.seen || ""}`, (_, id) => {
+        if (Number(id) > this.seen) stop();
+      }, listening.signal);
+    } catch (error) {
+      if (!listening.signal.aborted) throw error;
+    } finally {
+      this.closing.signal.removeEventListener("abort", stop);
+      this.listening = null;
+    }
+  }
+
+  /**
+   * Sends a message, as often as it takes; the server stores it once.
+   * @param {string} text
+   * @param {any} content
+   */
+  send(text, content = text) {
+    /** @type {Unsent} */
+    const unsent = { key: fresh(), text, content, state: "sending", why: "", messageId: "" };
+    this.#keep([...this.unsent.value, unsent]);
+    return this.#deliver(unsent);
+  }
+
+  /** @param {string} key */
+  drop(key) {
+    this.#keep(this.unsent.value.filter((other) => other.key !== key));
+  }
+
+  /** @param {Unsent} unsent */
+  async #deliver(unsent) {
+    let wait_ms = 500;
+    while (!this.closing.signal.aborted) {
+      try {
+        const stored = await call(`${this.path}/messages`, { body: { content: unsent.content }, key: unsent.key });
+        this.#change(unsent.key, { state: "kept", messageId: stored.message_id });
+        this.nudge();
+        return;
+      } catch (error) {
+        if (!(error instanceof Refused) || !error.isPassing) {
+          this.#change(unsent.key, { state: "refused", why: sentence(error) });
+          return;
+        }
+        this.#change(unsent.key, { why: sentence(error) });
+        await new Promise((resolve) => setTimeout(resolve, wait_ms));
+        wait_ms = Math.min(wait_ms * 2, MOST_WAIT_MS);
+      }
+    }
+  }
+
+  /**
+   * @param {string} key
+   * @param {Partial<Unsent>} change
+   */
+  #change(key, change) {
+    this.#keep(this.unsent.value.map((unsent) => (unsent.key === key ? { ...unsent, ...change } : unsent)));
+  }
+
+  /** @param {Unsent[]} all */
+  #keep(all) {
+    this.unsent.value = all;
+    try {
+      const rest = all.filter(({ state }) => state === "sending");
+      if (rest.length === 0) sessionStorage.removeItem(`unsent ${this.id}`);
+      else sessionStorage.setItem(`unsent ${this.id}`, JSON.stringify(rest));
+    } catch {
+      // What is too large to be kept over a reload is sent all the same.
+    }
+  }
+
+  /** @returns {Unsent[]} */
+  #remembered() {
+    try {
+      return JSON.parse(sessionStorage.getItem(`unsent ${this.id}`) ?? "[]");
+    } catch {
+      return [];
+    }
+  }
+
+  /** Drops what is shown from the journal. */
+  #settle() {
+    const unsent = this.unsent.value;
+    if (unsent.every(({ messageId }) => messageId === "")) return;
+    const shown = new Set(this.turns.value.flatMap((turn) => [
+      turn.messageId, ...turn.message.parts.filter(({ kind }) => kind === "said").map(({ key }) => key),
+    ]));
+    const rest = unsent.filter(({ messageId }) => messageId === "" || !shown.has(messageId));
+    if (rest.length < unsent.length) this.unsent.value = rest;
+  }
+
+  async stop() {
+    await call(`${this.path}/cancel`, { body: {} });
+  }
+
+  /** @param {string} [model] */
+  async retry(model) {
+    await call(`${this.path}/retry`, { body: model ? { model } : {} });
+    this.nudge();
+  }
+
+  /** @param {any} change */
+  async change(change) {
+    this.info.value = { ...this.info.value, ...(await call(this.path, { method: "PATCH", body: change })) };
+    this.onChange();
+  }
+
+  /**
+   * @param {string} id of the call
+   * @param {any} body
+   */
+  async decide(id, body) {
+    await call(`${this.path}/calls/${part(id)}/decision`, { body });
+    this.nudge();
+  }
+
+  /**
+   * @param {string} id of the question
+   * @param {any} body
+   */
+  async answer(id, body) {
+    await call(`${this.path}/questions/${part(id)}/answer`, { body });
+    this.nudge();
+  }
+}

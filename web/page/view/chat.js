@@ -1,0 +1,146 @@
+// The chat: the composer, and what was said above it.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { announce, announced, draft, models, open, tellError } from "../lib/app.js";
+import { html } from "../lib/html.js";
+import { Composer } from "./composer.js";
+import { Icon } from "./icon.js";
+import { MenuButton } from "./root.js";
+import { ToolsButton } from "./tools.js";
+import { Said, TurnView } from "./turn.js";
+import { Welcome } from "./welcome.js";
+
+export function Chat() {
+  const conversation = open.value;
+  const state = conversation?.state.value ?? "idle";
+  const isEmpty = !conversation || (state !== "loading" && conversation.turns.value.length === 0 && conversation.unsent.value.length === 0);
+  // The composer comes first, for whoever does not look; the style puts it at the bottom.
+  return html`<div class="chat">
+    <${Composer} key=${conversation?.id ?? "new"} conversation=${conversation} />
+    <${Head} conversation=${conversation} />
+    ${isEmpty && state !== "missing" ? html`<${Welcome} />` : html`<${Transcript} key=${conversation?.id} conversation=${conversation} />`}
+  </div>`;
+}
+
+/** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
+function Head({ conversation }) {
+  const info = conversation?.info.value ?? draft.value;
+  const change = async (/** @type {any} */ change) => {
+    try {
+      if (conversation) await conversation.change(change);
+      else draft.value = { ...draft.value, ...change };
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  const known = models.value ?? [];
+  const byDefault = known.find((model) => model.is_default)?.id;
+  const approve = info?.settings?.approve ?? "";
+  return html`<header class="head">
+    <${MenuButton} />
+    <h1 class="title"><bdi>${info?.title ?? (conversation ? "Conversation" : "New conversation")}</bdi></h1>
+    <div class="choices">
+      <select aria-label="Model" value=${info?.model ?? ""} onChange=${(/** @type {any} */ event) => change({ model: event.target.value || null })}>
+        <option value="">${byDefault ?? "Model"}</option>
+        ${info?.model && !known.some((model) => model.id === info.model) && html`<option value=${info.model}>${info.model}</option>`}
+        ${known.filter((model) => model.id !== byDefault || info?.model === byDefault).map((model) => html`<option value=${model.id}>${model.id}</option>`)}
+      </select>
+      <select aria-label="What runs without asking" value=${approve} onChange=${(/** @type {any} */ event) =>
+        change({ settings: { approve: event.target.value || (conversation ? null : undefined) } })}>
+        <option value="">Asks by the rules</option>
+        <option value="ask">Asks before it acts</option>
+        <option value="read-only">Only reads</option>
+        <option value="all">Runs all without asking</option>
+        <option value="none">Runs no tools that would ask</option>
+      </select>
+      <${ToolsButton} conversation=${conversation} change=${change} />
+    </div>
+  </header>`;
+}
+
+/** @param {{conversation: import("../lib/conversation.js").OpenConversation}} props */
+function Transcript({ conversation }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const inner = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const isAtEnd = useRef(true);
+  const top = useRef(0);
+  const [isAway, away] = useState(false);
+  const turns = conversation.turns.value;
+  const unsent = conversation.unsent.value;
+  const state = conversation.state.value;
+  const before = useRef(state);
+  useEffect(() => {
+    const { current } = box;
+    const watched = inner.current;
+    if (!current || !watched) return undefined;
+    const grown = new ResizeObserver(() => {
+      if (!isAtEnd.current) return;
+      // A form that is longer than the window is read from its beginning.
+      const form = current.querySelector(".question.asking");
+      const begin = form ? form.getBoundingClientRect().top - current.getBoundingClientRect().top + current.scrollTop - 12 : Infinity;
+      current.scrollTop = Math.min(current.scrollHeight, begin);
+    });
+    grown.observe(watched);
+    return () => grown.disconnect();
+  }, []);
+  useEffect(() => {
+    if (unsent.some(({ state }) => state === "sending")) toEnd();
+  }, [unsent.length]);
+  useEffect(() => {
+    if (before.current === "running" && state === "idle") announce("The answer is complete");
+    if (before.current === "running" && state === "waiting") announce("The turn waits for your decision");
+    if (before.current !== "running" && state === "running" && announced.value === "") announce("Working");
+    before.current = state;
+  }, [state]);
+  const toEnd = () => {
+    isAtEnd.current = true;
+    away(false);
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  };
+  const onScroll = () => {
+    const { current } = box;
+    if (!current) return;
+    const isNear = current.scrollHeight - current.scrollTop - current.clientHeight < 48;
+    // What grows below is followed; only a person scrolls up.
+    if (isNear) isAtEnd.current = true;
+    else if (current.scrollTop < top.current - 1) isAtEnd.current = false;
+    top.current = current.scrollTop;
+    away(!isAtEnd.current);
+  };
+  const older = async () => {
+    const { current } = box;
+    const height = current?.scrollHeight ?? 0;
+    try {
+      await conversation.loadOlder();
+    } catch (error) {
+      tellError(error);
+    }
+    requestAnimationFrame(() => {
+      if (current) current.scrollTop += current.scrollHeight - height;
+    });
+  };
+  return html`<div class="transcript" ref=${box} onScroll=${onScroll} tabindex="0" role="region" aria-label="Messages">
+    <div class="inner" ref=${inner}>
+      ${state === "missing" && html`<div class="empty"><p>There is no such conversation. It may have been deleted.</p><a class="button" href="#/">Begin a new one</a></div>`}
+      ${conversation.older.value && html`<button class="plain wide" onClick=${older}>Show what was before</button>`}
+      ${turns.map((turn, at) => html`<${TurnView} key=${turn.id} turn=${turn} conversation=${conversation} isLast=${at === turns.length - 1} />`)}
+      ${unsent.map((message) => html`<${Unsent} key=${message.key} message=${message} conversation=${conversation} />`)}
+    </div>
+    ${conversation.isLost.value && html`<p class="lost" role="status">${conversation.failure.value} Trying again… Nothing is lost: the turn goes on without us.</p>`}
+    ${isAway && html`<button class="to-end" onClick=${toEnd} aria-label="To the newest"><${Icon} name="down" /></button>`}
+  </div>`;
+}
+
+/** @param {{message: import("../lib/conversation.js").Unsent, conversation: import("../lib/conversation.js").OpenConversation}} props */
+function Unsent({ message, conversation }) {
+  const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
+  const again = () => {
+    conversation.drop(message.key);
+    void conversation.send(message.text, message.content);
+  };
+  return html`<${Said} content=${content}>
+    ${message.state === "sending" && html`<p class="faint small-text">${message.why ? `${message.why} Sending again…` : "Sending…"}</p>`}
+    ${message.state === "refused" && html`<div class="failure" role="alert">Not sent: ${message.why}
+      <button onClick=${again}>Send again</button><button class="plain" onClick=${() => conversation.drop(message.key)}>Discard</button></div>`}
+  <//>`;
+}

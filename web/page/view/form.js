@@ -1,0 +1,195 @@
+// What a server asks of a person: a form made from its schema in the server's order, or an address to open.
+
+import { useId, useState } from "preact/hooks";
+import { Refused, sentence } from "../lib/api.js";
+import { html } from "../lib/html.js";
+import { visible } from "../lib/markdown.js";
+
+/** @type {Record<string, string>} */
+const answered = { accept: "Answered.", decline: "Declined.", cancel: "Cancelled." };
+
+/** @param {{id: string, question: any, answer: (body: any) => Promise<void>, isOpen: boolean}} props */
+export function Question({ id, question, answer, isOpen }) {
+  const message = visible(question.message ?? "");
+  const server = visible(question.server ?? "a server");
+  if (!isOpen) {
+    const how = question.state === "expired" ? "Closed without an answer." : (answered[question.action] ?? "Closed.");
+    return html`<div class="card still question"><p><bdi>${server}</bdi> asked: ${message}</p><p class="faint">${how}</p></div>`;
+  }
+  return html`<div class="card asking question" role="group" aria-label=${`Question of ${server}`}>
+    <p class="asker"><span class="dot asking" aria-hidden="true"></span> The server <strong><bdi>${server}</bdi></strong> asks</p>
+    <p class="words">${message}</p>
+    ${(question.holds_connection ?? question.holdsConnection) && html`<p class="faint">It holds its connection open and will not wait for ever.</p>`}
+    ${question.mode === "url" ? html`<${Address} question=${question} answer=${answer} />`
+      : html`<${Form} id=${id} schema=${question.requested_schema ?? question.requestedSchema ?? {}} answer=${answer} />`}
+  </div>`;
+}
+
+/** @param {{question: any, answer: (body: any) => Promise<void>}} props */
+function Address({ question, answer }) {
+  const url = String(question.url ?? "");
+  const isWeb = /^https?:\/\//i.test(url);
+  let host = "";
+  try {
+    host = new URL(url).host;
+  } catch {
+    // It is shown as it is.
+  }
+  return html`<p>It asks you to open this address${host && html` at <strong><bdi>${visible(host)}</bdi></strong>`}:</p>
+    <p class="address"><code>${visible(url)}</code></p>
+    <${Answers} answer=${answer} accept="I did it" content=${() => undefined}>
+      ${isWeb && html`<a class="button" href=${url} target="_blank" rel="noopener noreferrer">Open it</a>`}
+    <//>`;
+}
+
+/** @param {{id: string, schema: any, answer: (body: any) => Promise<void>}} props */
+function Form({ id, schema, answer }) {
+  const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => fieldOf(name, field, schema));
+  const [values, write] = useState(() => Object.fromEntries(fields.map(({ name, start }) => [name, start])));
+  const [wrong, find] = useState(/** @type {Record<string, string>} */ ({}));
+  const content = () => {
+    /** @type {Record<string, any>} */
+    const filled = {};
+    for (const field of fields) {
+      const value = field.read(values[field.name]);
+      if (value !== undefined) filled[field.name] = value;
+    }
+    return filled;
+  };
+  const onRefused = (/** @type {Refused} */ refused) => {
+    find(Object.fromEntries(refused.errors.map(({ field, message }) => [field.replace(/^[/.]?(content[/.])?/, ""), message])));
+  };
+  return html`<${Answers} answer=${answer} accept="Answer" content=${content} onRefused=${onRefused}>
+    ${fields.map((field) => html`<${Field} key=${field.name} form=${id} field=${field} value=${values[field.name]} wrong=${wrong[field.name] ?? ""}
+      write=${(/** @type {any} */ value) => write({ ...values, [field.name]: value })} />`)}
+  <//>`;
+}
+
+/** @param {{answer: (body: any) => Promise<void>, accept: string, content: () => any, onRefused?: (refused: Refused) => void, children?: any}} props */
+function Answers({ answer, accept, content, onRefused, children }) {
+  const [failure, fail] = useState("");
+  const [isSending, sending] = useState(false);
+  const send = async (/** @type {string} */ action) => {
+    if (isSending) return;
+    sending(true);
+    fail("");
+    try {
+      const filled = action === "accept" ? content() : undefined;
+      await answer(filled === undefined ? { action } : { action, content: filled });
+    } catch (error) {
+      fail(sentence(error));
+      if (error instanceof Refused) onRefused?.(error);
+    } finally {
+      sending(false);
+    }
+  };
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    void send("accept");
+  };
+  return html`<form class="fields" onSubmit=${submit} novalidate>
+    ${children}
+    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    <div class="row"><button class="main-action" disabled=${isSending}>${accept}</button>
+      <button type="button" disabled=${isSending} onClick=${() => send("decline")}>Decline</button>
+      <button type="button" class="plain" disabled=${isSending} onClick=${() => send("cancel")}>Cancel</button></div>
+  </form>`;
+}
+
+/**
+ * @typedef {{name: string, title: string, help: string, isRequired: boolean, start: any, read: (value: any) => any,
+ *   kind: string, choices: {value: any, title: string}[], schema: any}} FieldOf
+ */
+
+/**
+ * @param {string} name
+ * @param {any} schema
+ * @param {any} form
+ * @returns {FieldOf}
+ */
+export function fieldOf(name, schema, form) {
+  const isRequired = (form.required ?? []).includes(name);
+  const field = { name, title: String(schema.title ?? name), help: String(schema.description ?? ""), isRequired, schema };
+  const several = schema.type === "array" ? choicesOf(schema.items ?? {}) : [];
+  if (several.length > 0) {
+    return { ...field, kind: "several", choices: several, start: schema.default ?? [], read: (value) => value };
+  }
+  const choices = choicesOf(schema);
+  if (choices.length > 0) {
+    return { ...field, kind: "one", choices, start: schema.default ?? "", read: (value) => (value === "" ? undefined : value) };
+  }
+  switch (schema.type) {
+    case "boolean":
+      return { ...field, kind: "boolean", choices, start: schema.default ?? false, read: (value) => value };
+    case "number":
+    case "integer":
+      return { ...field, kind: "number", choices, start: schema.default ?? "", read: (value) => (value === "" ? undefined : Number(value)) };
+    case "string":
+      return { ...field, kind: "string", choices, start: schema.default ?? "", read: (value) => (value === "" ? undefined : value) };
+    default:
+      // A newer server may ask for what is not known here: it is written as JSON.
+      return { ...field, kind: "json", choices, start: schema.default === undefined ? "" : JSON.stringify(schema.default), read: readJson };
+  }
+}
+
+/** @param {string} text */
+function readJson(text) {
+  if (text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** @param {any} schema */
+function choicesOf(schema) {
+  const titled = schema.oneOf ?? schema.anyOf;
+  if (Array.isArray(titled) && titled.every((choice) => "const" in choice)) {
+    return titled.map((choice) => ({ value: choice.const, title: String(choice.title ?? choice.const) }));
+  }
+  if (!Array.isArray(schema.enum)) return [];
+  return schema.enum.map((/** @type {any} */ value, /** @type {number} */ at) => ({ value, title: String(schema.enumNames?.[at] ?? value) }));
+}
+
+/** @type {Record<string, string>} */
+const inputs = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" };
+
+/** @param {{form: string, field: FieldOf, value: any, wrong: string, write: (value: any) => void}} props */
+function Field({ form, field, value, wrong, write }) {
+  const id = `${form}-${useId()}`;
+  const { schema } = field;
+  const label = html`${visible(field.title)}${field.isRequired && html`<span class="faint"> (needed)</span>`}`;
+  const described = { "aria-describedby": `${id}-more`, "aria-invalid": wrong !== "", "aria-required": field.isRequired };
+  const more = html`<span class="more" id=${`${id}-more`}>${field.help && html`<span class="faint">${visible(field.help)}</span>`}
+    ${wrong && html`<span class="failure">${visible(wrong)}</span>`}</span>`;
+  const onInput = (/** @type {any} */ event) => write(event.target.value);
+  if (field.kind === "several") {
+    const toggle = (/** @type {any} */ choice) =>
+      write(value.includes(choice) ? value.filter((/** @type {any} */ other) => other !== choice)
+        : field.choices.map((known) => known.value).filter((known) => value.includes(known) || known === choice));
+    return html`<fieldset class="field"><legend>${label}</legend>
+      ${field.choices.map((choice) => html`<label class="check"><input type="checkbox" checked=${value.includes(choice.value)}
+        onChange=${() => toggle(choice.value)} />${visible(choice.title)}</label>`)}${more}</fieldset>`;
+  }
+  if (field.kind === "boolean") {
+    return html`<div class="field"><label class="check"><input type="checkbox" checked=${value} ...${described}
+      onChange=${(/** @type {any} */ event) => write(event.target.checked)} />${label}</label>${more}</div>`;
+  }
+  if (field.kind === "one") {
+    const at = field.choices.findIndex((choice) => choice.value === value);
+    return html`<div class="field"><label for=${id}>${label}</label>
+      <select id=${id} ...${described} value=${at < 0 ? "" : String(at)} onChange=${(/** @type {any} */ event) =>
+        write(event.target.value === "" ? "" : field.choices[Number(event.target.value)]?.value)}>
+        <option value="">Choose…</option>
+        ${field.choices.map((choice, index) => html`<option value=${String(index)}>${visible(choice.title)}</option>`)}</select>${more}</div>`;
+  }
+  if (field.kind === "json" || (field.kind === "string" && (schema.maxLength ?? 0) > 200)) {
+    return html`<div class="field"><label for=${id}>${label}${field.kind === "json" && html`<span class="faint"> as JSON</span>`}</label>
+      <textarea id=${id} rows="3" ...${described} value=${value} onInput=${onInput}></textarea>${more}</div>`;
+  }
+  const type = field.kind === "number" ? "number" : (schema.format === "date-time" ? "text" : inputs[schema.format] ?? "text");
+  return html`<div class="field"><label for=${id}>${label}</label>
+    <input id=${id} type=${type} step=${schema.type === "integer" ? 1 : "any"} min=${schema.minimum} max=${schema.maximum}
+      placeholder=${schema.format === "date-time" ? "2026-01-31T10:00:00Z" : undefined} autocomplete="off" ...${described} value=${value} onInput=${onInput} />${more}</div>`;
+}

@@ -1,0 +1,48 @@
+// Everything that waits for a person, over all conversations.
+
+import { call, part } from "../lib/api.js";
+import { conversations, inbox, loadInbox } from "../lib/app.js";
+import { html } from "../lib/html.js";
+import { visible } from "../lib/markdown.js";
+import { Approve } from "./approval.js";
+import { Question } from "./form.js";
+import { MenuButton } from "./root.js";
+
+export function Inbox() {
+  const waits = inbox.value;
+  return html`<div class="screen">
+    <header class="head"><${MenuButton} /><h1 class="title">Waiting for you</h1></header>
+    <div class="page">
+      ${waits.length === 0 && html`<p class="faint empty">Nothing waits. What needs your decision shows up here and in its conversation.</p>`}
+      ${waits.map((wait) => html`<${Waiting} key=${`${wait.conversation_id} ${wait.id}`} wait=${wait} />`)}
+    </div>
+  </div>`;
+}
+
+/** @param {{wait: any}} props */
+function Waiting({ wait }) {
+  const conversation = conversations.value.find(({ id }) => id === wait.conversation_id);
+  const path = `/conversations/${part(wait.conversation_id)}`;
+  const after = async (/** @type {Promise<any>} */ sent) => {
+    try {
+      await sent;
+    } finally {
+      await loadInbox();
+    }
+  };
+  let input = {};
+  try {
+    input = JSON.parse(wait.arguments || "{}");
+  } catch {
+    input = { arguments: wait.arguments };
+  }
+  const [server, ...tool] = wait.name.split("__");
+  return html`<article class="card asking">
+    <h2 class="wait-head"><bdi>${visible(tool.join("__") || wait.name)}</bdi> <span class="server">${visible(server)}</span>
+      <a href=${`#/c/${encodeURIComponent(wait.conversation_id)}`}><bdi>${conversation?.title ?? wait.conversation_id}</bdi></a></h2>
+    ${wait.question ? html`<${Question} id=${wait.id} question=${wait.question} isOpen=${true}
+        answer=${(/** @type {any} */ body) => after(call(`${path}/questions/${part(wait.id)}/answer`, { body }))} />`
+      : html`<${Approve} name=${wait.name} title=${wait.name} server=${server} input=${input} wait=${wait}
+        decide=${(/** @type {any} */ body) => after(call(`${path}/calls/${part(wait.id)}/decision`, { body }))} />`}
+  </article>`;
+}

@@ -1,0 +1,53 @@
+// The frame around everything: conversations at the side, one screen beside them.
+
+import { announced, here, isMenuOpen, toast } from "../lib/app.js";
+import { html } from "../lib/html.js";
+import { Chat } from "./chat.js";
+import { Icon } from "./icon.js";
+import { Inbox } from "./inbox.js";
+import { Servers } from "./servers.js";
+import { Side } from "./side.js";
+
+export function Root() {
+  const { screen } = here.value;
+  return html`
+    <div class=${isMenuOpen.value ? "app with-menu" : "app"} onKeyDown=${onKey}>
+      <${Side} />
+      ${isMenuOpen.value && html`<div class="veil" onClick=${() => (isMenuOpen.value = false)}></div>`}
+      <main class="main" id="main">
+        ${screen === "inbox" ? html`<${Inbox} />` : screen === "servers" ? html`<${Servers} />` : html`<${Chat} />`}
+      </main>
+    </div>
+    <div class="unseen" role="status" aria-live="polite">${announced.value}</div>
+    <${Toast} />
+  `;
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  if (event.key === "Escape" && isMenuOpen.value) {
+    isMenuOpen.value = false;
+    document.getElementById("menu")?.focus();
+  }
+}
+
+function Toast() {
+  const told = toast.value;
+  const undo = () => {
+    told?.undo?.();
+    toast.value = null;
+  };
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${told && html`<div class="toast">
+      <span>${told.text}</span>
+      ${told.undo && html`<button class="plain" onClick=${undo}>Undo</button>`}
+      <button class="plain small" aria-label="Close" onClick=${() => (toast.value = null)}><${Icon} name="close" /></button>
+    </div>`}
+  </div>`;
+}
+
+/** What opens the list of conversations where it does not fit beside the screen. */
+export function MenuButton() {
+  return html`<button id="menu" class="plain small menu" aria-label="Conversations" aria-expanded=${isMenuOpen.value}
+    onClick=${() => (isMenuOpen.value = !isMenuOpen.value)}><${Icon} name="menu" /></button>`;
+}

@@ -1,0 +1,86 @@
+// The conversations, and the ways to the other screens.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call, part } from "../lib/api.js";
+import {
+  conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, remove, search,
+  tellError,
+} from "../lib/app.js";
+import { html } from "../lib/html.js";
+import { Icon } from "./icon.js";
+
+let typed = 0;
+
+export function Side() {
+  const [renaming, rename] = useState(/** @type {any} */ (null));
+  const waiting = new Set(inbox.value.map((wait) => wait.conversation_id));
+  const at = here.value;
+  const shown = conversations.value.filter(({ id }) => !hidden.value.has(id));
+  const onSearch = (/** @type {any} */ event) => {
+    search.value = event.target.value;
+    clearTimeout(typed);
+    typed = setTimeout(loadConversations, 150);
+  };
+  return html`
+    <nav class="side" id="side" aria-label="Conversations">
+      <div class="brand"><img src="/page/icon.svg" alt="" width="24" height="24" /><span>Turnwright</span></div>
+      <a class="new" href="#/" aria-current=${at.screen === "chat" && at.id === null ? "page" : undefined}>
+        <${Icon} name="plus" /> New conversation</a>
+      <input type="search" placeholder="Search" aria-label="Search conversations" value=${search.value} onInput=${onSearch} />
+      <ul class="list">
+        ${shown.map((conversation) => html`<${Entry} key=${conversation.id} conversation=${conversation}
+          isOpen=${open.value?.id === conversation.id} isWaiting=${waiting.has(conversation.id)} rename=${rename} />`)}
+        ${shown.length === 0 && html`<li class="faint empty">${search.value ? "Nothing found." : "No conversations yet."}</li>`}
+        ${moreConversations.value && html`<li><button class="plain wide" onClick=${() => loadMoreConversations().catch(tellError)}>
+          Show more</button></li>`}
+      </ul>
+      <div class="places">
+        <a href="#/inbox" aria-current=${at.screen === "inbox" ? "page" : undefined}><${Icon} name="inbox" /> Waiting for you
+          ${inbox.value.length > 0 && html`<span class="count">${inbox.value.length}</span>`}</a>
+        <a href="#/servers" aria-current=${at.screen === "servers" ? "page" : undefined}><${Icon} name="server" /> MCP servers</a>
+      </div>
+    </nav>
+    ${renaming && html`<${Rename} conversation=${renaming} close=${() => rename(null)} />`}
+  `;
+}
+
+/** @param {{conversation: any, isOpen: boolean, isWaiting: boolean, rename: (conversation: any) => void}} props */
+function Entry({ conversation, isOpen, isWaiting, rename }) {
+  const title = conversation.title ?? "Untitled";
+  return html`<li class=${isOpen ? "entry open" : "entry"}>
+    <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
+      <bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}
+    </a>
+    <span class="actions">
+      <button class="plain small" aria-label=${`Rename ${title}`} onClick=${() => rename(conversation)}><${Icon} name="edit" /></button>
+      <button class="plain small" aria-label=${`Delete ${title}`} onClick=${() => remove(conversation)}><${Icon} name="trash" /></button>
+    </span>
+  </li>`;
+}
+
+/** @param {{conversation: any, close: () => void}} props */
+function Rename({ conversation, close }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const [title, write] = useState(conversation.title ?? "");
+  useEffect(() => dialog.current?.showModal(), []);
+  const store = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    try {
+      const changed = await call(`/conversations/${part(conversation.id)}`, { method: "PATCH", body: { title: title.trim() || null } });
+      const shown = open.value;
+      if (shown && shown.id === conversation.id) shown.info.value = { ...shown.info.value, title: changed.title };
+      await loadConversations();
+      close();
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  return html`<dialog ref=${dialog} onClose=${close} aria-label="Rename conversation">
+    <form onSubmit=${store} class="dialog">
+      <label>Title<input type="text" value=${title} maxlength="200" onInput=${(/** @type {any} */ event) => write(event.target.value)} /></label>
+      <div class="row end"><button type="button" onClick=${() => dialog.current?.close()}>Cancel</button>
+        <button class="main-action">Rename</button></div>
+    </form>
+  </dialog>`;
+}
+

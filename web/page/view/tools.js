@@ -1,0 +1,52 @@
+// Which tools a conversation offers.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call, sentence } from "../lib/api.js";
+import { html } from "../lib/html.js";
+import { visible } from "../lib/markdown.js";
+import { Icon } from "./icon.js";
+
+/** @param {{conversation: any, change: (change: any) => Promise<void>}} props */
+export function ToolsButton({ conversation, change }) {
+  const [isOpen, open] = useState(false);
+  return html`<button class="plain" aria-haspopup="dialog" onClick=${() => open(true)}><${Icon} name="tools" />Tools</button>
+    ${isOpen && html`<${Tools} conversation=${conversation} change=${change} close=${() => open(false)} />`}`;
+}
+
+/** @param {{conversation: any, change: (change: any) => Promise<void>, close: () => void}} props */
+function Tools({ conversation, change, close }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const [tools, list] = useState(/** @type {any[] | null} */ (null));
+  const [failure, fail] = useState("");
+  const [q, search] = useState("");
+  useEffect(() => {
+    dialog.current?.showModal();
+    const asked = conversation ? call(`${conversation.path}/tools/available`) : call("/tools");
+    asked.then(({ data }) => list(data.map((/** @type {any} */ tool) => ({ enabled: true, ...tool }))), (error) => fail(sentence(error)));
+  }, []);
+  const choose = async (/** @type {(tool: any) => boolean} */ isOffered) => {
+    const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));
+    list(chosen);
+    await change({ tools: chosen.every(({ enabled }) => enabled) ? null : chosen.filter(({ enabled }) => enabled).map(({ id }) => id) });
+  };
+  const shown = (tools ?? []).filter((tool) => `${tool.id} ${tool.title ?? ""} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
+  const servers = [...new Set(shown.map((tool) => tool.server_id))];
+  return html`<dialog ref=${dialog} onClose=${close} class="wide-dialog" aria-label="Tools of this conversation">
+    <div class="dialog">
+      <div class="row between"><h2>Tools of this conversation</h2><button class="plain small" aria-label="Close" onClick=${() => dialog.current?.close()}><${Icon} name="close" /></button></div>
+      <div class="row"><input type="search" aria-label="Search tools" placeholder="Search" value=${q} onInput=${(/** @type {any} */ event) => search(event.target.value)} />
+        <button onClick=${() => choose(() => true)}>All</button><button onClick=${() => choose(() => false)}>None</button></div>
+      ${failure && html`<p class="failure">${failure}</p>`}
+      ${tools === null && !failure && html`<p class="faint">Asking the servers…</p>`}
+      <div class="tool-list">
+      ${servers.map((server) => html`<fieldset key=${server}><legend>${visible(server)}</legend>
+        ${shown.filter((tool) => tool.server_id === server).map((tool) => html`<label class="check tool-choice" key=${tool.id}>
+          <input type="checkbox" checked=${tool.enabled} onChange=${() => choose((other) => (other.id === tool.id ? !tool.enabled : other.enabled))} />
+          <span><strong><bdi>${visible(tool.title ?? tool.tool_name)}</bdi></strong> ${tool.read_only && html`<span class="tag">only reads</span>`}
+          <span class="faint about">${visible(tool.description).slice(0, 300)}</span></span></label>`)}
+      </fieldset>`)}
+      ${tools !== null && shown.length === 0 && html`<p class="faint">${q ? "Nothing found." : "No tool is offered."}</p>`}
+      </div>
+    </div>
+  </dialog>`;
+}

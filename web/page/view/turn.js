@@ -1,0 +1,142 @@
+// A turn: what a person said, and what came of it in the order in which it came.
+
+import { Component } from "preact";
+import { models, tellError } from "../lib/app.js";
+import { html } from "../lib/html.js";
+import { visible } from "../lib/markdown.js";
+import { CallCard } from "./card.js";
+import { Question } from "./form.js";
+import { Icon } from "./icon.js";
+import { Blocks } from "./result.js";
+import { Copy, Markdown } from "./text.js";
+
+/** @typedef {import("../lib/conversation.js").Turn} Turn */
+
+/** @param {{turn: Turn, conversation: import("../lib/conversation.js").OpenConversation, isLast: boolean}} props */
+export function TurnView({ turn, conversation, isLast }) {
+  // Looked at so that this is drawn again with each picture.
+  void turn.rev.value;
+  const { message } = turn;
+  const isRunning = turn.status === "running" && !message.isOver;
+  const groups = grouped(message.parts);
+  return html`<div class="turn">
+    ${turn.content && html`<${Said} content=${turn.content} />`}
+    <div class="answer" aria-busy=${isRunning}>
+      ${groups.map((group) => group.length > 1 ? html`<${Calls} key=${group[0]?.key} parts=${group} revs=${revs(group)}
+          conversation=${conversation} isOpen=${isLast} />`
+        : group.map((part) => html`<${PartView} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isLast} />`))}
+      ${isRunning && !isSpeaking(message) && html`<p class="thinking" aria-label="Working"><span></span><span></span><span></span></p>`}
+      <${End} turn=${turn} conversation=${conversation} isLast=${isLast} />
+    </div>
+  </div>`;
+}
+
+/** @param {import("../lib/message.js").Message} message */
+function isSpeaking(message) {
+  const last = message.parts.at(-1);
+  return (last?.kind === "text" && !last.isDone) || (last?.kind === "call" && last.state === "asking")
+    || message.parts.some((part) => part.kind === "question" && part.data.state === "open");
+}
+
+/** @param {import("../lib/message.js").Part[]} parts */
+const revs = (parts) => parts.reduce((sum, part) => sum + part.rev, 0);
+
+/**
+ * Calls that follow one another stand together.
+ * @param {import("../lib/message.js").Part[]} parts
+ * @returns {import("../lib/message.js").Part[][]}
+ */
+function grouped(parts) {
+  /** @type {import("../lib/message.js").Part[][]} */
+  const groups = [];
+  let isStepNew = false;
+  for (const part of parts) {
+    if (part.kind === "step") {
+      isStepNew = true;
+      continue;
+    }
+    const last = groups.at(-1);
+    if (part.kind === "call" && last?.[0]?.kind === "call" && !isStepNew) last.push(part);
+    else groups.push([part]);
+    isStepNew = false;
+  }
+  return groups;
+}
+
+class PartView extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    const last = /** @type {any} */ (this.props);
+    return next.part !== last.part || next.rev !== last.rev || next.isOpen !== last.isOpen || next.part.kind === "question";
+  }
+
+  render() {
+    const { part, conversation, isOpen } = /** @type {any} */ (this.props);
+    switch (part.kind) {
+      case "text":
+        return html`<${Markdown} text=${part.text} isDone=${part.isDone} />`;
+      case "reasoning":
+        return html`<details class="reasoning"><summary><${Icon} name="chevron" />${part.isDone ? "Reasoning" : "Thinking…"}</summary>
+          <${Markdown} text=${part.text} isDone=${part.isDone} /></details>`;
+      case "call":
+        return html`<${CallCard} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />`;
+      case "question":
+        return html`<${Question} id=${part.key} question=${part.data} answer=${(/** @type {any} */ body) => conversation.answer(part.key, body)}
+          isOpen=${isOpen && part.data.state === "open"} />`;
+      case "said":
+        return html`<${Said} content=${[{ type: "text", text: part.text }]} />`;
+      case "notice":
+        return html`<p class=${`notice ${part.level}`}>${visible(part.text)}</p>`;
+      default:
+        return null;
+    }
+  }
+}
+
+/** @param {{parts: import("../lib/message.js").CallPart[], conversation: any, isOpen: boolean}} props */
+function Calls({ parts, conversation, isOpen }) {
+  const over = parts.filter(({ state }) => state === "done" || state === "failed" || state === "denied").length;
+  return html`<div class="calls" role="group" aria-label=${`${parts.length} tool calls`}>
+    <p class="calls-head">${parts.length} calls at once${over < parts.length ? `, ${over} over` : ""}</p>
+    ${parts.map((part) => html`<${CallCard} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />`)}
+  </div>`;
+}
+
+/** @param {{content: any[], children?: any}} props */
+export function Said({ content, children = null }) {
+  return html`<div class="said"><h2 class="unseen">You said</h2><div class="bubble"><${Blocks} content=${content} isPlain=${true} /></div>${children}</div>`;
+}
+
+/** How a turn ended, and ways on. @param {{turn: Turn, conversation: any, isLast: boolean}} props */
+function End({ turn, conversation, isLast }) {
+  const { message, status } = turn;
+  const text = message.parts.filter((part) => part.kind === "text").map((part) => /** @type {any} */ (part).text).join("\n\n");
+  const isEnded = status !== "running" && status !== "suspended";
+  const other = models.value?.filter((model) => model.id !== message.model) ?? [];
+  const retry = (/** @type {string} */ model) => conversation.retry(model).catch(tellError);
+  const onModel = (/** @type {any} */ event) => {
+    const model = event.target.value;
+    event.target.value = "";
+    if (model) void retry(model);
+  };
+  const canRetry = isLast && isEnded && status !== "completed";
+  return html`
+    ${message.errorText && status !== "running" && html`<div class="failure" role="alert"><strong>The turn failed.</strong>
+      <p>${visible(message.errorText)}</p></div>`}
+    ${status === "cancelled" && html`<p class="notice">Stopped.</p>`}
+    ${message.finish === "length" && html`<p class="notice">The answer ends here: the model's limit for one answer is reached.</p>`}
+    ${message.finish === "content-filter" && html`<p class="notice">The provider ended the answer: its content filter stepped in.</p>`}
+    ${canRetry && html`<div class="row"><button onClick=${() => retry("")}><${Icon} name="retry" />Try again</button>
+      ${other.length > 0 && html`<select aria-label="Try again with another model" onChange=${onModel}><option value="">with another model…</option>
+        ${other.map((model) => html`<option value=${model.id}>${model.id}</option>`)}</select>`}</div>`}
+    ${isEnded && text !== "" && html`<div class="foot"><${Copy} text=${text} what="answer" />
+      <span class="faint">${[message.model, tokens(message.usage)].filter(Boolean).join(" · ")}</span></div>`}`;
+}
+
+/** @param {any} usage */
+function tokens(usage) {
+  if (!usage || usage.inputTokens === undefined) return "";
+  const cost = usage.costUsd === undefined ? "" : ` · $${usage.costUsd.toFixed(4)}`;
+  return `${usage.inputTokens.toLocaleString("en")} in, ${(usage.outputTokens ?? 0).toLocaleString("en")} out${cost}`;
+}
+

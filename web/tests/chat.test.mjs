@@ -1,0 +1,173 @@
+// Talking: what a person writes, what streams back, and what becomes of it when something breaks.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { numbers } from "./model.mjs";
+import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+
+let place;
+before(async () => { place = await startPlace(); });
+after(async () => { await closeBrowser(); await place?.stop(); });
+
+const whole = numbers(0, 120);
+const answer = (page) => page.locator(".turn").last().locator(".answer > .md").last();
+const textOf = async (page) => (await answer(page).innerText()).trim();
+
+test("the page opens on the composer, and Enter sends what is in it", async () => {
+  const page = await lookAt(place);
+  const composer = page.getByRole("textbox").first();
+  await composer.waitFor();
+  assert.equal(await composer.evaluate((box) => box === document.activeElement), true);
+  const { x, y, width, height } = await composer.boundingBox();
+  const covers = await page.evaluate(([x, y]) => document.elementFromPoint(x, y)?.tagName, [x + width / 2, y + height / 2]);
+  assert.equal(covers, "TEXTAREA");
+  await page.keyboard.type("hello");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("there");
+  await page.keyboard.press("Enter");
+  await page.getByText("You said: hello").waitFor();
+  assert.equal(await textOf(page), "You said: hello\nthere");
+  assert.equal(await composer.inputValue(), "");
+  assert.deepEqual(page.wrong, []);
+});
+
+test("Markdown streams in, code has colours and can be copied, reasoning is folded", async () => {
+  const page = await lookAt(place);
+  await say(page, "markdown");
+  await page.locator(".md .hljs-keyword").first().waitFor();
+  assert.equal(await page.locator(".md h1").innerText(), "A title");
+  assert.deepEqual(await page.locator(".md td").allInnerTexts(), ["1", "2"]);
+  const link = page.locator(".md a").first();
+  assert.deepEqual(await link.evaluate((a) => [a.href, a.target, a.rel]), ["https://example.org/", "_blank", "noopener noreferrer nofollow"]);
+  await page.getByRole("button", { name: "Copy code" }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'def greet(name):\n    return f"Hello {name}"');
+  const thought = page.getByText("First a title, then the rest.");
+  assert.equal(await thought.isVisible(), false);
+  await page.getByText("Reasoning", { exact: true }).click();
+  assert.equal(await thought.isVisible(), true);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a reload in mid-stream loses and doubles nothing", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through reload");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await page.reload();
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  place.model.gate("reload").open();
+  await page.getByText("n119").first().waitFor();
+  assert.equal(await textOf(page), whole);
+});
+
+test("a server that is killed in mid-stream and started again ends the answer as if nothing had been", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through kill");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await place.kill();
+  await page.getByText("Trying again").waitFor();
+  place.model.gate("kill").open();
+  await place.start();
+  await page.getByText("n119").first().waitFor();
+  await page.getByRole("button", { name: "Copy answer" }).waitFor();
+  assert.equal(await textOf(page), whole);
+  await page.getByText("Trying again").waitFor({ state: "detached" });
+  assert.equal(await page.locator(".turn").count(), 1);
+});
+
+test("a message that is sent while the network is away is stored once when it is back", async () => {
+  const page = await lookAt(place);
+  await say(page, "first");
+  await page.getByText("You said: first").waitFor();
+  await page.context().setOffline(true);
+  await say(page, "second");
+  await page.getByText("Sending again").waitFor();
+  await page.context().setOffline(false);
+  await page.getByText("You said: second").waitFor();
+  const id = decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
+  const { data } = await place.api(`/conversations/${id}/messages`);
+  assert.deepEqual(data.map(({ content }) => content), ["first", "You said: first", "second", "You said: second"]);
+  assert.equal(await page.locator(".said").count(), 2);
+});
+
+test("a turn is stopped, and what was said stays", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through never");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped.").waitFor();
+  assert.match(await textOf(page), /n59$/);
+  place.model.gate("never").open();
+});
+
+test("a failed turn says why and is tried again, with another model too", async () => {
+  const page = await lookAt(place);
+  place.model.failNext(2);
+  await say(page, "please");
+  await page.getByText("the scripted model fails").waitFor();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.waitForFunction(() => document.querySelectorAll(".failure").length === 1);
+  const before = place.model.requests.length;
+  await page.getByLabel("Try again with another model").selectOption("scripted/two");
+  await page.getByText("You said: please").waitFor();
+  assert.equal(place.model.requests.slice(before).at(-1).model, "two");
+});
+
+test("a message that is sent while a turn runs is shown in its place and answered", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through steer");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await say(page, "and this?");
+  await page.locator(".said", { hasText: "and this?" }).waitFor();
+  place.model.gate("steer").open();
+  await page.getByText("You said: and this?").waitFor();
+  assert.equal(await page.locator(".said", { hasText: "and this?" }).count(), 1);
+});
+
+test("what two windows show is the same", async () => {
+  const one = await lookAt(place);
+  await say(one, "count through two");
+  await one.getByText("n59", { exact: false }).first().waitFor();
+  const two = await lookAt(place, { path: `/${new URL(one.url()).hash}` });
+  await two.getByText("n59", { exact: false }).first().waitFor();
+  place.model.gate("two").open();
+  for (const page of [one, two]) {
+    await page.getByText("n119").first().waitFor();
+    assert.equal(await textOf(page), whole);
+  }
+  await say(two, "from the other window");
+  await one.getByText("You said: from the other window").waitFor();
+});
+
+test("conversations are found, renamed, and deleted unless that is taken back", async () => {
+  const page = await lookAt(place);
+  await say(page, "a needle");
+  await page.getByText("You said: a needle").waitFor();
+  const entry = page.locator(".entry", { hasText: "a needle" });
+  await entry.hover();
+  await page.getByRole("button", { name: "Rename a needle" }).click();
+  await page.getByLabel("Title").fill("Haystack");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Haystack" }).waitFor();
+  await page.getByLabel("Search conversations").fill("haystack");
+  await page.waitForFunction(() => document.querySelectorAll(".entry").length === 1);
+  const found = page.locator(".entry", { hasText: "Haystack" });
+  await found.hover();
+  await page.getByRole("button", { name: "Delete Haystack" }).click();
+  await found.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await found.waitFor();
+  await found.hover();
+  await page.getByRole("button", { name: "Delete Haystack" }).click();
+  await page.waitForResponse((response) => response.request().method() === "DELETE" && response.status() === 204);
+});
+
+test("the model of a conversation is chosen, and kept", async () => {
+  const page = await lookAt(place);
+  await page.getByLabel("Model", { exact: true }).selectOption("scripted/two");
+  await say(page, "who?");
+  await page.getByText("You said: who?").waitFor();
+  assert.equal(place.model.requests.at(-1).model, "two");
+  await page.reload();
+  await page.getByText("You said: who?").waitFor();
+  assert.equal(await page.getByLabel("Model", { exact: true }).inputValue(), "scripted/two");
+});

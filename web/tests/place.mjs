@@ -1,0 +1,114 @@
+// A folder in which the real binary serves, and a browser that looks at it.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { startModel } from "./model.mjs";
+
+const binary = process.env.TURNWRIGHT_BINARY;
+const servers = process.env.TURNWRIGHT_TEST_SERVERS;
+export const everything = servers && join(servers, "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+
+/** A port that is free now; a server that is started again needs the one that it had. */
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** @param {{config?: string, model?: boolean}} [options] */
+export async function startPlace({ config = "", model: isScripted = true } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "turnwright-page-"));
+  const model = await startModel();
+  const chosen = isScripted
+    ? `model = "scripted/one"\n[providers.scripted]\ndialect = "openai-chat"\nbase_url = "${model.url}"\nmodels = ["one", "two"]\nmax_retries = 0\n`
+    : 'model = "practice/practice"\n';
+  writeFileSync(join(folder, "turnwright.toml"), `${chosen}${config}`);
+  writeFileSync(join(folder, "a.txt"), "hello file\n");
+  mkdirSync(join(folder, "config"));
+  writeFileSync(join(folder, "config/mcp-servers.json"), '{"mcpServers": {}}');
+  const port = await freePort();
+  let child = null;
+  const place = {
+    folder, model, base: `http://127.0.0.1:${port}`,
+    async start() {
+      child = spawn(binary, ["serve", "--listen", `127.0.0.1:${port}`], {
+        cwd: folder, stdio: ["ignore", "ignore", "pipe"],
+        env: { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data") },
+      });
+      let said = "";
+      await new Promise((resolve, reject) => {
+        child.stderr.on("data", (piece) => {
+          said += piece;
+          if (said.includes("listening on")) resolve();
+        });
+        child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+      });
+    },
+    /** Kills it as a power cut would. */
+    async kill() {
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    },
+    async api(path, body, method) {
+      const response = await fetch(`${place.base}/api/v1${path}`, {
+        method: method ?? (body === undefined ? "GET" : "POST"), headers: { "content-type": "application/json" },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+      return response.status === 204 ? null : response.json();
+    },
+    async stop() {
+      if (child?.exitCode === null && child.signalCode === null) {
+        const ended = once(child, "exit");
+        child.kill("SIGTERM");
+        await ended;
+      }
+      model.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  await place.start();
+  return place;
+}
+
+let browser = null;
+
+/** A browser window. What the page does wrong is collected in `wrong`, what it asks of others in `strangers`. */
+export async function lookAt(place, { path = "/", theme = "light", width = 1200, height = 800 } = {}) {
+  browser ??= await chromium.launch({ executablePath: process.env.TURNWRIGHT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await context.newPage();
+  page.wrong = [];
+  page.strangers = [];
+  page.on("pageerror", (error) => page.wrong.push(String(error)));
+  page.on("console", (line) => {
+    if (line.type() === "error" && !/Failed to load resource|net::ERR/.test(line.text())) page.wrong.push(line.text());
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${place.base}/`) && !/^(data|blob):/.test(request.url())) page.strangers.push(request.url());
+  });
+  page.setDefaultTimeout(20_000);
+  await page.goto(place.base + path);
+  return page;
+}
+
+export async function closeBrowser() {
+  await browser?.close();
+  browser = null;
+}
+
+/** Says something in the composer, as a person does. */
+export async function say(page, words) {
+  const composer = page.getByRole("textbox").first();
+  await composer.click();
+  await composer.fill(words);
+  await composer.press("Enter");
+}

@@ -1,0 +1,66 @@
+// Pictures of every screen in both themes, into docs/screens. Run by hand: `node tests/screens.mjs FOLDER`, with the
+// variables that the tests have. They are looked at before they are committed.
+
+import { join } from "node:path";
+import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
+
+const folder = process.argv[2];
+const size = { width: 1000, height: 680 };
+const config = everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n` : "";
+const place = await startPlace({ config });
+const practice = await startPlace({ model: false, config });
+
+for (const theme of ["light", "dark"]) {
+  const shoot = async (page, name) => {
+    await page.waitForTimeout(700);
+    await page.screenshot({ path: join(folder, `${name}-${theme}.png`) });
+  };
+  const first = await lookAt(practice, { theme, ...size });
+  await first.getByText("This is practice.").waitFor();
+  await shoot(first, "first-run");
+
+  const page = await lookAt(place, { theme, ...size });
+  await say(page, "How do I greet somebody in Python?");
+  await page.locator(".md .hljs-keyword").first().waitFor();
+  await shoot(page, "answer");
+
+  await page.getByRole("link", { name: "New conversation" }).click();
+  await say(page, "What is in this folder?");
+  await page.getByText("The tool said").waitFor();
+  await page.locator(".card summary").nth(1).click();
+  await say(page, "Note the weather in Paris");
+  await page.getByRole("button", { name: "Allow once" }).waitFor();
+  await shoot(page, "approval");
+
+  await page.goto(`${place.base}/#/inbox`);
+  await page.locator("article.card").first().waitFor();
+  await shoot(page, "inbox");
+  await page.locator("article.card").first().getByRole("button", { name: "Deny" }).click();
+
+  await page.goto(`${place.base}/#/`);
+  await page.getByLabel("What runs without asking").selectOption("all");
+  await page.getByRole("button", { name: "Tools" }).click();
+  await page.getByRole("dialog").getByLabel(/Read a file/).waitFor();
+  await shoot(page, "tools");
+  await page.keyboard.press("Escape");
+  if (everything) {
+    await say(page, "Sign me up");
+    await page.getByRole("group", { name: "Question of everything" }).waitFor();
+    await shoot(page, "form");
+    await page.getByRole("button", { name: "Decline" }).click();
+    await page.getByText("The tool said").waitFor();
+  }
+
+  await page.goto(`${place.base}/#/servers`);
+  await page.getByRole("button", { name: "Add a server" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("time");
+  await page.getByLabel("Command", { exact: true }).fill("uvx mcp-server-time --local-timezone Europe/Paris");
+  await shoot(page, "servers");
+  const narrow = await lookAt(place, { theme, width: 390, height: 680, path: "/" });
+  await say(narrow, "How do I greet somebody in Python?");
+  await narrow.locator(".md .hljs-keyword").first().waitFor();
+  await shoot(narrow, "narrow");
+}
+await closeBrowser();
+await place.stop();
+await practice.stop();

@@ -1,0 +1,180 @@
+// Tools: calls as cards, decisions, forms, and the servers that bring them.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
+
+let place;
+before(async () => {
+  place = await startPlace({
+    config: everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n` : "",
+  });
+});
+after(async () => { await closeBrowser(); await place?.stop(); });
+
+const write = (path) => `tool filesystem__write ${JSON.stringify({ path, content: "line one\nline two\n" })}`;
+
+test("a call that needs a person shows what it will do and why, and runs once it is allowed", async () => {
+  const page = await lookAt(place);
+  await say(page, write("one.txt"));
+  const question = page.getByRole("group", { name: "Decision about Write a file" });
+  await question.getByText("Writes one.txt").waitFor();
+  assert.match(await question.innerText(), /\+ line one\n\+ line two/);
+  await question.getByText("approve mode ask").waitFor();
+  await page.waitForFunction(() => document.title.startsWith("(1) "));
+  assert.equal(existsSync(join(place.folder, "one.txt")), false);
+  await question.getByRole("button", { name: "Allow once" }).click();
+  await page.getByText("The tool said").waitFor();
+  assert.equal(readFileSync(join(place.folder, "one.txt"), "utf8"), "line one\nline two\n");
+  await page.locator(".card", { hasText: "done" }).locator("summary").click();
+  await page.getByText("Allowed by a person.").waitFor();
+  await page.waitForFunction(() => !document.title.startsWith("("));
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a call is denied by a key, and the model hears of it", async () => {
+  const page = await lookAt(place);
+  await say(page, write("two.txt"));
+  const question = page.getByRole("group", { name: "Decision about Write a file" });
+  await question.getByRole("button", { name: "Deny" }).focus();
+  await page.keyboard.press("d");
+  await page.getByText("The tool said").waitFor();
+  await page.locator(".word", { hasText: "denied" }).waitFor();
+  assert.equal(existsSync(join(place.folder, "two.txt")), false);
+});
+
+test("a turn that waits is stopped, and its call never runs", async () => {
+  const page = await lookAt(place);
+  await say(page, write("never.txt"));
+  await page.getByRole("button", { name: "Allow once" }).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Allow once" }).count(), 0);
+  assert.equal(existsSync(join(place.folder, "never.txt")), false);
+});
+
+test("arguments are edited before the call is allowed, and what is wrong with them is said", async () => {
+  const page = await lookAt(place);
+  await say(page, write("three.txt"));
+  const question = page.getByRole("group", { name: "Decision about Write a file" });
+  await question.getByRole("button", { name: "Edit arguments" }).click();
+  const box = question.getByRole("textbox");
+  await box.fill('{"path": 3}');
+  await question.getByRole("button", { name: "Allow as changed" }).click();
+  await question.getByRole("alert").waitFor();
+  await box.fill('{"path": "four.txt", "content": "changed"}');
+  await question.getByRole("button", { name: "Allow as changed" }).click();
+  await page.getByText("The tool said").waitFor();
+  assert.equal(readFileSync(join(place.folder, "four.txt"), "utf8"), "changed");
+});
+
+test("a decision that one window takes is seen in the other, and one inbox has them all", async () => {
+  const one = await lookAt(place);
+  await say(one, write("five.txt"));
+  await one.getByRole("button", { name: "Allow once" }).waitFor();
+  const two = await lookAt(place, { path: "/#/inbox" });
+  const waiting = two.locator("article.card");
+  await waiting.getByText("Writes five.txt").waitFor();
+  await waiting.getByRole("button", { name: "Allow once" }).click();
+  await one.getByText("The tool said").waitFor();
+  await two.getByText("Nothing waits.").waitFor();
+});
+
+test("calls of a step stand together, and one that fails says so", async () => {
+  const page = await lookAt(place);
+  await say(page, 'both filesystem__read filesystem__stat {"path":"nowhere.txt"}');
+  const group = page.getByRole("group", { name: "2 tool calls" });
+  await group.getByText("failed").nth(1).waitFor();
+  await group.locator("summary").first().click();
+  await group.locator(".failure, .result.bad").first().waitFor();
+  await page.getByRole("button", { name: "Copy as command call as a command" }).first().click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()),
+    `turnwright tools call filesystem__read --arguments '{"path":"nowhere.txt"}'`);
+});
+
+test("tools are chosen for a conversation", async () => {
+  const page = await lookAt(place);
+  await page.getByRole("button", { name: "Tools" }).click();
+  await page.getByRole("dialog").getByLabel(/Read a file/).waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "None" }).click();
+  await page.getByRole("dialog").getByLabel(/Read a file/).check();
+  await page.getByRole("button", { name: "Close" }).click();
+  await say(page, "which?");
+  await page.getByText("You said: which?").waitFor();
+  assert.deepEqual(place.model.requests.at(-1).tools.map((tool) => tool.function.name), ["filesystem__read"]);
+});
+
+test("a form has the fields of the server's schema, and its answer reaches the server", { skip: !everything }, async () => {
+  const page = await lookAt(place);
+  await page.getByLabel("What runs without asking").selectOption("all");
+  await say(page, "tool everything__trigger-elicitation-request {}");
+  const form = page.getByRole("group", { name: "Question of everything" });
+  await form.waitFor();
+  await page.waitForFunction(() => document.title.startsWith("(1) "));
+  const labels = await form.locator("label, legend").allInnerTexts();
+  assert.ok(labels.length >= 5, labels.join());
+  await form.getByRole("button", { name: "Answer" }).click();
+  await form.getByRole("alert").waitFor();
+  await form.getByRole("textbox").first().fill("Ann");
+  await form.getByRole("button", { name: "Answer" }).click();
+  await page.getByText("The tool said").waitFor();
+  await page.locator(".card summary").first().click();
+  await page.getByText("Ann").first().waitFor();
+  await page.getByText("Answered.").waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a form is declined", { skip: !everything }, async () => {
+  const page = await lookAt(place);
+  await page.getByLabel("What runs without asking").selectOption("all");
+  await say(page, "tool everything__trigger-elicitation-request {}");
+  await page.getByRole("group", { name: "Question of everything" }).getByRole("button", { name: "Decline" }).click();
+  await page.getByText("Declined.").waitFor();
+  await page.getByText("The tool said").waitFor();
+});
+
+test("an image that a tool gives is shown", { skip: !everything }, async () => {
+  const page = await lookAt(place);
+  await page.getByLabel("What runs without asking").selectOption("all");
+  await say(page, "tool everything__get-tiny-image {}");
+  await page.getByText("The tool said").waitFor();
+  await page.locator(".card summary").first().click();
+  const image = page.getByRole("img", { name: "Image from the tool" });
+  await image.waitFor();
+  assert.ok((await image.evaluate((shown) => shown.naturalWidth)) > 0);
+});
+
+test("a server is added with a view of what will run, looked at, stopped, started and removed", { skip: !everything }, async () => {
+  const page = await lookAt(place, { path: "/#/servers" });
+  await page.getByRole("button", { name: "Add a server" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("second");
+  await page.getByLabel("Command", { exact: true }).fill(`node "${everything}" stdio`);
+  assert.equal(await page.getByLabel("What will run").innerText(), `program   node\nargument  ${everything}\nargument  stdio`);
+  await page.getByRole("button", { name: "Add and start" }).click();
+  const card = page.getByRole("article", { name: "Server second" });
+  await card.getByText("ready", { exact: true }).waitFor();
+  await card.getByRole("button", { name: /\d+ tools/ }).click();
+  await card.getByText("get-sum", { exact: true }).waitFor();
+  await card.getByRole("button", { name: "What it wrote" }).click();
+  await card.getByLabel("What second wrote").waitFor();
+  await card.getByRole("button", { name: "Stop" }).click();
+  await card.getByText("stopped", { exact: true }).waitFor();
+  await card.getByRole("button", { name: "Start" }).click();
+  await card.getByText("ready", { exact: true }).waitFor();
+  await card.getByRole("button", { name: "Remove" }).click();
+  await card.getByRole("button", { name: "Remove", exact: true }).click();
+  await card.waitFor({ state: "detached" });
+});
+
+test("a server that cannot run says why", async () => {
+  const page = await lookAt(place, { path: "/#/servers" });
+  await page.getByRole("button", { name: "Add a server" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("broken");
+  await page.getByLabel("Command", { exact: true }).fill("no-such-program-here");
+  await page.getByRole("button", { name: "Add and start" }).click();
+  const card = page.getByRole("article", { name: "Server broken" });
+  await card.locator(".failure").waitFor();
+  assert.match(await card.locator(".failure").innerText(), /no-such-program-here/);
+});
