@@ -5,6 +5,7 @@
 //! connection: a response that is dropped drops its watch and nothing else (law 5). Not here: what happens in a turn, and
 //! who may listen where.
 
+mod agui;
 mod body;
 mod error;
 mod extract;

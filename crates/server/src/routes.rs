@@ -1,5 +1,6 @@
 //! The routes.
 
+mod ag_ui;
 mod calls;
 mod chat;
 mod conversations;
@@ -40,6 +41,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/chat", post(ui_chat::chat))
         .route("/api/chat/{id}/stream", get(ui_chat::resume))
         .route("/mcp", any(mcp_endpoint::answer))
+        .route("/ag-ui", post(ag_ui::run))
         .route("/openapi.json", get(described::document))
         .route("/docs", get(described::page))
         .route("/docs/{file}", get(described::file))

@@ -167,3 +167,48 @@ async fn a_question_over_a_held_connection_says_until_when_and_the_stream_tells_
     let turn = accepted.get("turn_id").and_then(Value::as_str).unwrap().parse().unwrap();
     engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
 }
+
+/// The events of a run.
+async fn run(router: &Router, resume: &Value) -> Vec<Value> {
+    let messages = json!([{"id": "u1", "role": "user", "content": "go"}]);
+    let body = json!({"threadId": "c1", "runId": "r1", "messages": messages, "tools": [], "context": [], "resume": resume});
+    let request = Request::builder().method(Method::POST).uri("/ag-ui").header("host", "127.0.0.1:8700");
+    let response = router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
+    let (router, _engine) = server("fill");
+    let asked = run(&router, &json!([])).await;
+    let interrupts = asked.last().unwrap().pointer("/outcome/interrupts").unwrap().clone();
+    let told = |at: usize, key: &str| interrupts.pointer(&format!("/{at}/{key}")).cloned();
+    assert_eq!((told(0, "reason"), told(0, "responseSchema")), (Some(json!("input_required")), Some(schema())));
+    assert_eq!(told(1, "metadata/turnwright/url"), Some(json!("https://shop@pay.example.org/a?b=c")));
+
+    let form = json!({"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": "Ada"}});
+    let address = json!({"interruptId": "question_4_0_1", "status": "cancelled"});
+    for wrong in [json!([form]), json!([form, form]), json!([form, {"interruptId": "mcpr_9_9_c1", "status": "cancelled"}])] {
+        let refused = run(&router, &wrong).await;
+        assert_eq!(refused.last().unwrap().get("type"), Some(&json!("RUN_ERROR")), "{wrong}");
+    }
+    let answers = json!([form, address]);
+    let resumed = run(&router, &answers).await;
+    let kinds: Vec<&str> = resumed.iter().filter_map(|event| event.get("type")?.as_str()).collect();
+    let expected = [
+        "RUN_STARTED",
+        "TOOL_CALL_RESULT",
+        "STEP_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "STEP_FINISHED",
+        "RUN_FINISHED",
+    ];
+    assert_eq!(kinds, expected);
+    let result = resumed.get(1).and_then(|event| event.get("content")?.as_str());
+    assert_eq!(result, Some("[[\"who\",\"accept\",{\"name\":\"Ada\",\"age\":30}],[\"pay\",\"cancel\",null]]"));
+    assert_eq!(run(&router, &answers).await, resumed, "the same answers again change nothing");
+}

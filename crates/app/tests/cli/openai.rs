@@ -43,7 +43,7 @@ fn script(body: &Value) -> Vec<Piece> {
     pieces
 }
 
-fn place() -> (Place, ModelServer) {
+pub(crate) fn place() -> (Place, ModelServer) {
     let model = ModelServer::start([], script).unwrap();
     let place = Place::with(&format!(
         "[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\nmax_retries = 0\n",
@@ -53,7 +53,7 @@ fn place() -> (Place, ModelServer) {
 }
 
 /// The folder of installed clients; `None`, after saying so, where there is none.
-fn clients() -> Option<PathBuf> {
+pub(crate) fn clients() -> Option<PathBuf> {
     let folder = std::env::var_os("TURNWRIGHT_TEST_SERVERS").map(PathBuf::from).or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
@@ -70,11 +70,11 @@ fn clients() -> Option<PathBuf> {
     found
 }
 
-fn scripts() -> PathBuf {
+pub(crate) fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai")
 }
 
-fn talk(mut command: Command) {
+pub(crate) fn talk(mut command: Command) {
     let ran = Ran::of(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "well\n"), "{}", ran.stderr);
 }

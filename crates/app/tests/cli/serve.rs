@@ -43,7 +43,12 @@ impl Server {
 
     /// Where clients of OpenAI's APIs find it.
     pub(crate) fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.root())
+    }
+
+    /// Where it is.
+    pub(crate) fn root(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Ends it with no time for anything.

@@ -1,0 +1,68 @@
+// Talks to a server with AG-UI's own client: ag_ui.mjs FOLDER ADDRESS. What is not as it should be throws.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const [folder, address] = process.argv.slice(2);
+const require = createRequire(pathToFileURL(`${folder}/`));
+const { HttpAgent } = require('@ag-ui/client');
+
+const pick = { name: 'pick', description: 'Picks.', parameters: { type: 'object', properties: { from: { type: 'string' } } } };
+
+function agent(threadId) {
+  return new HttpAgent({ url: `${address}/ag-ui`, threadId });
+}
+
+async function run(agent, input = {}) {
+  const events = [];
+  const seen = { onEvent: ({ event }) => { events.push(event); } };
+  await agent.runAgent({ forwardedProps: { model: 'p/m' }, ...input }, seen);
+  return events;
+}
+
+function user(agent, content) {
+  agent.messages = [...agent.messages, { id: `u${agent.messages.length}`, role: 'user', content }];
+}
+
+const last = (events) => events.at(-1);
+const texts = (agent) => agent.messages.filter(({ role }) => role === 'assistant').map(({ content }) => content ?? '');
+
+// Tools on the server's side.
+const ours = agent('t-ours');
+user(ours, 'ours');
+const events = await run(ours);
+assert.deepEqual([events[0].type, last(events).type, last(events).outcome], ['RUN_STARTED', 'RUN_FINISHED', { type: 'success' }]);
+assert.equal(texts(ours).at(-1), 'Got hello file\n');
+assert.equal(ours.messages.find(({ role }) => role === 'tool').content, 'hello file\n');
+user(ours, 'hello');
+await run(ours);
+assert.equal(texts(ours).at(-1), 'Hello there.');
+
+// A tool of the page's.
+const theirs = agent('t-theirs');
+user(theirs, 'both');
+const pending = last(await run(theirs, { tools: [pick] })).outcome;
+assert.equal(pending.type, 'success');
+assert.equal(pending.pendingToolCallIds.length, 1);
+theirs.messages = [...theirs.messages, { id: 'r1', role: 'tool', toolCallId: pending.pendingToolCallIds[0], content: 'red' }];
+await run(theirs, { tools: [pick] });
+assert.equal(texts(theirs).at(-1), 'Got red');
+
+// Approval.
+const asked = agent('t-asked');
+user(asked, 'write');
+const { outcome } = last(await run(asked));
+assert.equal(outcome.type, 'interrupt');
+assert.equal(outcome.interrupts[0].reason, 'tool_call');
+const resume = [{ interruptId: outcome.interrupts[0].id, status: 'resolved', payload: { approved: true } }];
+const resumed = await run(asked, { resume });
+assert.deepEqual(resumed.filter(({ type }) => type.startsWith('TOOL_CALL')).map(({ type }) => type), ['TOOL_CALL_RESULT']);
+assert.equal(last(resumed).outcome.type, 'success');
+assert.match(texts(asked).at(-1), /^Got /);
+
+// A model that fails.
+const failing = agent('t-limit');
+user(failing, 'limit');
+const failed = await run(failing).catch((error) => [{ type: 'RUN_ERROR', error }]);
+assert.equal(last(failed).type, 'RUN_ERROR');
+console.log('well');

@@ -1,0 +1,301 @@
+//! From engine events to the events of a run.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, ToolDefinition, text_of};
+use turnwright_engine::{Event, Frame};
+
+use crate::error::ApiError;
+use crate::openai::chunk::json as write_json;
+use crate::openai::error::failure_of;
+use crate::openai::ids;
+use crate::openai::responses::request_id;
+use crate::openai::track::{Call, End, Part, Track};
+use crate::sse::Fold;
+
+/// Tells the part of a turn as one run.
+#[derive(Debug)]
+pub(crate) struct RunFold {
+    conversation: ConversationId,
+    run: String,
+    model: ModelRef,
+    track: Track,
+    open: Option<Open>,
+    /// The name of the step that is open.
+    step: Option<u64>,
+    steps: u64,
+    /// The message that is being made.
+    message: String,
+    /// How many spans the message began.
+    spans: u32,
+    /// What calls ask for, by their question: the schema of a form, or an address as text.
+    asked: Vec<(ElicitationId, Value)>,
+    is_started: bool,
+    is_done: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    kind: Kind,
+    block: u32,
+    id: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+impl RunFold {
+    /// The run named `run`, of a turn with this model.
+    pub(crate) fn new(
+        conversation: ConversationId,
+        (run, model): (String, ModelRef),
+        part: Part,
+        offered: Arc<[Arc<ToolDefinition>]>,
+        asked: Vec<(ElicitationId, Value)>,
+    ) -> Self {
+        Self {
+            conversation,
+            run,
+            model,
+            track: Track::new(part, offered),
+            open: None,
+            step: None,
+            steps: 0,
+            message: String::new(),
+            spans: 0,
+            asked,
+            is_started: false,
+            is_done: false,
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if !self.track.take(event) {
+            return;
+        }
+        self.start(out);
+        match event {
+            Event::StepStarted { message_id } => {
+                self.end_step(out);
+                self.steps = self.steps.saturating_add(1);
+                self.step = Some(self.steps);
+                self.message = format!("{message_id}_{}", self.steps);
+                self.spans = 0;
+                tell(out, &json!({"type": "STEP_STARTED", "stepName": self.steps.to_string()}));
+            }
+            Event::TextDelta { block, text, .. } | Event::RefusalDelta { block, text, .. } => {
+                self.grow(Kind::Text, *block, text, out);
+            }
+            Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
+            Event::StepReset | Event::StepFinished { .. } => self.close(out),
+            Event::ToolInputReady { call_id, name, arguments } => {
+                self.close(out);
+                let id = ids::call_id(&self.conversation, *call_id);
+                let parent = &self.message;
+                tell(
+                    out,
+                    &json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent}),
+                );
+                if !arguments.is_empty() {
+                    tell(out, &json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}));
+                }
+                tell(out, &json!({"type": "TOOL_CALL_END", "toolCallId": id}));
+            }
+            Event::ToolProgress { call_id, progress, total, message } => {
+                let id = ids::call_id(&self.conversation, *call_id);
+                let value = json!({"toolCallId": id, "progress": progress, "total": total, "message": message});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.progress", "value": value}));
+            }
+            Event::Notice { level, text } => {
+                let value = json!({"level": level, "text": text});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
+            }
+            Event::ElicitationRequested { question_id, requested_schema, url, .. } => {
+                let wants = requested_schema.clone().or_else(|| url.clone().map(Value::from));
+                self.asked.push((*question_id, wants.unwrap_or_default()));
+            }
+            Event::ToolFinished { call_id, content, .. } => self.result(*call_id, &text_of(content), out),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if !self.is_started {
+            self.is_started = true;
+            let (thread, run) = (&self.conversation, &self.run);
+            tell(out, &json!({"type": "RUN_STARTED", "threadId": thread, "runId": run, "protocolVersion": "1.0"}));
+        }
+    }
+
+    fn grow(&mut self, kind: Kind, block: u32, text: &str, out: &mut Vec<u8>) {
+        if self.open.as_ref().is_none_or(|open| open.kind != kind || open.block != block) {
+            self.close(out);
+            self.begin(kind, block, out);
+        }
+        let Some(open) = &self.open else { return };
+        let kind = match kind {
+            Kind::Text => "TEXT_MESSAGE_CONTENT",
+            Kind::Reasoning => "REASONING_MESSAGE_CONTENT",
+        };
+        tell(out, &json!({"type": kind, "messageId": open.id, "delta": text}));
+    }
+
+    fn begin(&mut self, kind: Kind, block: u32, out: &mut Vec<u8>) {
+        self.spans = self.spans.saturating_add(1);
+        let id = match (kind, self.spans) {
+            (Kind::Text, 1) => self.message.clone(),
+            (Kind::Text, span) => format!("{}_{span}", self.message),
+            (Kind::Reasoning, span) => format!("{}_thought_{span}", self.message),
+        };
+        match kind {
+            Kind::Text => {
+                // Calls that come after belong to the message that says so.
+                self.message.clone_from(&id);
+                tell(out, &json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
+            }
+            Kind::Reasoning => {
+                tell(out, &json!({"type": "REASONING_START", "messageId": id}));
+                tell(out, &json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}));
+            }
+        }
+        self.open = Some(Open { kind, block, id });
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        let Some(Open { kind, id, .. }) = self.open.take() else { return };
+        match kind {
+            Kind::Text => tell(out, &json!({"type": "TEXT_MESSAGE_END", "messageId": id})),
+            Kind::Reasoning => {
+                tell(out, &json!({"type": "REASONING_MESSAGE_END", "messageId": id}));
+                tell(out, &json!({"type": "REASONING_END", "messageId": id}));
+            }
+        }
+    }
+
+    fn end_step(&mut self, out: &mut Vec<u8>) {
+        self.close(out);
+        if let Some(step) = self.step.take() {
+            tell(out, &json!({"type": "STEP_FINISHED", "stepName": step.to_string()}));
+        }
+    }
+
+    /// What a call gave, where the page does not know it: it ran here.
+    fn result(&mut self, call: CallId, text: &str, out: &mut Vec<u8>) {
+        if self.track.call(call).is_some_and(|call| self.track.is_clients(call)) {
+            return;
+        }
+        let id = ids::call_id(&self.conversation, call);
+        let message = id.replacen("call_", "result_", 1);
+        tell(
+            out,
+            &json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": text, "role": "tool"}),
+        );
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.start(out);
+        self.end_step(out);
+        self.is_done = true;
+        let outcome = match &self.track.end {
+            Some(End::Finished { status: "failed", error }) => {
+                let error = failure_of(self.track.failure.as_ref(), error.as_deref());
+                tell(out, &json!({"type": "RUN_ERROR", "message": error.to_string(), "code": error.code()}));
+                return;
+            }
+            Some(End::Finished { status: "cancelled", .. }) => json!({"type": "cancelled"}),
+            Some(End::Suspended) => self.waits(),
+            Some(End::Finished { .. }) | None => json!({"type": "success"}),
+        };
+        let usage = self.track.usage;
+        let (provider, model) = (self.model.provider(), self.model.model());
+        let mut tokens = json!({"provider": provider, "model": model, "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens, "reasoningTokens": usage.reasoning_tokens,
+            "cachedInputTokens": usage.cached_input_tokens, "cacheWriteInputTokens": usage.cache_write_tokens});
+        if let Value::Object(tokens) = &mut tokens {
+            tokens.retain(|_, value| !value.is_null());
+        }
+        let (thread, run) = (&self.conversation, &self.run);
+        tell(out, &json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]}));
+    }
+
+    /// What the turn waits for: for people first, since the page's own calls stay open meanwhile.
+    fn waits(&self) -> Value {
+        let approvals = self.track.asked_about().map(|call| self.approval(call));
+        let questions = self.track.asked.iter().map(|(question, message)| {
+            let wants = self.asked.iter().find(|(asked, _)| asked == question).map(|(_, wants)| wants);
+            let schema = wants.filter(|wants| wants.is_object()).cloned().unwrap_or_else(|| json!({"type": "object"}));
+            let call = ids::call_id(&self.conversation, question.call);
+            let url = wants.and_then(Value::as_str);
+            json!({"id": question, "reason": "input_required", "toolCallId": call, "message": message,
+                   "responseSchema": schema, "metadata": {"turnwright": {"url": url}}})
+        });
+        let interrupts: Vec<Value> = approvals.chain(questions).collect();
+        if !interrupts.is_empty() {
+            return json!({"type": "interrupt", "interrupts": interrupts});
+        }
+        let pending: Vec<String> = self.track.handed_over().map(|call| ids::call_id(&self.conversation, call.id)).collect();
+        json!({"type": "success", "pendingToolCallIds": pending})
+    }
+
+    fn approval(&self, call: &Call) -> Value {
+        let (server, tool) = match self.track.definition(&call.name) {
+            Some(tool) => (tool.source.as_str(), tool.tool.as_str()),
+            None => ("", call.name.as_str()),
+        };
+        let message = match call.waits {
+            Some(QuestionReason::UnknownOutcome) => {
+                format!("{} was interrupted and may have happened; run it again?", call.name)
+            }
+            Some(QuestionReason::DefinitionChanged) => format!("{} has changed since it was allowed", call.name),
+            Some(QuestionReason::Approval | QuestionReason::ClientTool) | None => format!("{} waits to be allowed", call.name),
+        };
+        let schema = json!({"type": "object", "required": ["approved"], "properties": {
+            "approved": {"type": "boolean"}, "editedArgs": {"type": "object"}, "reason": {"type": "string"}}});
+        json!({"id": request_id(&self.conversation, call.id), "reason": "tool_call",
+               "toolCallId": ids::call_id(&self.conversation, call.id), "message": message, "responseSchema": schema,
+               "metadata": {"turnwright": {"server": server, "tool": tool}}})
+    }
+}
+
+/// A stream that is one refusal.
+pub(crate) fn refusal(error: &ApiError) -> Vec<u8> {
+    let mut out = Vec::new();
+    tell(&mut out, &json!({"type": "RUN_ERROR", "message": error.to_string(), "code": error.code()}));
+    out
+}
+
+fn tell(out: &mut Vec<u8>, event: &Value) {
+    out.extend_from_slice(b"data: ");
+    write_json(out, event);
+    out.extend_from_slice(b"\n\n");
+}
+
+impl Fold for RunFold {
+    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        for event in frame.events.iter() {
+            if self.is_done {
+                return;
+            }
+            self.event(event, out);
+            if self.track.end.is_some() {
+                self.finish(out);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn cut_off(&mut self, out: &mut Vec<u8>) {
+        if !self.is_done {
+            self.is_done = true;
+            let message = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+            tell(out, &json!({"type": "RUN_ERROR", "message": message, "code": "stream_ended"}));
+        }
+    }
+}

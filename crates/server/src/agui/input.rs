@@ -1,0 +1,165 @@
+//! What a request of AG-UI says. Pure.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
+
+use crate::error::ApiError;
+use crate::openai::history::{Item, Said};
+use crate::openai::settings;
+
+/// `RunAgentInput`. What is not named here is ignored.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunInput {
+    pub(crate) thread_id: String,
+    pub(crate) run_id: String,
+    #[serde(default)]
+    pub(crate) messages: Vec<Value>,
+    #[serde(default)]
+    pub(crate) tools: Vec<PageTool>,
+    #[serde(default)]
+    pub(crate) context: Vec<Context>,
+    #[serde(default)]
+    pub(crate) forwarded_props: Option<Map<String, Value>>,
+    #[serde(default)]
+    pub(crate) resume: Vec<Resume>,
+}
+
+/// A tool that the page runs.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PageTool {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    parameters: Option<Value>,
+}
+
+/// Something that the page knows.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Context {
+    description: String,
+    value: String,
+}
+
+/// The answer to an interrupt.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resume {
+    pub(crate) interrupt_id: String,
+    pub(crate) status: Status,
+    #[serde(default)]
+    pub(crate) payload: Option<Value>,
+    #[serde(default)]
+    pub(crate) metadata: Option<Value>,
+}
+
+/// What became of an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    /// Somebody answered.
+    Resolved,
+    /// Nobody did.
+    Cancelled,
+}
+
+impl RunInput {
+    /// What the page knows, for the model.
+    pub(crate) fn context(&self) -> Option<String> {
+        let lines: Vec<String> = self.context.iter().map(|known| format!("- {}: {}", known.description, known.value)).collect();
+        (!lines.is_empty()).then(|| format!("What the user's page shows:\n{}", lines.join("\n")))
+    }
+
+    /// The tools that the page runs.
+    pub(crate) fn tools(&self) -> Result<Option<Vec<Arc<ToolDefinition>>>, ApiError> {
+        let read = self.tools.iter().enumerate().map(|(at, tool)| {
+            settings::tool(&format!("tools[{at}]"), &tool.name, tool.description.clone(), tool.parameters.clone())
+        });
+        let read: Vec<_> = read.collect::<Result<_, _>>()?;
+        Ok((!read.is_empty()).then_some(read))
+    }
+
+    /// What was said.
+    pub(crate) fn items(&self) -> Result<Vec<Item>, ApiError> {
+        self.messages.iter().enumerate().map(|(at, message)| item(&format!("messages[{at}]"), message)).collect()
+    }
+}
+
+fn item(place: &str, message: &Value) -> Result<Item, ApiError> {
+    let wrong = |what: String| ApiError::invalid(format!("`{place}` {what}"));
+    let content = message.get("content").unwrap_or(&Value::Null);
+    let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let role = text("role");
+    match role.as_str() {
+        "system" | "developer" => Ok(Item { said: Said::System(text("content")), messages: Vec::new() }),
+        "user" => {
+            let said = blocks(place, content)?;
+            let parts = serde_json::to_value(said.iter().map(part).collect::<Vec<_>>()).unwrap_or_default();
+            Ok(Item { said: Said::User(said), messages: vec![json!({"role": "user", "content": parts})] })
+        }
+        "assistant" => {
+            let calls = message.get("toolCalls").cloned().unwrap_or_else(|| json!([]));
+            let ids = calls.as_array().map(Vec::as_slice).unwrap_or_default();
+            let ids = ids.iter().filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
+            let wire = json!({"role": "assistant", "content": content, "tool_calls": calls});
+            Ok(Item { said: Said::Answer { text: text("content"), calls: ids }, messages: vec![wire] })
+        }
+        "tool" => {
+            let call = text("toolCallId");
+            if call.is_empty() {
+                return Err(wrong("has no `toolCallId`".to_owned()));
+            }
+            let wire = json!({"role": "tool", "tool_call_id": call, "content": content});
+            Ok(Item { said: Said::Result { call, content: blocks(place, content)? }, messages: vec![wire] })
+        }
+        "reasoning" | "activity" => Ok(Item { said: Said::Echo, messages: Vec::new() }),
+        _ => Err(wrong(format!("has the role `{role}`, which is not known here"))),
+    }
+}
+
+fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
+    let Value::Array(parts) = content else {
+        let text = content.as_str().filter(|text| !text.is_empty());
+        return Ok(text.map(ContentBlock::text).into_iter().collect());
+    };
+    let read = parts.iter().enumerate().map(|(at, part)| {
+        let wrong = |what: &str| ApiError::invalid(format!("`{place}.content[{at}]` {what}"));
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        if kind == "text" {
+            return Ok(ContentBlock::text(part.get("text").and_then(Value::as_str).unwrap_or_default()));
+        }
+        let source = part.get("source").filter(|source| source.get("type").and_then(Value::as_str) == Some("data"));
+        let field = |key: &str| source.and_then(|source| source.get(key)?.as_str().map(str::to_owned));
+        let (Some(data), Some(mime_type)) = (field("value"), field("mimeType")) else {
+            return Err(wrong("holds no bytes: addresses are not fetched here, send a source of type `data`"));
+        };
+        match kind {
+            "image" => Ok(ContentBlock::Image { data, mime_type }),
+            "audio" => Ok(ContentBlock::Audio { data, mime_type }),
+            "video" | "document" => {
+                let uri = format!("file:///{kind}");
+                let resource = EmbeddedResource { uri, mime_type: Some(mime_type), text: None, blob: Some(data) };
+                Ok(ContentBlock::Resource { resource })
+            }
+            _ => Err(wrong("is of a type that is not known here")),
+        }
+    });
+    read.collect()
+}
+
+/// A block in the form that histories are taken over in.
+fn part(block: &ContentBlock) -> Value {
+    match block {
+        ContentBlock::Image { data, mime_type } => {
+            json!({"type": "image_url", "image_url": {"url": format!("data:{mime_type};base64,{data}")}})
+        }
+        ContentBlock::Text { .. }
+        | ContentBlock::Audio { .. }
+        | ContentBlock::Resource { .. }
+        | ContentBlock::ResourceLink { .. } => json!({"type": "text", "text": block.as_text()}),
+    }
+}

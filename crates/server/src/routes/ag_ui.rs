@@ -1,0 +1,165 @@
+//! AG-UI: one run per request.
+//!
+//! The journal is the history: of a thread that is known, what the page says that is new is taken, and nothing that it claims of
+//! models and of tools on this side.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::Value;
+use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, Verdict, Wants};
+use turnwright_engine::{Choice, Reply, SettingsOverlay, WatchFrom};
+
+use crate::agui::fold::{RunFold, refusal};
+use crate::agui::input::{Resume, RunInput, Status};
+use crate::error::ApiError;
+use crate::extract::{Whole, id};
+use crate::openai::begin::{Ask, begin};
+use crate::openai::history::History;
+use crate::openai::models;
+use crate::openai::responses::object::{part_after, settings};
+use crate::openai::responses::read_request;
+use crate::openai::track::Part;
+use crate::sse;
+use crate::state::ServerState;
+
+/// Runs, or goes on with, a turn.
+pub(super) async fn run(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+    let input: RunInput = whole.json()?;
+    let conversation: ConversationId = id(&input.thread_id)?;
+    let part = if input.resume.is_empty() {
+        say(&state, &conversation, &input).await?
+    } else {
+        match resume(&state, &conversation, &input.resume).await {
+            Ok(part) => part,
+            // In this protocol that is an event.
+            Err(error) => return Ok(refused(&error)),
+        }
+    };
+    let look = |journal: &Journal| {
+        let asked = journal.turn().into_iter().flat_map(|turn| {
+            turn.questions().map(|question| match &question.ask.wants {
+                Wants::Form { schema } => (question.id, schema.clone()),
+                Wants::Url { url } => (question.id, Value::from(url.as_str())),
+            })
+        });
+        (journal.offered().clone(), asked.collect::<Vec<_>>(), settings(journal, part.turn))
+    };
+    let (offered, asked, settings) = state.engine().look(&conversation, look).await?;
+    let model = settings.map_or_else(|| state.engine().defaults().model.clone(), |settings| settings.model);
+    let from = WatchFrom::After(Seq::new(part.after.get().saturating_sub(1)));
+    let watch = state.engine().watch(&conversation, from).await?;
+    Ok(sse::response(watch, RunFold::new(conversation, (input.run_id, model), part, offered, asked)).await)
+}
+
+/// Stores what the page says, or what its tools gave.
+async fn say(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Part, ApiError> {
+    let chosen = input.forwarded_props.as_ref().and_then(|props| props.get("model")?.as_str());
+    let model = match chosen {
+        Some(name) => Some(models::named(state.engine(), Some(name)).await?),
+        None => None,
+    };
+    let history = History::of(input.items()?);
+    let prompt = history.system.clone().into_iter().chain(input.context()).reduce(|a, b| format!("{a}\n\n{b}"));
+    let overlay = SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() };
+    let ask = Ask { conversation: Some(conversation.clone()), history, overlay, idempotency: None };
+    Ok(begin(state, ask).await?.part)
+}
+
+/// What an answer is to.
+enum Asked {
+    Call(CallId, Choice),
+    Question(ElicitationId, Reply),
+}
+
+/// Stores the answers to all interrupts that are open. The same answers again change nothing.
+async fn resume(state: &ServerState, conversation: &ConversationId, answers: &[Resume]) -> Result<Part, ApiError> {
+    let engine = state.engine();
+    let refuse = |what: String| ApiError::invalid(what);
+    let waiting = engine.waiting(conversation).await?;
+    let open: Vec<(CallId, QuestionReason)> =
+        waiting.iter().filter(|call| call.reason != QuestionReason::ClientTool).map(|call| (call.call, call.reason)).collect();
+    let questions: Vec<ElicitationId> = engine.questions(conversation).await?.iter().map(|question| question.id).collect();
+    let read: Vec<Asked> = answers.iter().map(|answer| asked(answer, &open)).collect::<Result<_, _>>()?;
+    let calls: Vec<CallId> = read
+        .iter()
+        .map(|answer| match answer {
+            Asked::Call(call, _) => *call,
+            Asked::Question(question, _) => question.call,
+        })
+        .collect();
+    let is_open = |answer: &Asked| match answer {
+        Asked::Call(call, _) => open.iter().any(|(waits, _)| waits == call),
+        Asked::Question(question, _) => questions.contains(question),
+    };
+    let is_known = |journal: &Journal| {
+        let asks = |call: CallId| journal.turn().is_some_and(|turn| turn.call(call).is_some());
+        calls.iter().all(|call| asks(*call) || journal.result(*call).is_some())
+    };
+    let names: BTreeSet<&str> = answers.iter().map(|answer| answer.interrupt_id.as_str()).collect();
+    if names.len() != answers.len() || !engine.look(conversation, is_known).await? {
+        return Err(refuse("`resume` must answer each open interrupt once, and no other".to_owned()));
+    }
+    // What was answered before may come again.
+    let fresh: Vec<Asked> = read.into_iter().filter(is_open).collect();
+    if !fresh.is_empty() {
+        if fresh.len() != open.len().saturating_add(questions.len()) {
+            return Err(refuse("`resume` must answer every open interrupt".to_owned()));
+        }
+        let mut choices = Vec::new();
+        for answer in fresh {
+            match answer {
+                Asked::Call(call, choice) => choices.push((call, choice)),
+                Asked::Question(question, reply) => {
+                    engine.answer(conversation, question, reply).await?;
+                }
+            }
+        }
+        if !choices.is_empty() {
+            engine.decide_all(conversation, choices).await?;
+        }
+    }
+    let part = engine.look(conversation, |journal| part_after(journal, &calls)).await?;
+    part.ok_or_else(|| refuse("no such interrupt was open".to_owned()))
+}
+
+fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, ApiError> {
+    let unknown = || ApiError::invalid(format!("there is no interrupt `{}`", answer.interrupt_id));
+    let field = |key: &str| answer.payload.as_ref().and_then(|payload| payload.get(key));
+    if let Ok(question) = answer.interrupt_id.parse::<ElicitationId>() {
+        let declines =
+            answer.metadata.as_ref().and_then(|data| data.get("turnwright")?.get("action")?.as_str()) == Some("decline");
+        let reply = match answer.status {
+            Status::Resolved => {
+                let content = answer.payload.as_ref().and_then(Value::as_object).cloned();
+                Reply { action: AnswerAction::Accept, content }
+            }
+            Status::Cancelled if declines => Reply::of(AnswerAction::Decline),
+            Status::Cancelled => Reply::of(AnswerAction::Cancel),
+        };
+        return Ok(Asked::Question(question, reply));
+    }
+    let (call, _) = read_request(&answer.interrupt_id).ok_or_else(unknown)?;
+    let is_approved = answer.status == Status::Resolved && field("approved").and_then(Value::as_bool).unwrap_or(false);
+    let is_unknown = open.iter().any(|(waits, reason)| *waits == call && *reason == QuestionReason::UnknownOutcome);
+    let verdict = match (is_unknown, is_approved) {
+        (false, true) => Verdict::Allow,
+        (false, false) => Verdict::Deny,
+        (true, true) => Verdict::RunAgain,
+        (true, false) => Verdict::Skip,
+    };
+    let arguments = field("editedArgs").filter(|edited| is_approved && edited.is_object()).map(Value::to_string);
+    let reason = field("reason").and_then(Value::as_str).map(str::to_owned);
+    Ok(Asked::Call(call, Choice { verdict, arguments, reason }))
+}
+
+/// A stream that says no.
+fn refused(error: &ApiError) -> Response {
+    let mut response = Response::new(Body::from(refusal(error)));
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
