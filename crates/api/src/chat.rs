@@ -142,6 +142,7 @@ pub struct MessageAccepted {
 #[serde(deny_unknown_fields)]
 pub struct CancelRequest {
     /// The turn to stop; the open one where absent.
+    #[schema(pattern = "^turn_[1-9][0-9]{0,17}$")]
     pub turn_id: Option<String>,
 }
 
@@ -154,6 +155,21 @@ pub struct RetryRequest {
     /// Other settings.
     #[serde(default)]
     pub settings: Settings,
+}
+
+/// A conversation to make of another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForkRequest {
+    /// The message before which the copy ends: to say something else in its place, or to have it answered anew, name it
+    /// or the answer. All is copied where absent.
+    #[schema(pattern = "^msg_[1-9][0-9]{0,17}$")]
+    pub at: Option<String>,
+    /// The copy's name; made where none is given.
+    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
+    pub id: Option<String>,
+    /// The copy's title; the other's where none is given.
+    pub title: Option<String>,
 }
 
 /// A turn to which something was said.

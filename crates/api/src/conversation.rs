@@ -46,6 +46,7 @@ pub struct TurnSummary {
 #[serde(deny_unknown_fields)]
 pub struct ConversationRequest {
     /// Its name; made where none is given.
+    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     pub id: Option<String>,
     /// Its title; made from the first message where none is given.
     pub title: Option<String>,

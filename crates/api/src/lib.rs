@@ -23,7 +23,8 @@ mod turn;
 
 pub use call::{Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
 pub use chat::{
-    CancelRequest, ChatAnswer, ChatRequest, Content, MessageAccepted, MessageRequest, OnWaiting, RetryRequest, TurnAccepted,
+    CancelRequest, ChatAnswer, ChatRequest, Content, ForkRequest, MessageAccepted, MessageRequest, OnWaiting, RetryRequest,
+    TurnAccepted,
 };
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, TurnSummary};
 pub use list::List;

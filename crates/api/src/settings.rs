@@ -22,6 +22,7 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// The most tokens of one model answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     pub max_output_tokens: Option<u32>,
     /// How much a reasoning model should think.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,13 +56,13 @@ pub struct SettingsPatch {
     #[schema(value_type = Option<Approve>)]
     pub approve: Patch<Approve>,
     #[serde(default)]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<u32>, minimum = 1)]
     pub max_steps: Patch<u32>,
     #[serde(default)]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2)]
     pub temperature: Patch<f64>,
     #[serde(default)]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<u32>, minimum = 1)]
     pub max_output_tokens: Patch<u32>,
     #[serde(default)]
     #[schema(value_type = Option<ReasoningEffort>)]
@@ -99,6 +100,7 @@ pub enum ToolChoice {
 #[serde(deny_unknown_fields)]
 pub struct OutputFormat {
     /// A name for the form, 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub name: String,
     /// The JSON Schema that the answer's text fits.
     pub schema: serde_json::Value,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use turnwright_core::{ApproveMode, CallId, ConversationId, ElicitationId, ModelRef, Verdict};
+use turnwright_core::{ApproveMode, CallId, ConversationId, ElicitationId, MessageId, ModelRef, Verdict};
 use turnwright_host::export::ExportForm;
 
 /// Lets a language model work with tools: chat here, or serve an HTTP API.
@@ -402,6 +402,16 @@ pub(crate) enum Conversations {
     Import {
         /// The file, JSON; `-` for standard input
         file: PathBuf,
+        #[command(flatten)]
+        listed: Listed,
+    },
+    /// Make a conversation of what another holds, all of it or up to a message; the other stays as it is
+    Fork {
+        /// Its name
+        id: ConversationId,
+        /// The message before which the copy ends, such as `msg_5`; `conversations show ID --json` names them
+        #[arg(long, value_name = "MESSAGE")]
+        at: Option<MessageId>,
         #[command(flatten)]
         listed: Listed,
     },

@@ -188,13 +188,27 @@ impl Journal {
         }
     }
 
+    /// Whether the entry at `seq` opened a turn.
+    pub(crate) fn opens_turn(&self, seq: Seq) -> bool {
+        self.turns.binary_search(&TurnId(seq)).is_ok()
+    }
+
+    /// The place of a call's result, where it is stored.
+    pub(crate) fn result_place(&self, call: CallId) -> Option<Seq> {
+        self.stored_result(call).map(|(seq, _)| seq)
+    }
+
     /// The result of a call, where it is stored.
     pub fn result(&self, call: CallId) -> Option<&ToolResult> {
+        self.stored_result(call).map(|(_, result)| result)
+    }
+
+    fn stored_result(&self, call: CallId) -> Option<(Seq, &ToolResult)> {
         let after = usize::try_from(call.message.get()).ok()?;
         // Every call has its result before the next message of a model.
         let until_next = self.entries.get(after..)?.iter().take_while(|stored| !matches!(*stored.entry, Entry::Assistant(_)));
         until_next.into_iter().find_map(|stored| match &*stored.entry {
-            Entry::Result(result) if result.call == call => Some(result),
+            Entry::Result(result) if result.call == call => Some((stored.seq, result)),
             _ => None,
         })
     }

@@ -13,6 +13,7 @@ mod entry;
 mod facts;
 mod failure;
 mod finish;
+mod fork;
 mod form;
 mod id;
 mod journal;
@@ -34,6 +35,7 @@ pub use entry::{
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
+pub use fork::fork;
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
 pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId};
 pub use journal::{Journal, JournalError};

@@ -90,6 +90,8 @@ pub struct NewConversation {
     pub title: Option<String>,
     /// Its own settings.
     pub overlay: SettingsOverlay,
+    /// A key that makes a repetition harmless, and a hash of the request.
+    pub idempotency: Option<(String, String)>,
 }
 
 /// What to change of a conversation; `None` leaves as it is.
@@ -223,8 +225,12 @@ impl Engine {
     /// Creates a conversation.
     ///
     /// # Errors
-    /// [`EngineError::Exists`] where there is one with the id, [`EngineError::Invalid`] where a setting is out of range.
+    /// [`EngineError::Exists`] where there is one with the id, [`EngineError::Invalid`] where a setting is out of range,
+    /// [`EngineError::KeyReused`].
     pub async fn create(&self, new: NewConversation) -> Result<Conversation, EngineError> {
+        if new.idempotency.is_some() {
+            return self.import(WholeJournal::empty(new)).await;
+        }
         let id = match new.id {
             Some(id) => id,
             None => new_id()?,

@@ -65,6 +65,11 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
+    /// Whether there is no body.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.body.iter().all(u8::is_ascii_whitespace)
+    }
+
     /// The body as JSON.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         body::json(&self.headers, &self.body)
@@ -103,6 +108,7 @@ pub(crate) struct PageQuery {
     limit: Option<String>,
     /// The `next_cursor` of the page before.
     #[serde(alias = "after")]
+    #[param(min_length = 1)]
     pub(crate) cursor: Option<String>,
     /// Words to search for, where the list can be searched.
     pub(crate) q: Option<String>,

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem};
-use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Response};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{Content, OpenApi as Document, PathItem, Ref, RefOr, Required, Response, Schema};
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 
 /// What the document says beside the routes.
@@ -36,7 +37,36 @@ pub(crate) fn described_by(mut document: Document) -> Document {
     document.servers = None;
     let components = document.components.get_or_insert_default();
     components.responses.extend(refusals().map(|(name, why)| (name, refusal(why))));
+    let schemas = &components.schemas;
+    for operation in document.paths.paths.values_mut().flat_map(operations) {
+        // An empty body counts as an empty object.
+        if let Some(RefOr::T(body)) = &mut operation.request_body {
+            let is_needed = body.content.values().any(|content| match content {
+                RefOr::T(content) => content.schema.as_ref().is_some_and(|schema| demands(schema, schemas)),
+                RefOr::Ref(_) => true,
+            });
+            body.required = Some(if is_needed { Required::True } else { Required::False });
+        }
+    }
     document
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
+    [get, put, post, delete, options, head, patch, trace].into_iter().filter_map(Option::as_mut)
+}
+
+/// Whether what fits this schema has fields that must be there.
+fn demands(schema: &RefOr<Schema>, schemas: &BTreeMap<String, RefOr<Schema>>) -> bool {
+    match schema {
+        RefOr::Ref(named) => {
+            let name = named.ref_location.rsplit('/').next().unwrap_or_default();
+            schemas.get(name).is_some_and(|schema| demands(schema, schemas))
+        }
+        RefOr::T(Schema::Object(object)) => !object.required.is_empty(),
+        RefOr::T(Schema::AllOf(all)) => all.items.iter().any(|schema| demands(schema, schemas)),
+        RefOr::T(_) => false,
+    }
 }
 
 /// A conversation, named in a path.
@@ -47,6 +77,16 @@ pub(crate) struct ConversationPath {
     /// The conversation's name.
     #[param(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     id: String,
+}
+
+/// A request that may be sent again.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `repeatable` reads")]
+pub(crate) struct RepeatableHeader {
+    /// The same request with the same key is carried out once.
+    #[param(rename = "Idempotency-Key", pattern = "^[!-~][ -~]{0,254}$")]
+    key: Option<String>,
 }
 
 /// Makes types that stand for the refusals of a kind of request, and the list of all.

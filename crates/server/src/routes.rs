@@ -6,6 +6,7 @@ mod chat;
 mod conversations;
 mod described;
 mod history;
+mod idempotency;
 mod installation;
 mod mcp_endpoint;
 mod mcp_features;
@@ -71,6 +72,7 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(turns::list))
         .routes(routes!(chat::cancel))
         .routes(routes!(chat::retry))
+        .routes(routes!(conversations::fork))
         .routes(routes!(calls::list))
         .routes(routes!(calls::decide))
         .routes(routes!(questions::answer))

@@ -572,3 +572,59 @@ async fn tools_models_health_and_the_page_or_its_stand_in_are_there() {
         assert_eq!(server.get(path).await.problem(), (404, "not_found".to_owned()), "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_fork_holds_what_came_before_a_message_and_leaves_the_other_as_it_is() {
+    let server = server([
+        Answer::whole([call(0, "lab__look", "{}")]),
+        Answer::whole([text("First.")]),
+        Answer::whole([text("Second.")]),
+        Answer::whole([text("Another second.")]),
+    ]);
+    server.post("/api/v1/conversations/c/chat", json!({"content": "one"})).await;
+    server.post("/api/v1/conversations/c/chat", json!({"content": "two"})).await;
+    let contents = async |id: &str| {
+        let messages = server.get(&format!("/api/v1/conversations/{id}/messages")).await.json();
+        let messages = messages["data"].as_array().unwrap().clone();
+        messages.into_iter().map(|message| (message["id"].clone(), message["content"].clone())).collect::<Vec<_>>()
+    };
+    let before = contents("c").await;
+    let (second, _) = before.iter().find(|(_, content)| content == "two").unwrap();
+
+    let fork = json!({"at": second, "title": "Other"});
+    let keyed = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let forked = server.send(Method::POST, "/api/v1/conversations/c/fork", &fork, &keyed).await;
+    let id = forked.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!((forked.status, &forked.json()["title"]), (StatusCode::CREATED, &json!("Other")));
+    assert_eq!(forked.header("location"), format!("/api/v1/conversations/{id}"));
+    let again = server.send(Method::POST, "/api/v1/conversations/c/fork", &fork, &keyed).await;
+    assert_eq!(again.json()["id"], id.as_str(), "the same request twice makes one copy");
+    let other = server.send(Method::POST, "/api/v1/conversations/c/fork", &json!({}), &keyed).await;
+    assert_eq!(other.problem(), (422, "idempotency_key_reused".to_owned()));
+
+    let said = server.post(&format!("/api/v1/conversations/{id}/chat"), json!({"content": "two, edited"})).await;
+    assert_eq!(said.json()["turn"]["text"], "Another second.");
+    let texts: Vec<_> = contents(&id).await.into_iter().map(|(_, content)| content).collect();
+    assert_eq!(texts[0], "one");
+    assert_eq!(texts[3..], ["First.", "two, edited", "Another second."]);
+    assert_eq!(contents("c").await, before);
+
+    let problem = async |body| server.post("/api/v1/conversations/c/fork", body).await.problem();
+    assert_eq!(problem(json!({"at": "msg_999"})).await, (422, "invalid_request".to_owned()));
+    assert_eq!(problem(json!({"at": "here"})).await, (400, "invalid_id".to_owned()));
+    assert_eq!(problem(json!({"id": "c"})).await, (409, "exists".to_owned()));
+    assert_eq!(server.post("/api/v1/conversations/none/fork", json!({})).await.problem(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn creating_a_conversation_twice_with_one_key_creates_one() {
+    let server = server([]);
+    let keyed = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let create = async |body: Value| server.send(Method::POST, "/api/v1/conversations", &body, &keyed).await;
+    let first = create(json!({"title": "One"})).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.body);
+    assert_eq!(create(json!({"title": "One"})).await.json(), first.json());
+    assert_eq!(create(json!({"title": "Two"})).await.problem(), (422, "idempotency_key_reused".to_owned()));
+    let listed = server.get("/api/v1/conversations").await.json();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 1);
+}

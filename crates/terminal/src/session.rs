@@ -128,7 +128,11 @@ impl Session {
             return Ok(id);
         }
         let overlay = SettingsOverlay { approve: None, max_steps: None, ..self.overlay.clone() };
-        let id = match self.engine.create(NewConversation { id: self.id.clone(), title: None, overlay }).await {
+        let id = match self
+            .engine
+            .create(NewConversation { id: self.id.clone(), title: None, overlay, ..NewConversation::default() })
+            .await
+        {
             Ok(conversation) => conversation.id,
             // Somebody created it a moment ago.
             Err(EngineError::Exists { id }) => id,

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use turnwright_api::{Message, Role};
-use turnwright_core::{ConversationId, Journal};
-use turnwright_engine::{Conversation, Engine, TurnState};
+use turnwright_core::{ConversationId, Journal, MessageId};
+use turnwright_engine::{Conversation, Engine, NewConversation, TurnState};
 use turnwright_host::Needs;
 use turnwright_server::report::messages;
 use turnwright_server::timestamp;
@@ -27,6 +27,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
         | Conversations::Show { .. }
         | Conversations::Export { .. }
         | Conversations::Import { .. }
+        | Conversations::Fork { .. }
         | Conversations::Delete { .. } => Needs::Store,
     };
     let host = opened.start(needs).await?;
@@ -36,6 +37,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
         Conversations::Show { id, listed } => show(engine, &id, listed, output).await,
         Conversations::Export { id, format } => super::moving::export(engine, &id, format.into(), output).await,
         Conversations::Import { file, listed } => super::moving::import(engine, &file, listed, output).await,
+        Conversations::Fork { id, at, listed } => fork(engine, &id, at, listed, output).await,
         Conversations::Stop { id } => stop(engine, &id).await,
         Conversations::Delete { id } => engine.delete(&id).await.map_err(Failure::from).map(|()| say(&format!("deleted {id}"))),
     };
@@ -85,6 +87,23 @@ async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut
         let text = if open.is_parked() { "waits for a decision" } else { "is not over" };
         say(&format!("note: {} {text}", open.id()));
     }
+    Ok(())
+}
+
+async fn fork(
+    engine: &Engine,
+    id: &ConversationId,
+    at: Option<MessageId>,
+    listed: Listed,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let created = engine.fork(id, at, NewConversation::default()).await?;
+    if listed.json {
+        output.json_pretty(&conversation(&created));
+        return Ok(());
+    }
+    output.line(created.id.as_str());
+    say(&format!("go on with it: turnwright chat --conversation {}", created.id));
     Ok(())
 }
 

@@ -78,7 +78,7 @@ async fn take(engine: &Engine, conversation: ImportedConversation) -> Result<Tak
         conversation;
     let id: Option<ConversationId> = id.and_then(|id| id.parse().ok());
     let overlay = SettingsOverlay { system_prompt, ..SettingsOverlay::default() };
-    let new = NewConversation { id, title: title.clone(), overlay };
+    let new = NewConversation { id, title: title.clone(), overlay, ..NewConversation::default() };
     match engine.import(WholeJournal { conversation: new, created_at_ms, entries, times_ms }).await {
         Ok(stored) => {
             let (id, title) = (stored.id.to_string(), stored.title);

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and bounds its own waits"
 )]
 
+mod api;
 mod ag_ui;
 mod approvals;
 mod chat;

@@ -153,7 +153,7 @@ fn each_vendors_own_library_takes_its_form() {
 }
 
 /// The folder of installed libraries; `None`, after saying so, where there is none.
-fn libraries() -> Option<PathBuf> {
+pub(crate) fn libraries() -> Option<PathBuf> {
     let folder = std::env::var_os("TURNWRIGHT_TEST_SERVERS").map(PathBuf::from).or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;

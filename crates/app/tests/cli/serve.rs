@@ -29,6 +29,11 @@ impl Server {
         Self { child, address, stderr }
     }
 
+    /// Where it listens, `127.0.0.1:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     pub(crate) fn request(&self, head: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();

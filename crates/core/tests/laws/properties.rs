@@ -1,13 +1,15 @@
 //! What holds for every journal that can be told at all.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::Value;
 use turnwright_core::prompt::{self, PromptMessage};
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, CallView, Compacted, Completion, Control, CutOffCause,
-    Elicitation, ElicitationId, Elicited, Entry, FinishReason, Journal, ModelRef, Outcome, ProviderFailure,
-    ProviderFailureKind as Kind, QuestionReason, Ruler, Ruling, StartRuling, Step, ToolErrorKind, ToolResult, TurnSettings,
-    TurnStatus, Usage, Verdict, Waits, Wants, check, plan,
+    Elicitation, ElicitationId, Elicited, Entry, FinishReason, Journal, MessageId, ModelRef, Outcome, ProviderFailure,
+    ProviderFailureKind as Kind, QuestionReason, Ruler, Ruling, Seq, StartRuling, Step, StoredEntry, ToolErrorKind, ToolResult,
+    TurnSettings, TurnStatus, Usage, Verdict, Waits, Wants, check, fork, plan,
 };
 
 use crate::told::{
@@ -148,7 +150,7 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
     let Some(turn) = told.journal.turn() else { return vec![user_message("hello", settings.clone())] };
     let calls: Vec<CallId> = turn.calls().map(|call| call.id).collect();
     let nth = |index: &usize| calls.get(index % calls.len().max(1)).copied().unwrap_or(CallId { message: seq(1), index: 0 });
-    let last = told.journal.last_seq().map_or(1, turnwright_core::Seq::get);
+    let last = told.journal.last_seq().map_or(1, Seq::get);
     let turn = turn.id().0.get();
     let entry = match idea {
         Idea::User => user_message("also", settings.clone()),
@@ -226,6 +228,50 @@ fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What is shown of a message, besides where it stands and that arguments were changed.
+fn shown(message: &PromptMessage<'_>) -> String {
+    match message {
+        PromptMessage::User { message, .. } => format!("{:?}", message.content),
+        PromptMessage::Assistant { message, .. } => format!("{:?}", (&message.blocks, &message.finish, &message.completion)),
+        PromptMessage::Results(results) => {
+            let results = results.iter().map(|result| (&result.result.outcome, &result.result.content));
+            format!("{:?}", results.collect::<Vec<_>>())
+        }
+    }
+}
+
+/// A copy up to `before` is a journal whose turns are over, with the messages before it whose calls have their results.
+fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), TestCaseError> {
+    let cut = before.unwrap_or(journal.next_seq());
+    let copied = fork(journal, before.map(MessageId)).into_iter().zip(1..);
+    let copied = copied.map(|((entry, at_ms), place)| StoredEntry { seq: seq(place), at_ms, entry: Arc::new(entry) });
+    let copy = Journal::replay(copied);
+    prop_assert!(copy.is_ok(), "{:?}", copy);
+    let Ok(copy) = copy else { return Ok(()) };
+    prop_assert_eq!(copy.open_turn(), None);
+    well_formed(&copy)?;
+    let has_result = |call: CallId| {
+        let mut before = journal.entries().iter().take_while(|stored| stored.seq < cut);
+        before.any(|stored| matches!(&*stored.entry, Entry::Result(result) if result.call == call))
+    };
+    let mut is_in = false;
+    let history = prompt::history(journal);
+    let expected = history.iter().filter(|message| {
+        is_in = match message {
+            PromptMessage::User { seq, .. } => *seq < cut,
+            PromptMessage::Assistant { seq, message } => {
+                let mut calls = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index });
+                *seq < cut && calls.all(has_result)
+            }
+            PromptMessage::Results(_) => is_in,
+        };
+        is_in
+    });
+    let expected: Vec<String> = expected.map(shown).collect();
+    prop_assert_eq!(prompt::history(&copy).iter().map(shown).collect::<Vec<_>>(), expected);
+    Ok(())
+}
+
 /// What the machine says next can be done: the entries for it fit.
 fn step_fits(told: &Told, slots: usize) -> Result<(), TestCaseError> {
     let Some(turn) = told.journal.turn() else { return Ok(()) };
@@ -268,8 +314,11 @@ proptest! {
         }
         for after in 0..told.journal.entries().len() {
             let mut newest = None;
-            told.journal.look_back(turnwright_core::Seq::new(after as u64), |turn, _| newest = turn.cloned());
+            told.journal.look_back(Seq::new(after as u64), |turn, _| newest = turn.cloned());
             prop_assert_eq!(newest.as_ref(), told.journal.turn());
+        }
+        for cut in 0..=told.journal.entries().len() {
+            forks_as_it_is_shown(&told.journal, Seq::new(cut as u64))?;
         }
         let replayed = Journal::replay(told.journal.entries().iter().cloned());
         prop_assert_eq!(replayed, Ok(told.journal));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{Entry, Journal, Seq, StoredEntry};
+use turnwright_core::{ConversationId, Entry, IdError, Journal, MessageId, Seq, StoredEntry, fork};
 
 use super::{Conversation, Engine, NewConversation, act, new_id, record};
-use crate::{Append, EngineError, SideRecord};
+use crate::{Append, EngineError, Idempotent, SideRecord, StoreError};
 
 /// A conversation with its journal, all of whose turns are over.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,22 +20,81 @@ pub struct WholeJournal {
     pub times_ms: Vec<Option<u64>>,
 }
 
+impl WholeJournal {
+    /// A conversation in which nothing was said.
+    pub fn empty(conversation: NewConversation) -> Self {
+        Self { conversation, created_at_ms: None, entries: Vec::new(), times_ms: Vec::new() }
+    }
+}
+
 impl Engine {
     /// Creates a conversation with its journal, all of it or nothing. Nothing runs: its turns are over.
     ///
     /// # Errors
     /// [`EngineError::Exists`] where there is one with the id; [`EngineError::Invalid`] where a setting is out of range, a
-    /// turn is open or has an entry that does not fit.
+    /// turn is open or has an entry that does not fit; [`EngineError::KeyReused`].
     pub async fn import(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
+        let idempotency = new.conversation.idempotency.clone();
+        if let Some(created) = self.created_before(idempotency.as_ref()).await? {
+            return Ok(created);
+        }
+        match self.import_once(new).await {
+            // The same request came twice at once, and the other one was stored first.
+            Err(EngineError::Store(repeated @ StoreError::Repeated { .. })) => {
+                self.created_before(idempotency.as_ref()).await?.ok_or(EngineError::Store(repeated))
+            }
+            created => created,
+        }
+    }
+
+    /// Creates a conversation that begins as another does: with all that was said there before the message `before`, or
+    /// with all of it. Nothing of it runs again, and the other stays as it is.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where `before` is no message there; those of [`Engine::import`].
+    pub async fn fork(
+        &self,
+        id: &ConversationId,
+        before: Option<MessageId>,
+        new: NewConversation,
+    ) -> Result<Conversation, EngineError> {
+        let conversation = self.conversation(id).await?;
+        let journal = self.journal(id).await?;
+        if let Some(message) = before
+            && !matches!(journal.entry(message.0).map(|stored| &*stored.entry), Some(Entry::User(_) | Entry::Assistant(_)))
+        {
+            return Err(EngineError::Invalid { what: format!("`{message}` is no message of conversation `{id}`") });
+        }
+        let (entries, times_ms) = fork(&journal, before).into_iter().map(|(entry, at_ms)| (entry, Some(at_ms))).unzip();
+        let title = new.title.or(conversation.title);
+        let conversation = NewConversation { title, overlay: conversation.overlay, ..new };
+        self.import(WholeJournal { conversation, created_at_ms: None, entries, times_ms }).await
+    }
+
+    /// The conversation that the same request created before.
+    async fn created_before(&self, idempotency: Option<&(String, String)>) -> Result<Option<Conversation>, EngineError> {
+        let Some((key, fingerprint)) = idempotency else { return Ok(None) };
+        let Some(record) = self.inner.store.idempotent(key).await? else { return Ok(None) };
+        if record.fingerprint != *fingerprint {
+            return Err(EngineError::KeyReused { key: key.clone() });
+        }
+        let id = record.answer.parse().map_err(|error: IdError| StoreError::Damaged {
+            what: format!("idempotency key `{key}`"),
+            reason: error.to_string(),
+        })?;
+        self.conversation(&id).await.map(Some)
+    }
+
+    async fn import_once(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
         let WholeJournal { conversation, created_at_ms, entries, times_ms } = new;
-        let NewConversation { id, title, overlay } = conversation;
+        let NewConversation { id, title, overlay, idempotency } = conversation;
         let id = match id {
             Some(id) => id,
             None => new_id()?,
         };
         let now = self.inner.clock.now_ms();
+        let mut at_ms = created_at_ms.or_else(|| times_ms.iter().find_map(|at_ms| *at_ms)).unwrap_or(now);
         let created_at_ms = created_at_ms.unwrap_or(now);
-        let mut at_ms = created_at_ms;
         let mut known = times_ms.into_iter();
         let times_ms: Vec<u64> = entries
             .iter()
@@ -50,9 +109,18 @@ impl Engine {
             Entry::User(message) => act::title_of(&message.content),
             _ => None,
         });
-        let conversation =
-            Conversation { id: id.clone(), title: title.or(first), overlay, created_at_ms, updated_at_ms: at_ms };
-        let side = vec![SideRecord::Create(record(&conversation)?), SideRecord::Times(times_ms)];
+        let conversation = Conversation {
+            id: id.clone(),
+            title: title.or(first),
+            overlay,
+            created_at_ms,
+            updated_at_ms: at_ms.max(created_at_ms),
+        };
+        let mut side = vec![SideRecord::Create(record(&conversation)?), SideRecord::Times(times_ms)];
+        if let Some((key, fingerprint)) = idempotency {
+            let record = Idempotent { fingerprint, answer: id.to_string() };
+            side.push(SideRecord::Idempotent { key, record });
+        }
         let append = Append { conversation: id, at: Seq::FIRST, entries, at_ms, side };
         let inner = self.inner.clone();
         let store = async move {

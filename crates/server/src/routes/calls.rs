@@ -49,8 +49,10 @@ pub(super) async fn all(State(state): State<ServerState>) -> Result<Response, Ap
 #[into_params(parameter_in = Path)]
 pub(super) struct Named {
     /// The conversation's name.
+    #[param(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     id: String,
     /// The call's name, such as `call_13_0`.
+    #[param(pattern = "^call_[1-9][0-9]{0,17}_[0-9]{1,9}$")]
     call: String,
 }
 

@@ -1,27 +1,22 @@
 //! Saying something, stopping, trying again.
 
-use std::fmt::Write;
-
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
-use sha2::{Digest, Sha256};
+use http::StatusCode;
 use turnwright_api as api;
 use turnwright_core::{ApproveMode, ConversationId};
-use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
+use turnwright_engine::{KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
+use super::idempotency::{as_asked, repeatable};
 use super::json;
 use super::streams::{UiQuery, stream_of};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::report::{self, turn_report};
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
-
-/// The longest idempotency key, in bytes.
-const MAX_KEY_BYTES: usize = 255;
 
 /// Runs a turn and answers when it is over or waits for a person, or streams it.
 #[utoipa::path(
@@ -29,9 +24,9 @@ const MAX_KEY_BYTES: usize = 255;
     path = "/conversations/{id}/chat",
     operation_id = "chat",
     tag = "turns",
-    params(ConversationPath, UiQuery, ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters. The same request with the same key is carried out once.")),
+    params(ConversationPath, UiQuery, RepeatableHeader),
     request_body = api::ChatRequest,
-    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (String = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered)
+    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (serde_json::Value = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered)
 )]
 pub(super) async fn chat(
     State(state): State<ServerState>,
@@ -49,7 +44,7 @@ pub(super) async fn chat(
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
-        idempotency: idempotency(&whole, &id, "chat")?,
+        idempotency: repeatable(&whole, &format!("{id}/chat"))?,
     };
     if is_streamed {
         deny_what_cannot_be_asked(&mut message, version);
@@ -74,7 +69,7 @@ pub(super) async fn chat(
     path = "/conversations/{id}/messages",
     operation_id = "sendMessage",
     tag = "turns",
-    params(ConversationPath, ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters. The same request with the same key is carried out once.")),
+    params(ConversationPath, RepeatableHeader),
     request_body = api::MessageRequest,
     responses((status = 202, description = "It is stored.", body = api::MessageAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
 )]
@@ -91,7 +86,7 @@ pub(super) async fn store(
         kept_by: KeptBy::Servers,
         create: false,
         conversation: SettingsOverlay::default(),
-        idempotency: idempotency(&whole, &id, "messages")?,
+        idempotency: repeatable(&whole, &format!("{id}/messages"))?,
     };
     let sent = send(&state, &id, message).await?;
     let answer = api::MessageAccepted {
@@ -148,13 +143,7 @@ pub(super) async fn retry(
 
 /// Sends a message, and names a reused key as the client wrote it.
 pub(super) async fn send(state: &ServerState, id: &ConversationId, message: NewMessage) -> Result<Sent, ApiError> {
-    state.engine().send(id, message).await.map_err(|error| match error {
-        EngineError::KeyReused { key } => {
-            let key = key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key);
-            EngineError::KeyReused { key }.into()
-        }
-        error => error.into(),
-    })
+    state.engine().send(id, message).await.map_err(as_asked)
 }
 
 /// Where the stream of a message that was sent begins.
@@ -174,33 +163,6 @@ pub(super) fn on_waiting(choice: api::OnWaiting) -> OnWaiting {
     match choice {
         api::OnWaiting::Hold => OnWaiting::Hold,
         api::OnWaiting::Deny => OnWaiting::Deny,
-    }
-}
-
-/// The request's idempotency key, unique over all routes, with a hash of what was asked.
-fn idempotency(whole: &Whole, id: &ConversationId, route: &str) -> Result<Option<(String, String)>, ApiError> {
-    Ok(repeatable(whole)?.map(|(key, fingerprint)| (format!("{id}/{route} {key}"), fingerprint)))
-}
-
-/// The request's idempotency key, with a hash of what was asked.
-pub(super) fn repeatable(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
-    let Some(key) = idempotency_key(&whole.headers)? else { return Ok(None) };
-    let mut fingerprint = String::with_capacity(64);
-    for byte in Sha256::digest(&whole.body) {
-        // Writing to memory does not fail.
-        let _ = write!(fingerprint, "{byte:02x}");
-    }
-    Ok(Some((key.to_owned(), fingerprint)))
-}
-
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    match value.to_str() {
-        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) => Ok(Some(key)),
-        _ => {
-            let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
-            Err(ApiError::bad_request("invalid_idempotency_key", detail))
-        }
     }
 }
 

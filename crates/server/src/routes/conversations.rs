@@ -4,13 +4,14 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use turnwright_api as api;
-use turnwright_core::{ConversationId, Seq};
-use turnwright_engine::{Conversation, ConversationChange, Engine, NewConversation};
+use turnwright_core::{ConversationId, MessageId, Seq};
+use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, NewConversation, SettingsOverlay};
 
+use super::idempotency::{as_asked, repeatable};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Search, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused, RepeatableHeader};
 use crate::report::newest_turn;
 use crate::settings;
 use crate::state::ServerState;
@@ -24,6 +25,7 @@ const MAX_SEARCHED: usize = 10_000;
     path = "/conversations",
     operation_id = "createConversation",
     tag = "conversations",
+    params(RepeatableHeader),
     request_body = api::ConversationRequest,
     responses((status = 201, description = "It is created.", body = api::Conversation, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, Conflicting)
 )]
@@ -32,14 +34,46 @@ pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Re
     let mut overlay = settings::overlay(state.engine(), request.model, request.settings)?;
     overlay.system_prompt = request.system_prompt.or(overlay.system_prompt);
     overlay.tools = request.tools.or(overlay.tools);
-    let new = NewConversation { id: request.id.as_deref().map(id).transpose()?, title: request.title, overlay };
-    let created = state.engine().create(new).await?;
+    let id = request.id.as_deref().map(id).transpose()?;
+    let new = NewConversation { id, title: request.title, overlay, idempotency: repeatable(&whole, "conversations")? };
+    let created = state.engine().create(new).await.map_err(as_asked)?;
+    Ok(told_created(created))
+}
+
+fn told_created(created: Conversation) -> Response {
     let location = format!("/api/v1/conversations/{}", created.id);
     let mut response = json(StatusCode::CREATED, settings::conversation(created));
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    Ok(response)
+    response
+}
+
+/// Makes a conversation of what was said before a message, or of all that was said. The other stays as it is.
+#[utoipa::path(
+    post,
+    path = "/conversations/{id}/fork",
+    operation_id = "forkConversation",
+    tag = "conversations",
+    params(ConversationPath, RepeatableHeader),
+    request_body = api::ForkRequest,
+    responses((status = 201, description = "It is created.", body = api::Conversation, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
+)]
+pub(super) async fn fork(
+    State(state): State<ServerState>,
+    InConversation(conversation): InConversation,
+    whole: Whole,
+) -> Result<Response, ApiError> {
+    let request: api::ForkRequest = whole.json()?;
+    let before: Option<MessageId> = request.at.as_deref().map(id).transpose()?;
+    let new = NewConversation {
+        id: request.id.as_deref().map(id).transpose()?,
+        title: request.title,
+        overlay: SettingsOverlay::default(),
+        idempotency: repeatable(&whole, &format!("{conversation}/fork"))?,
+    };
+    let created = state.engine().fork(&conversation, before, new).await.map_err(as_asked)?;
+    Ok(told_created(created))
 }
 
 /// Conversations, the newest first. `q` searches their titles and names.
@@ -55,9 +89,13 @@ pub(super) async fn list(State(state): State<ServerState>, Search(page): Search<
     let limit = page.limit()?;
     let after = page.cursor.as_deref().map(id::<ConversationId>).transpose()?;
     let found = match page.q.as_deref().filter(|q| !q.trim().is_empty()) {
-        Some(q) => search(state.engine(), q, after, limit.saturating_add(1)).await?,
-        None => state.engine().conversations(after.as_ref(), limit.saturating_add(1)).await?,
+        Some(q) => search(state.engine(), q, after, limit.saturating_add(1)).await,
+        None => state.engine().conversations(after.as_ref(), limit.saturating_add(1)).await,
     };
+    let found = found.map_err(|error| match error {
+        EngineError::NotFound { .. } => ApiError::bad_request("invalid_cursor", error.to_string()),
+        error => error.into(),
+    })?;
     let found = found.into_iter().map(settings::conversation).collect();
     Ok(json(StatusCode::OK, api::List::page(found, limit, |conversation| conversation.id.clone())))
 }
@@ -68,7 +106,7 @@ async fn search(
     q: &str,
     mut after: Option<ConversationId>,
     limit: usize,
-) -> Result<Vec<Conversation>, ApiError> {
+) -> Result<Vec<Conversation>, EngineError> {
     let words: Vec<String> = q.split_whitespace().map(str::to_lowercase).collect();
     let mut found = Vec::new();
     let mut seen = 0;

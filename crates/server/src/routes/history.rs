@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{ConversationId, Journal, MessageId, prompt};
 use turnwright_host::export::{self, ExportForm, UnknownForm};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{AnyOf, AnyOfBuilder};
+use utoipa::openapi::{RefOr, Schema};
 
 use super::json;
 use crate::error::ApiError;
@@ -22,6 +23,7 @@ use crate::state::ServerState;
 #[into_params(parameter_in = Query)]
 pub(super) struct Form {
     /// `openai`, `anthropic`, `gemini` or `ai-sdk`; ours where absent.
+    #[param(pattern = "^(openai|anthropic|gemini|ai-sdk|ai-sdk-ui)$")]
     format: Option<String>,
 }
 
@@ -58,17 +60,27 @@ fn unknown_cursor(cursor: Option<&str>) -> ApiError {
     ApiError::bad_request("invalid_cursor", format!("`{}` is no cursor of this list", cursor.unwrap_or_default()))
 }
 
-/// A page of messages: ours, or in the form that was asked for.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes what `list` answers")]
-pub(super) enum MessagePage {
-    Ours(api::List<api::Message>),
-    Exported(ExportedPage),
+/// Describes a page of messages: ours, or in the form that was asked for.
+pub(super) struct MessagePage;
+
+impl utoipa::PartialSchema for MessagePage {
+    fn schema() -> RefOr<Schema> {
+        let pages =
+            [<api::List<api::Message> as utoipa::PartialSchema>::schema(), <ExportedPage as utoipa::PartialSchema>::schema()];
+        let any = pages.into_iter().fold(AnyOf::builder(), AnyOfBuilder::item);
+        RefOr::T(Schema::AnyOf(any.build()))
+    }
+}
+
+impl utoipa::ToSchema for MessagePage {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        <api::List<api::Message> as utoipa::ToSchema>::schemas(schemas);
+        <ExportedPage as utoipa::ToSchema>::schemas(schemas);
+    }
 }
 
 /// A page of a conversation in the form of another.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ExportedPage {
     /// The messages.
     #[schema(value_type = Vec<Object>)]
@@ -117,8 +129,10 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
 #[into_params(parameter_in = Path)]
 pub(super) struct Named {
     /// The conversation's name.
+    #[param(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     id: String,
     /// The message's name, such as `msg_3`.
+    #[param(pattern = "^msg_[1-9][0-9]{0,17}$")]
     message: String,
 }
 

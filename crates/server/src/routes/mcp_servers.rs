@@ -9,12 +9,12 @@ use turnwright_api as api;
 use turnwright_engine::SourceState;
 use turnwright_host::{Asked, McpChangeError, McpServers, McpStatus, NewMcpServer, Owner};
 
-use super::chat::repeatable;
+use super::idempotency::asked;
 use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, Whole};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
 use crate::state::ServerState;
 use crate::timestamp::timestamp;
 
@@ -44,13 +44,13 @@ pub(super) async fn list(State(state): State<ServerState>) -> Result<Response, A
     path = "/mcp/servers",
     operation_id = "addMcpServer",
     tag = "mcp",
-    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters. The same request with the same key is carried out once.")),
+    params(RepeatableHeader),
     request_body = api::McpServerRequest,
     responses((status = 201, description = "It is added.", body = api::McpServer, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn add(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpServerRequest = whole.json()?;
-    let asked = repeatable(&whole)?.map(|(key, fingerprint)| Asked { key, fingerprint });
+    let asked = asked(&whole)?.map(|(key, fingerprint)| Asked { key, fingerprint });
     let owner = owner(request.owner.as_deref())?.unwrap_or(Owner::Everyone);
     let name = request.name.clone().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| ApiError::invalid("the server has no `name`"))?;

@@ -18,8 +18,10 @@ use crate::state::ServerState;
 #[into_params(parameter_in = Path)]
 pub(super) struct Named {
     /// The conversation's name.
+    #[param(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     id: String,
     /// The question's name, such as `question_13_0_0`, or that of the call that asks.
+    #[param(pattern = "^(question|call)(_[0-9]{1,9}){2,3}$")]
     question: String,
 }
 

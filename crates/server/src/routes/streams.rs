@@ -21,6 +21,7 @@ use crate::ui::{Begin, UiFold, UiVersion};
 #[into_params(parameter_in = Query)]
 pub(super) struct UiQuery {
     /// The client's version of the AI SDK: 5, 6 or 7.
+    #[param(pattern = "^[567]$")]
     ui: Option<String>,
 }
 
@@ -38,6 +39,7 @@ impl UiQuery {
 pub(super) struct Position {
     /// The id of the last event seen, or `now`; the header `Last-Event-ID` counts more. From the beginning where absent.
     #[serde(alias = "last_event_id")]
+    #[param(pattern = "^([0-9]{1,18}|now|)$")]
     after: Option<String>,
 }
 
@@ -48,7 +50,7 @@ pub(super) struct Position {
     operation_id = "watchEvents",
     tag = "turns",
     params(ConversationPath, Position),
-    responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = String, content_type = "text/event-stream"), Refused, NotThere)
+    responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), Refused, NotThere)
 )]
 pub(super) async fn events(
     State(state): State<ServerState>,
@@ -84,7 +86,7 @@ pub(super) async fn events(
     operation_id = "watchMessage",
     tag = "turns",
     params(ConversationPath, UiQuery),
-    responses((status = 200, description = "An AI SDK UI message stream.", body = String, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere)
+    responses((status = 200, description = "An AI SDK UI message stream.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere)
 )]
 pub(super) async fn stream(
     State(state): State<ServerState>,

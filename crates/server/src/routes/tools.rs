@@ -100,7 +100,7 @@ pub(super) async fn disable(
     whole: Whole,
 ) -> Result<StatusCode, ApiError> {
     let choice = match (query.server_id, query.tool_name) {
-        (Some(server_id), Some(tool_name)) => api::ToolName { server_id, tool_name },
+        (Some(server_id), Some(tool_name)) if whole.is_empty() => api::ToolName { server_id, tool_name },
         _ => whole.json()?,
     };
     let name = find(&state, &choice).await?.name.clone();

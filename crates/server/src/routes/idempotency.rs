@@ -1,0 +1,51 @@
+//! Requests that may be sent again: the same key stands for the same request, which is carried out once.
+
+use std::fmt::Write;
+
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+use turnwright_engine::EngineError;
+
+use crate::error::ApiError;
+use crate::extract::Whole;
+
+/// The longest idempotency key, in bytes.
+const MAX_KEY_BYTES: usize = 255;
+
+/// The request's idempotency key, made unique by its `route`, with a hash of what was asked.
+pub(super) fn repeatable(whole: &Whole, route: &str) -> Result<Option<(String, String)>, ApiError> {
+    Ok(asked(whole)?.map(|(key, fingerprint)| (format!("{route} {key}"), fingerprint)))
+}
+
+/// The request's idempotency key as the client wrote it, with a hash of what was asked.
+pub(super) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
+    let Some(key) = key(&whole.headers)? else { return Ok(None) };
+    let mut fingerprint = String::with_capacity(64);
+    for byte in Sha256::digest(&whole.body) {
+        // Writing to memory does not fail.
+        let _ = write!(fingerprint, "{byte:02x}");
+    }
+    Ok(Some((key.to_owned(), fingerprint)))
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) => Ok(Some(key)),
+        _ => {
+            let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
+            Err(ApiError::bad_request("invalid_idempotency_key", detail))
+        }
+    }
+}
+
+/// A failure that names a reused key as the client wrote it.
+pub(super) fn as_asked(error: EngineError) -> ApiError {
+    match error {
+        EngineError::KeyReused { key } => {
+            let key = key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key);
+            EngineError::KeyReused { key }.into()
+        }
+        error => error.into(),
+    }
+}
