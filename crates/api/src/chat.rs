@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::openapi::{Array, Object, OneOf, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::{Message, Settings, TurnReport};
+use crate::{Message, Settings, TurnReport, object};
 
 /// A message for the chat route.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
@@ -21,7 +21,7 @@ pub struct ChatRequest {
     #[serde(default)]
     pub model: Option<String>,
     /// The turn's settings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::plain")]
     pub settings: Settings,
     /// What a message does where a turn waits for a person.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub struct MessageRequest {
     #[serde(default)]
     pub model: Option<String>,
     /// The turn's settings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::plain")]
     pub settings: Settings,
     /// What a message does where a turn waits for a person.
     #[serde(default)]
@@ -153,7 +153,7 @@ pub struct RetryRequest {
     /// Another model, `PROVIDER/MODEL`.
     pub model: Option<String>,
     /// Other settings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::plain")]
     pub settings: Settings,
 }
 

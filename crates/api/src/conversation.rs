@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Patch, Settings, SettingsPatch};
+use crate::{Patch, Settings, SettingsPatch, object};
 
 /// A conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -55,7 +55,7 @@ pub struct ConversationRequest {
     /// What the model is told before the conversation.
     pub system_prompt: Option<String>,
     /// Other settings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::plain")]
     pub settings: Settings,
     /// Globs over tool names that narrow what is offered.
     pub tools: Option<Vec<String>>,
@@ -75,7 +75,7 @@ pub struct ConversationPatch {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub system_prompt: Patch<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::patch")]
     #[schema(value_type = Option<SettingsPatch>)]
     pub settings: Patch<SettingsPatch>,
     #[serde(default)]

@@ -13,6 +13,7 @@ mod mcp;
 mod mcp_feature;
 mod message;
 mod model;
+mod object;
 pub mod openai;
 mod patch;
 mod problem;

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::object;
+
 /// A resource that a server lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct McpResource {
@@ -125,12 +127,13 @@ pub struct McpPromptMessage {
 #[serde(deny_unknown_fields)]
 pub struct McpCompleteRequest {
     /// What the value belongs to.
-    #[serde(rename = "ref")]
+    #[serde(rename = "ref", deserialize_with = "object::plain")]
     pub of: McpReference,
     /// The argument and what there is of its value.
+    #[serde(deserialize_with = "object::plain")]
     pub argument: McpArgument,
     /// What the other arguments are.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::plain")]
     pub context: McpCompletionContext,
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Patch;
+use crate::{Patch, object};
 
 /// Settings that lie over the configuration's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,7 +43,7 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
     /// The form that the answer must have; text where absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
 }
 
@@ -73,7 +73,7 @@ pub struct SettingsPatch {
     #[serde(default)]
     #[schema(value_type = Option<bool>)]
     pub parallel_calls: Patch<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::patch")]
     #[schema(value_type = Option<OutputFormat>)]
     pub output: Patch<OutputFormat>,
 }

@@ -31,7 +31,7 @@ pub(super) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError>
 fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
-        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) => Ok(Some(key)),
+        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) && !key.contains('\t') => Ok(Some(key)),
         _ => {
             let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
             Err(ApiError::bad_request("invalid_idempotency_key", detail))
