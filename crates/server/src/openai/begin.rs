@@ -292,7 +292,12 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
     let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
     let Some(read) = read.conversations.into_iter().next() else { return Ok(()) };
     let whole = WholeJournal {
-        conversation: NewConversation { id: Some(conversation.clone()), title: None, overlay: of_conversation(ask) },
+        conversation: NewConversation {
+            id: Some(conversation.clone()),
+            title: None,
+            overlay: of_conversation(ask),
+            idempotency: None,
+        },
         created_at_ms: None,
         entries: read.entries,
         times_ms: Vec::new(),

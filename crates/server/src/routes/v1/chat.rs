@@ -17,7 +17,7 @@ use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
 use crate::openai::history::{self, History};
 use crate::openai::{models, settings};
-use crate::routes::chat::repeatable;
+use crate::routes::idempotency::asked;
 use crate::routes::json;
 use crate::sse::{self, Fold};
 use crate::state::ServerState;
@@ -35,7 +35,7 @@ pub(super) async fn complete(
     let history = History::of(history::messages(&request.messages)?);
     let overlay = overlay(&request, &history, model.clone())?;
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
-    let idempotency = repeatable(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
+    let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,

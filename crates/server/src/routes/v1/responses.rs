@@ -6,9 +6,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 use turnwright_api::openai::{ResponsesRequest, WireResponse};
-use turnwright_core::{ConversationId, Journal, MessageId, Seq, prompt};
-use turnwright_engine::{EngineError, NewConversation, WatchFrom, WholeJournal};
-use turnwright_host::{export, import};
+use turnwright_core::{ConversationId, Entry, Journal, MessageId, Seq, StoredEntry};
+use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 
 use super::{Named, name};
 use crate::error::ApiError;
@@ -20,7 +19,7 @@ use crate::openai::responses::object::{self, PREFIX};
 use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
 use crate::openai::{ids, models};
-use crate::routes::chat::repeatable;
+use crate::routes::idempotency::asked;
 use crate::routes::json;
 use crate::sse::{self, Fold};
 use crate::state::ServerState;
@@ -38,7 +37,7 @@ pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Re
         Some(previous) => Some(continued(&state, previous).await?),
         None => named(&state, &whole, &request).await?,
     };
-    let idempotency = repeatable(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
+    let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
     let names = Named::of(&begun, PREFIX);
     let (conversation, part) = (begun.conversation, begun.part);
@@ -206,34 +205,16 @@ async fn continued(state: &ServerState, previous: &str) -> Result<ConversationId
     let look = |journal: &Journal| {
         let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
         let is_newest = journal.turn().is_none_or(|turn| turn.id() == part.turn);
-        (!is_newest).then(|| up_to(journal, end))
+        let said_since = |stored: &&StoredEntry| match &*stored.entry {
+            Entry::User(_) | Entry::Assistant(_) => stored.seq > end,
+            _ => false,
+        };
+        journal.entries().iter().find(said_since).filter(|_| !is_newest).map(|stored| MessageId(stored.seq))
     };
-    let Some(messages) = state.engine().look(&conversation, look).await? else { return Ok(conversation) };
-    let failed = |what: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "branch_failed", what);
-    let read = import::read(&messages, state.engine().defaults()).map_err(|error| failed(error.to_string()))?;
-    let entries = read.conversations.into_iter().next().map(|read| read.entries).unwrap_or_default();
-    let before = state.engine().conversation(&conversation).await?;
-    let whole = WholeJournal {
-        conversation: NewConversation { id: None, title: before.title, overlay: before.overlay },
-        created_at_ms: None,
-        entries,
-        times_ms: Vec::new(),
-    };
-    Ok(state.engine().import(whole).await?.id)
-}
-
-/// The messages of a conversation up to one of them and the results of its calls, in OpenAI's form.
-fn up_to(journal: &Journal, last: Seq) -> Vec<u8> {
-    use turnwright_core::Entry;
-    let is_in = |stored: &&turnwright_core::StoredEntry| match &*stored.entry {
-        Entry::User(_) | Entry::Assistant(_) => stored.seq <= last,
-        _ => true,
-    };
-    let next = journal.entries().iter().find(|stored| !is_in(stored)).map(|stored| stored.seq);
-    let entries = journal.entries().iter().take_while(|stored| next.is_none_or(|next| stored.seq < next)).cloned();
-    let journal = Journal::replay(entries).unwrap_or_default();
-    let messages = export::export(export::ExportForm::OpenAi, None, &prompt::history(&journal));
-    serde_json::to_vec(&messages).unwrap_or_default()
+    match state.engine().look(&conversation, look).await? {
+        Some(since) => Ok(state.engine().fork(&conversation, Some(since), NewConversation::default()).await?.id),
+        None => Ok(conversation),
+    }
 }
 
 /// The conversation that a request names.
