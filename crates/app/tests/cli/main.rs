@@ -8,8 +8,8 @@
     reason = "a test fails by panicking, and bounds its own waits"
 )]
 
-mod api;
 mod ag_ui;
+mod api;
 mod approvals;
 mod chat;
 mod config;
