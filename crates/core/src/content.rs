@@ -38,12 +38,18 @@ pub enum ContentBlock {
         uri: String,
         /// Its name.
         name: String,
+        /// A title for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
         /// What it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Its media type, where known.
         #[serde(rename = "mimeType", default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
+        /// Its size in bytes, where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
     },
 }
 

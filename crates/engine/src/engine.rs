@@ -25,6 +25,7 @@ mod act;
 mod agree;
 mod asking;
 mod import;
+mod news;
 mod tool_call;
 mod wait;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind};
 
@@ -22,6 +23,11 @@ pub trait ToolSource: Send + Sync + Debug {
 
     /// Its tools, in a stable order. Kept from the last time while it is not running; empty where it never said.
     fn tools(&self) -> Arc<[SourceTool]>;
+
+    /// A number that changes whenever [`ToolSource::tools`] does; `None` where they stay the same.
+    fn news(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// What it has and cannot offer, as far as it sees that itself.
     fn set_aside(&self) -> Vec<SetAside> {
@@ -70,6 +76,12 @@ pub trait ToolSource: Send + Sync + Debug {
 pub trait SourceSet: Send + Sync + Debug {
     /// The sources of this moment, each with a name of its own; the very same list for as long as nothing changed.
     async fn sources(&self) -> Arc<[Arc<dyn ToolSource>]>;
+
+    /// A number that changes whenever this process changes the list; `None` where it never does. What other processes
+    /// change is seen by [`SourceSet::sources`].
+    fn news(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 }
 
 /// A tool that is there and cannot be offered. The others of its source are.

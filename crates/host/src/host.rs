@@ -25,6 +25,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(1_500);
 pub enum Needs {
     /// The conversations alone: nothing is started.
     Store,
+    /// Those, and what is started by name: nothing starts by itself.
+    OnDemand,
     /// Everything: MCP servers start in the background.
     Everything,
 }
@@ -81,7 +83,7 @@ impl HostBuilder {
         let processes = options.beside("processes");
         let ledger: Arc<dyn ProcessLedger> = match needs {
             Needs::Store => Arc::new(NoLedger),
-            Needs::Everything => {
+            Needs::OnDemand | Needs::Everything => {
                 sweep(&processes, &store).await;
                 Arc::new(ledger(&processes, &store.driver().0)?)
             }

@@ -12,8 +12,8 @@ mod running;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use turnwright_core::ApproveMode;
-use turnwright_engine::{KeptBy, ToolOutput};
+use turnwright_core::{AnswerAction, ApproveMode};
+use turnwright_engine::{KeptBy, Reply, ToolOutput};
 use turnwright_mcp::serve::{Backing, FixtureTools, Happened, HttpEndpoint, OfferedCall, StdioEnd, stdio};
 
 use crate::{Host, HostBuilder};
@@ -30,12 +30,12 @@ pub struct McpServing {
     pub questions: Questions,
 }
 
-/// What a tool hears that asks people something, where no person is there for it.
+/// What a tool hears that asks people something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Questions {
-    /// No.
+    /// What the person at the client says, where the client can ask; else no.
     #[default]
-    Decline,
+    AskClient,
     /// What its forms say where nothing is filled in. It is not told that an address was opened.
     AcceptDefaults,
 }
@@ -86,7 +86,12 @@ impl Host {
                     running.cancel().await;
                     return failed(question.elsewhere);
                 }
-                Happened::Progress(_) | Happened::Decided => {}
+                Happened::Inquired(inquiry) => {
+                    if let Err(why) = running.answer(&inquiry.id, Reply::of(AnswerAction::Decline)).await {
+                        return failed(why);
+                    }
+                }
+                Happened::Progress(_) | Happened::Decided | Happened::Answered(_) => {}
             }
         }
     }

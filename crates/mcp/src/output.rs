@@ -58,6 +58,12 @@ pub(crate) fn block(block: Value) -> ContentBlock {
         },
         "image" | "audio" | "resource" | "resource_link" => {
             let described = described(&kind, &block);
+            // What is only said of it spoils nothing.
+            block.retain(|key, value| match key.as_str() {
+                "title" | "description" => value.is_string(),
+                "size" => value.is_u64(),
+                _ => true,
+            });
             serde_json::from_value(Value::Object(block))
                 .unwrap_or_else(|error| ContentBlock::text(format!("[malformed {described}, not shown: {error}]")))
         }
@@ -91,7 +97,7 @@ mod tests {
             {"type": "image", "data": "AA==", "mimeType": "image/png"},
             {"type": "audio", "data": "AA==", "mimeType": "audio/wav"},
             {"type": "resource", "resource": {"uri": "a://b", "mimeType": "text/plain", "text": "r"}},
-            {"type": "resource_link", "uri": "a://c", "name": "c", "size": 3},
+            {"type": "resource_link", "uri": "a://c", "name": "c", "title": "C", "size": 3},
         ], "structuredContent": [1], "isError": true});
         let resource =
             EmbeddedResource { uri: "a://b".into(), mime_type: Some("text/plain".into()), text: Some("r".into()), blob: None };
@@ -101,7 +107,14 @@ mod tests {
                 ContentBlock::Image { data: "AA==".into(), mime_type: "image/png".into() },
                 ContentBlock::Audio { data: "AA==".into(), mime_type: "audio/wav".into() },
                 ContentBlock::Resource { resource },
-                ContentBlock::ResourceLink { uri: "a://c".into(), name: "c".into(), description: None, mime_type: None },
+                ContentBlock::ResourceLink {
+                    uri: "a://c".into(),
+                    name: "c".into(),
+                    title: Some("C".into()),
+                    description: None,
+                    mime_type: None,
+                    size: Some(3),
+                },
             ],
             structured_content: Some(json!([1])),
             is_error: true,

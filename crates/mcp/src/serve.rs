@@ -1,7 +1,7 @@
 //! The other side of the protocol: all tools offered to MCP clients, over standard input and output, and over HTTP.
 //!
 //! [`Backing`] is the port to whatever has the tools and runs them; `handler` answers a client's requests from it in both
-//! eras, `approval` asks the client's person where a call needs one, [`stdio`] and [`HttpEndpoint`] are the two ways in.
+//! eras, `wanted` is what a call waits for from the client's person and `approval` one kind of it, [`stdio`] and [`HttpEndpoint`] are the two ways in.
 //! `rmcp` speaks the protocol. Not here: whether a call may run, its limits and its journal, which are behind the port.
 
 mod approval;
@@ -13,8 +13,9 @@ mod handler;
 mod http;
 mod result;
 mod stdio;
+mod wanted;
 
-pub use backing::{Backing, Happened, OfferedCall, Question, Refused, RunningCall};
+pub use backing::{Asks, Backing, Happened, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall};
 pub use fixtures::FixtureTools;
 pub use http::HttpEndpoint;
 pub use stdio::{StdioEnd, stdio};

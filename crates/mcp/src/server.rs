@@ -352,6 +352,10 @@ impl ToolSource for McpServer {
         self.shared.offered().tools
     }
 
+    fn news(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.shared.news.subscribe())
+    }
+
     fn set_aside(&self) -> Vec<SetAside> {
         let aside =
             |bad: &Quarantined| SetAside { source: self.name().to_owned(), tool: bad.tool.clone(), reason: bad.reason.clone() };

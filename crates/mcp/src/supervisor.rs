@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     /// The calls that run, or wait for the server.
     pub(crate) users: watch::Sender<usize>,
     offered: Mutex<Offered>,
+    /// How often what it offers changed.
+    pub(crate) news: watch::Sender<u64>,
     is_known: AtomicBool,
     /// What it offers besides tools.
     pub(crate) shelving: Shelving,
@@ -100,6 +102,7 @@ impl Shared {
             needed: Notify::new(),
             users: watch::Sender::new(0),
             offered: Mutex::new(offered),
+            news: watch::Sender::new(0),
             is_known: AtomicBool::new(is_known),
             shelving,
         }
@@ -150,6 +153,8 @@ impl Shared {
             }
         }
         *offered = new;
+        drop(offered);
+        self.news.send_modify(|count| *count += 1);
     }
 
     /// The run that `stop` ends comes into a phase. Whoever stops it has the last word.

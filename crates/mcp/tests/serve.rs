@@ -10,9 +10,11 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use turnwright_core::{ContentBlock, Declared, ToolDefinition};
-use turnwright_engine::ToolOutput;
-use turnwright_mcp::serve::{Backing, Happened, HttpEndpoint, OfferedCall, Question, Refused, RunningCall};
+use turnwright_core::{ContentBlock, Declared, ToolDefinition, text_of};
+use turnwright_engine::{Icon, Reply, ToolFace, ToolOutput};
+use turnwright_mcp::serve::{
+    Asks, Backing, Happened, HttpEndpoint, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall,
+};
 
 #[derive(Debug)]
 struct Two {
@@ -21,9 +23,9 @@ struct Two {
 
 #[async_trait]
 impl Backing for Two {
-    async fn tools(&self) -> Vec<Arc<ToolDefinition>> {
+    async fn tools(&self) -> Vec<OfferedTool> {
         let tool = |name: &str, read_only| {
-            Arc::new(ToolDefinition {
+            let definition = Arc::new(ToolDefinition {
                 name: format!("two__{name}"),
                 source: "two".into(),
                 tool: name.into(),
@@ -32,7 +34,17 @@ impl Backing for Two {
                 input_schema: json!({"type": "object", "$defs": {"x": {"x-unknown": 1}}}),
                 annotations: Some(json!({"title": "A title", "readOnlyHint": false})),
                 declared: Declared { read_only, ..Declared::default() },
-            })
+            });
+            let icon = Icon {
+                src: "https://example.org/a.png".into(),
+                mime_type: Some("image/png".into()),
+                sizes: vec!["48x48".into()],
+                theme: Some("dark".into()),
+            };
+            // Older clients are told of no other schema than of an object.
+            let output_schema = if read_only { json!({"type": "array"}) } else { json!({"type": "object", "x-unknown": 2}) };
+            let face = ToolFace { output_schema: Some(output_schema), icons: vec![icon], ..ToolFace::default() };
+            OfferedTool { definition, face: Arc::new(face) }
         };
         vec![tool("one", true), tool("other", false)]
     }
@@ -43,15 +55,25 @@ impl Backing for Two {
 
     async fn begin(&self, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
         match call.tool.as_str() {
-            "two__one" => Ok(Box::new(Said(vec![Happened::Ended(ToolOutput {
+            "two__one" => Ok(said(vec![Happened::Ended(ToolOutput {
                 content: vec![ContentBlock::text(call.client)],
                 structured_content: Some(json!([1])),
                 is_error: false,
                 diagnostic: None,
-            })]))),
+            })])),
             "two__other" => {
                 let question = Question { text: "May it?".into(), elsewhere: "Ask elsewhere.".into() };
-                Ok(Box::new(Said(vec![Happened::Ended(ToolOutput::text("it ran")), Happened::Asked(question)])))
+                Ok(said(vec![Happened::Ended(ToolOutput::text("it ran")), Happened::Asked(question)]))
+            }
+            "two__asks" => {
+                let form = json!({"type": "object", "properties": {"who": {"type": "string"}}});
+                let inquiry =
+                    |id: &str, asks| Happened::Inquired(Inquiry { id: id.into(), message: "far asks: Who?".into(), asks });
+                Ok(said(vec![
+                    Happened::Ended(ToolOutput::text("")),
+                    inquiry("visit", Asks::Visit("https://example.org/pay".into())),
+                    inquiry("form", Asks::Form(form)),
+                ]))
             }
             _ => Err(Refused::NoSuchTool(call.tool)),
         }
@@ -64,7 +86,15 @@ impl Backing for Two {
 
 /// What is left to happen, the next at the end.
 #[derive(Debug)]
-struct Said(Vec<Happened>);
+struct Said {
+    left: Vec<Happened>,
+    /// It waits for the answer to what its tool asked.
+    waits: bool,
+}
+
+fn said(left: Vec<Happened>) -> Box<dyn RunningCall> {
+    Box::new(Said { left, waits: false })
+}
 
 #[async_trait]
 impl RunningCall for Said {
@@ -73,12 +103,27 @@ impl RunningCall for Said {
     }
 
     async fn next(&mut self) -> Happened {
-        self.0.pop().unwrap()
+        if self.waits {
+            return std::future::pending().await;
+        }
+        let happened = self.left.pop().unwrap();
+        self.waits = matches!(happened, Happened::Inquired(_));
+        happened
     }
 
     async fn decide(&mut self, may_run: bool) -> Result<(), String> {
         if !may_run {
-            self.0 = vec![Happened::Ended(ToolOutput { is_error: true, ..ToolOutput::text("it did not run") })];
+            self.left = vec![Happened::Ended(ToolOutput { is_error: true, ..ToolOutput::text("it did not run") })];
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, inquiry: &str, reply: Reply) -> Result<(), String> {
+        self.waits = false;
+        if let Some(Happened::Ended(output)) = self.left.first_mut() {
+            let content = reply.content.map(Value::Object).unwrap_or_default();
+            let before = text_of(&output.content);
+            *output = ToolOutput::text(format!("{before}{inquiry}: {} {content}. ", reply.action.as_str()));
         }
         Ok(())
     }
@@ -137,7 +182,8 @@ impl<B: Body<Data = Bytes, Error = std::convert::Infallible>> Messages<B> {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
                 self.read = String::from(rest);
-                if let Some(data) = data {
+                // A stream that can be taken up again begins with an event that says nothing.
+                if let Some(data) = data.filter(|data| !data.is_empty()) {
                     return Some(serde_json::from_str(&data).unwrap());
                 }
                 continue;
@@ -165,14 +211,127 @@ async fn called(endpoint: &HttpEndpoint, params: Value, capabilities: Value) -> 
 async fn tools_are_listed_with_their_schemas_as_they_are_and_what_the_operator_declares() {
     let (endpoint, _changes) = endpoint();
     let answer = asked(&endpoint, request("tools/list", None, json!({}), &json!({}))).await;
-    let tool = |name: &str, read_only: bool| {
+    let tool = |name: &str, read_only: bool, output_schema: Value| {
         json!({
             "name": name,
             "inputSchema": {"type": "object", "$defs": {"x": {"x-unknown": 1}}},
+            "outputSchema": output_schema,
             "annotations": {"title": "A title", "readOnlyHint": read_only},
+            "icons": [{"src": "https://example.org/a.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}],
         })
     };
-    assert_eq!(*answer.pointer("/result/tools").unwrap(), json!([tool("two__one", true), tool("two__other", false)]));
+    let object = json!({"type": "object", "x-unknown": 2});
+    let expected = [tool("two__one", true, json!({"type": "array"})), tool("two__other", false, object.clone())];
+    assert_eq!(*answer.pointer("/result/tools").unwrap(), json!(expected));
+
+    let session = opened(&endpoint, &json!({})).await;
+    let listed = asked(&endpoint, legacy(&session, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}))).await;
+    let schemas = ["/result/tools/0/outputSchema", "/result/tools/1/outputSchema"].map(|at| listed.pointer(at));
+    assert_eq!(schemas, [None, Some(&object)], "{listed}");
+}
+
+/// A request of a client with sessions; of none yet where this is empty.
+fn legacy(session: &str, message: &Value) -> http::Request<Whole> {
+    let request = http::Request::post("http://localhost/mcp")
+        .header("Host", "localhost")
+        .header("Content-Type", "application/json")
+        .header("Accept", "application/json, text/event-stream");
+    let request = if session.is_empty() { request } else { request.header("Mcp-Session-Id", session) };
+    request.body(Whole(Some(message.to_string().into()))).unwrap()
+}
+
+fn initialize(capabilities: &Value) -> http::Request<Whole> {
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "clientInfo": {"name": "tester", "version": "1"},
+        "capabilities": capabilities,
+    });
+    legacy("", &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}))
+}
+
+/// Opens a session of a client that can do this.
+async fn opened(endpoint: &HttpEndpoint, capabilities: &Value) -> String {
+    let response = endpoint.answer(initialize(capabilities)).await;
+    let session = response.headers().get("mcp-session-id").unwrap().to_str().unwrap().to_owned();
+    let mut messages = Messages { body: Box::pin(response.into_body()), read: String::new() };
+    assert!(messages.next().await.is_some_and(|answer| answer.get("result").is_some()));
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(endpoint.answer(legacy(&session, &message)).await.status(), 202);
+    session
+}
+
+#[tokio::test]
+async fn more_sessions_than_there_is_room_for_are_refused_and_one_that_is_closed_makes_room() {
+    let (endpoint, _changes) = endpoint();
+    let endpoint = endpoint.with_max_sessions(2);
+    let first = opened(&endpoint, &json!({})).await;
+    opened(&endpoint, &json!({})).await;
+    let refused = endpoint.answer(initialize(&json!({}))).await;
+    assert_eq!(
+        (refused.status(), refused.headers().get("retry-after").unwrap().to_str().unwrap()),
+        (503.try_into().unwrap(), "60")
+    );
+    let mut messages = Messages { body: Box::pin(refused.into_body()), read: String::new() };
+    let message = "2 sessions are open, which is the limit; close one that is not used, or try again later";
+    let expected = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": message}});
+    assert_eq!(messages.next().await, Some(expected));
+    // Who has one, and who needs none, is served.
+    let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
+    assert!(asked(&endpoint, legacy(&first, &ping)).await.get("result").is_some());
+    assert!(called(&endpoint, json!({"name": "two__one"}), json!({})).await.get("result").is_some());
+    let close = http::Request::delete("http://localhost/mcp").header("Host", "localhost").header("Mcp-Session-Id", first);
+    endpoint.answer(close.body(Whole(None)).unwrap()).await;
+    opened(&endpoint, &json!({})).await;
+}
+
+#[tokio::test]
+async fn what_a_tool_asks_is_asked_of_the_clients_person_and_refused_where_the_client_cannot() {
+    let (endpoint, _changes) = endpoint();
+    let call = |more: Value| {
+        let mut params = json!({"name": "two__asks"});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let answer = called(&endpoint, call(json!({})), json!({})).await;
+    let said = |answer: &Value| answer.pointer("/result/content/0/text").unwrap().as_str().unwrap().to_owned();
+    assert_eq!(said(&answer), "form: decline null. visit: decline null. ");
+
+    let can = json!({"elicitation": {"form": {}, "url": {}}});
+    let answer = called(&endpoint, call(json!({})), can.clone()).await;
+    let asked_for = answer.pointer("/result/inputRequests/form/params").unwrap();
+    let expected = [json!("form"), json!("far asks: Who?"), json!({"who": {"type": "string"}})];
+    let found = ["/mode", "/message", "/requestedSchema/properties"].map(|at| asked_for.pointer(at).unwrap().clone());
+    assert_eq!(found, expected, "{answer}");
+    let mut responses = json!({"form": {"action": "accept", "content": {"who": "me"}}});
+    let state = answer.pointer("/result/requestState").unwrap().clone();
+    let again = call(json!({"inputResponses": responses, "requestState": state}));
+    let answer = called(&endpoint, again, can.clone()).await;
+    let asked_for = answer.pointer("/result/inputRequests/visit/params").unwrap();
+    assert_eq!((asked_for.get("mode"), asked_for.get("url")), (Some(&json!("url")), Some(&json!("https://example.org/pay"))));
+    responses["visit"] = json!({"action": "cancel"});
+    let again = call(json!({"inputResponses": responses, "requestState": state}));
+    let answer = called(&endpoint, again, can).await;
+    assert_eq!(said(&answer), "form: accept {\"who\":\"me\"}. visit: cancel null. ");
+}
+
+#[tokio::test]
+async fn a_client_with_a_session_is_asked_within_its_call() {
+    let (endpoint, _changes) = endpoint();
+    let session = opened(&endpoint, &json!({"elicitation": {}})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "two__asks", "arguments": {}}});
+    let body = Box::pin(endpoint.answer(legacy(&session, &call)).await.into_body());
+    let mut messages = Messages { body, read: String::new() };
+    let asks = messages.next().await.unwrap();
+    assert_eq!(
+        (asks.get("method"), asks.pointer("/params/message")),
+        (Some(&json!("elicitation/create")), Some(&json!("far asks: Who?")))
+    );
+    let said = json!({"jsonrpc": "2.0", "id": asks.get("id"), "result": {"action": "accept", "content": {"who": "me"}}});
+    assert_eq!(endpoint.answer(legacy(&session, &said)).await.status(), 202);
+    let answer = messages.next().await.unwrap();
+    // It shows no addresses.
+    let expected = "form: accept {\"who\":\"me\"}. visit: decline null. ";
+    assert_eq!(answer.pointer("/result/content/0/text"), Some(&json!(expected)), "{answer}");
 }
 
 #[tokio::test]

@@ -22,9 +22,21 @@ const MAX_REASON: usize = 100;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Output) -> Result<Exit, Failure> {
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
-    let needs = if matches!(command, Mcp::Serve(_)) { Needs::Everything } else { Needs::Store };
+    let needs = match &command {
+        Mcp::Serve(_) => Needs::Everything,
+        // What they start is remembered, so that the next start ends it where this is killed.
+        Mcp::Check { .. } | Mcp::Resources(_) | Mcp::Prompts(_) => Needs::OnDemand,
+        Mcp::List(_)
+        | Mcp::Add(_)
+        | Mcp::Import(_)
+        | Mcp::Approve { .. }
+        | Mcp::Remove { .. }
+        | Mcp::Logs { .. }
+        | Mcp::Login { .. }
+        | Mcp::Logout { .. } => Needs::Store,
+    };
     let host = opened.start(needs).await?;
-    for problem in host.problems().iter().filter(|_| needs == Needs::Store) {
+    for problem in host.problems().iter().filter(|_| needs != Needs::Everything) {
         say(&format!("warning: {problem}"));
     }
     let result = match command {

@@ -59,6 +59,11 @@ async def talk():
         saw["links"] = shown(await client.call_tool("everything__get-resource-links", {"count": 2}))["content"][1:]
         structured = await client.call_tool("everything__get-structured-content", {"location": "Chicago"})
         saw["structured"] = sorted(structured.structured_content)
+        promised = next(tool for tool in tools if tool.name == "everything__get-structured-content").output_schema
+        saw["promised"] = sorted(promised["properties"]) if promised else None
+        link = (await client.call_tool("everything__get-resource-links", {"count": 1})).content[1]
+        saw["link"] = [link.name, link.title, link.description, link.mime_type, link.size]
+        saw["not_asked"] = shown(await client.call_tool("everything__trigger-elicitation-request", {}))["content"][0]
         saw["invalid"] = shown(await client.call_tool("everything__echo", {"message": 3}))
         progress = []
 
@@ -90,6 +95,15 @@ async def talk():
         async with Client(server, mode=era, elicitation_callback=await answers(seen, decision)) as client:
             result = shown(await client.call_tool("everything__get-sum", {"a": 1, "b": 3}))
             saw[name] = {"asked": seen, "result": result}
+    forms = []
+
+    async def fill(context, params):
+        forms.append([params.message, sorted(params.requested_schema["properties"])[:2]])
+        return ElicitResult(action="accept", content={"name": "Ada"})
+
+    async with Client(server, mode=era, elicitation_callback=fill) as client:
+        result = shown(await client.call_tool("everything__trigger-elicitation-request", {}))
+        saw["filled"] = {"asked": forms, "result": result["content"][:2]}
     return saw
 
 

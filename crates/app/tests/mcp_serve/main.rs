@@ -166,6 +166,16 @@ fn expected(version: &str) -> Value {
         "image": [["image/png", "iVBOR"]],
         "links": ["demo://resource/dynamic/blob/1", "demo://resource/dynamic/text/2"],
         "structured": ["conditions", "humidity", "temperature"],
+        "promised": ["conditions", "humidity", "temperature"],
+        "link": ["Blob Resource 1", null, "Resource 1: plaintext resource", "text/plain", null],
+        "not_asked": "❌ User declined to provide the requested information.",
+        "filled": {
+            "asked": [["everything asks: Please provide inputs for the following fields:", ["birthdate", "check"]]],
+            "result": [
+                "✅ User provided the requested information!",
+                "User inputs:\n- Name: Ada\n- Favorite Integer: 42\n- Favorite Number: 3.14",
+            ],
+        },
         "invalid": {
             "error": true,
             "content": ["`everything__echo` did not run: the arguments do not fit the tool's schema: 3 is not of type \"string\" (at /message)."],

@@ -31,7 +31,14 @@ pub(super) fn at_address(address: &str, name: &str, draft: &mut Draft) -> Conten
 /// Stands for something of which the file holds no bytes.
 pub(super) fn pointer(address: &str, name: &str, draft: &mut Draft) -> ContentBlock {
     draft.leave_out("an image or file whose bytes are not in the export");
-    ContentBlock::ResourceLink { uri: address.to_owned(), name: name.to_owned(), description: None, mime_type: None }
+    ContentBlock::ResourceLink {
+        uri: address.to_owned(),
+        name: name.to_owned(),
+        title: None,
+        description: None,
+        mime_type: None,
+        size: None,
+    }
 }
 
 /// A file's text under its name.

@@ -11,15 +11,16 @@ use turnwright_core::{ApproveMode, ConversationId, Entry, Seq, ToolDefinition, T
 use turnwright_engine::{
     Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SentState, SettingsOverlay, WatchFrom,
 };
-use turnwright_mcp::serve::{Backing, OfferedCall, Refused, RunningCall};
+use turnwright_mcp::serve::{Backing, OfferedCall, OfferedTool, Refused, RunningCall};
 
 use super::caller;
 use super::pool::{Pool, Slot};
 use super::running::Running;
 use super::{McpServing, Questions};
 
-/// How often it is looked whether the tools are still the same, once a client wants to know.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether another process changed what there is, once a client wants to know. What this one
+/// changes is told at once.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The steps of a call's turn: asking for it, and being content.
 const STEPS: u32 = 2;
 
@@ -131,8 +132,12 @@ impl EngineBacking {
 
 #[async_trait]
 impl Backing for EngineBacking {
-    async fn tools(&self) -> Vec<Arc<ToolDefinition>> {
-        self.engine.tools().await.into_iter().map(|tool| self.offered(tool)).collect()
+    async fn tools(&self) -> Vec<OfferedTool> {
+        let tool = |tool: Arc<ToolDefinition>| {
+            let face = self.engine.tool_face(&tool.name);
+            OfferedTool { definition: self.offered(tool), face }
+        };
+        self.engine.tools().await.into_iter().map(tool).collect()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -194,13 +199,10 @@ async fn look(engine: Engine, changes: watch::Sender<u64>, stop: CancellationTok
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        let now = engine.tools_now();
-        let is_same = now.len() == known.len() && now.iter().zip(&known).all(|(a, b)| Arc::ptr_eq(a, b) || a == b);
-        if !is_same {
-            known = now;
-            changes.send_modify(|count| *count += 1);
+            now = tokio::time::timeout(LOOK_EVERY, engine.tools_besides(&known)) => if let Ok(now) = now {
+                known = now;
+                changes.send_modify(|count| *count += 1);
+            },
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use turnwright_core::{AnswerAction, CallId, ConversationId, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, QuestionReason, Seq, TurnId, Verdict};
 use turnwright_engine::{Choice, Engine, EngineError, Event, Progress, Reply, ToolOutput, WaitingCall, Watch, WatchFrom};
-use turnwright_mcp::serve::{Happened, OfferedCall, Question, RunningCall};
+use turnwright_mcp::serve::{Asks, Happened, Inquiry, OfferedCall, Question, RunningCall};
 
 use super::Questions;
 use super::backing::Shared;
@@ -91,26 +91,28 @@ impl Running {
                 });
                 Some(Happened::Ended(ended))
             }
-            Event::ElicitationRequested { question_id, requested_schema: form, .. } => {
-                // Whoever calls from elsewhere is not asked what a tool asks: the tool hears no, and goes on.
-                let reply = match (self.shared.questions, form) {
+            Event::ElicitationRequested { question_id, server, message, requested_schema: form, url, .. } => {
+                let reply = match (self.shared.questions, &form) {
                     (Questions::AcceptDefaults, Some(_)) => {
                         Reply { action: AnswerAction::Accept, content: Some(serde_json::Map::new()) }
                     }
-                    (Questions::Decline, _) | (Questions::AcceptDefaults, None) => Reply::of(AnswerAction::Decline),
-                };
-                match self.engine.answer(&self.conversation, question_id, reply).await {
-                    Ok(_) => self.go_on().await,
-                    // What is told from the beginning may have been answered long ago.
-                    Err(EngineError::NotAsked { .. } | EngineError::NotFound { .. }) => {}
-                    Err(error) => {
-                        tracing::warn!(conversation = %self.conversation, %error, "a question of a tool stays open");
+                    (Questions::AcceptDefaults, None) => Reply::of(AnswerAction::Decline),
+                    (Questions::AskClient, _) => {
+                        let open = self.engine.questions(&self.conversation).await.unwrap_or_default();
+                        // What is told from the beginning may have been answered long ago.
+                        open.iter().find(|open| open.id == question_id)?;
+                        let asks = form.map(Asks::Form).or_else(|| url.map(Asks::Visit))?;
+                        let message = format!("{server} asks: {message}");
+                        return Some(Happened::Inquired(Inquiry { id: question_id.to_string(), message, asks }));
                     }
+                };
+                if let Err(why) = self.reply(question_id, reply).await {
+                    tracing::warn!(conversation = %self.conversation, why, "a question of a tool stays open");
                 }
                 None
             }
+            Event::ElicitationAnswered { question_id, .. } => Some(Happened::Answered(question_id.to_string())),
             Event::TurnStarted { .. }
-            | Event::ElicitationAnswered { .. }
             | Event::StepStarted { .. }
             | Event::StepReset
             | Event::StepFinished { .. }
@@ -127,6 +129,16 @@ impl Running {
             | Event::TurnSuspended { .. }
             | Event::TurnFinished { .. } => None,
         }
+    }
+
+    /// Answers what the tool asked.
+    async fn reply(&self, question: ElicitationId, reply: Reply) -> Result<(), String> {
+        match self.engine.answer(&self.conversation, question, reply).await {
+            Ok(_) => self.go_on().await,
+            Err(EngineError::NotAsked { .. } | EngineError::NotFound { .. }) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        Ok(())
     }
 
     /// Has the turn driven where a decision freed it and nobody else takes it up.
@@ -177,6 +189,11 @@ impl RunningCall for Running {
             }
             Err(error) => Err(format!("the decision about `{}` was not taken: {error}", self.tool)),
         }
+    }
+
+    async fn answer(&mut self, inquiry: &str, reply: Reply) -> Result<(), String> {
+        let question = inquiry.parse().map_err(|_| format!("`{}` did not ask `{inquiry}`", self.tool))?;
+        self.reply(question, reply).await
     }
 
     async fn cancel(&mut self) {

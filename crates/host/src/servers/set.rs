@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::{Document, Documents, SourceSet, StoreError, ToolSource};
 use turnwright_mcp::{McpServer, Surroundings};
@@ -43,6 +44,8 @@ pub(crate) struct ServerSet {
     /// Held while what is stored is read and changed, so that two changes do not undo each other.
     pub(crate) changing: tokio::sync::Mutex<()>,
     now: Mutex<Now>,
+    /// How often what is offered changed.
+    news: watch::Sender<u64>,
     /// Servers on their way out. Closed, so that waiting for it ends when there is none.
     leaving: TaskTracker,
 }
@@ -74,7 +77,18 @@ impl ServerSet {
         let leaving = TaskTracker::new();
         leaving.close();
         let changing = tokio::sync::Mutex::default();
-        let set = Self { store, environment, surroundings, needs, built_in, of_files, changing, now: Mutex::new(now), leaving };
+        let set = Self {
+            store,
+            environment,
+            surroundings,
+            needs,
+            built_in,
+            of_files,
+            changing,
+            now: Mutex::new(now),
+            news: watch::Sender::new(0),
+            leaving,
+        };
         set.arrange(&mut set.now());
         set.of_files.iter().filter_map(|entry| entry.server.as_ref().ok()).for_each(|server| set.begin(server));
         set
@@ -172,6 +186,7 @@ impl ServerSet {
         let enabled = servers.filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
         let enabled = enabled.map(|server| Arc::<McpServer>::clone(server) as Arc<dyn ToolSource>);
         now.sources = self.built_in.iter().cloned().chain(enabled).collect();
+        self.news.send_modify(|count| *count += 1);
     }
 
     fn added(&self, document: &Document) -> Entry {
@@ -186,7 +201,9 @@ impl ServerSet {
             match self.needs {
                 Needs::Everything => tracing::warn!(server = name, reason, "an MCP server that was added cannot be used"),
                 // Whoever lists the servers is told there.
-                Needs::Store => tracing::debug!(server = name, reason, "an MCP server that was added cannot be used"),
+                Needs::Store | Needs::OnDemand => {
+                    tracing::debug!(server = name, reason, "an MCP server that was added cannot be used")
+                }
             }
         }
         Entry { name, origin: Origin::Added(stored.ok().map(Box::new)), server }
@@ -204,7 +221,7 @@ impl ServerSet {
 fn begin(server: &McpServer, needs: Needs) {
     match needs {
         Needs::Everything if server.config().enabled => server.start_unless_known(),
-        Needs::Everything | Needs::Store => {}
+        Needs::Everything | Needs::OnDemand | Needs::Store => {}
     }
 }
 
@@ -215,5 +232,9 @@ impl SourceSet for ServerSet {
             tracing::warn!(%error, "the MCP servers that were added cannot be read; those that are known stay");
         }
         self.offered()
+    }
+
+    fn news(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.news.subscribe())
     }
 }

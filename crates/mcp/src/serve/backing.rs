@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use turnwright_core::ToolDefinition;
-use turnwright_engine::{Progress, ToolOutput};
+use turnwright_engine::{Progress, Reply, ToolFace, ToolOutput};
 
 /// Has tools, and runs one when it is asked to.
 #[async_trait]
 pub trait Backing: Send + Sync + Debug {
     /// The tools of this moment under the names by which they are called. Waits for what is starting.
-    async fn tools(&self) -> Vec<Arc<ToolDefinition>>;
+    async fn tools(&self) -> Vec<OfferedTool>;
 
     /// A number that changes whenever the tools do.
     fn changes(&self) -> watch::Receiver<u64>;
@@ -29,6 +29,15 @@ pub trait Backing: Send + Sync + Debug {
     /// # Errors
     /// [`Refused`] where there is no such call, or it is another.
     async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused>;
+}
+
+/// A tool as clients are told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedTool {
+    /// What models are told, under the name by which it is called.
+    pub definition: Arc<ToolDefinition>,
+    /// What its source says of it besides.
+    pub face: Arc<ToolFace>,
 }
 
 /// A call that a client asks for.
@@ -57,6 +66,12 @@ pub trait RunningCall: Send + Debug {
     /// Where it could not be taken, in words for people. That it was decided before is no error.
     async fn decide(&mut self, may_run: bool) -> Result<(), String>;
 
+    /// Takes a person's answer to what its tool asked. That it was answered before is no error.
+    ///
+    /// # Errors
+    /// Where it could not be taken, in words for people.
+    async fn answer(&mut self, inquiry: &str, reply: Reply) -> Result<(), String>;
+
     /// Stops it, and waits until it stands still.
     async fn cancel(&mut self);
 
@@ -73,6 +88,10 @@ pub enum Happened {
     Asked(Question),
     /// A person decided, here or elsewhere.
     Decided,
+    /// Its tool asks a person something, and waits for the answer.
+    Inquired(Inquiry),
+    /// The tool has its answer to what it asked under this name, from here or elsewhere.
+    Answered(String),
     /// It has its result.
     Ended(ToolOutput),
 }
@@ -84,6 +103,26 @@ pub struct Question {
     pub text: String,
     /// How to allow it where the client cannot ask: for a model, which tells its person.
     pub elsewhere: String,
+}
+
+/// What a tool asks a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inquiry {
+    /// Its name.
+    pub id: String,
+    /// What it says, and who says it.
+    pub message: String,
+    /// What it asks for.
+    pub asks: Asks,
+}
+
+/// What a tool asks a person for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asks {
+    /// The values of a form, described by a flat JSON Schema.
+    Form(Value),
+    /// To open this address.
+    Visit(String),
 }
 
 /// Why a call was not begun.

@@ -1,26 +1,29 @@
 //! Answers a client's requests.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, GetPromptRequestParams,
-    GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptsCapability, ProtocolVersion,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, ElicitRequestParams,
+    GetPromptRequestParams, GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptsCapability, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig,
     SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use turnwright_core::AnswerAction;
 use turnwright_engine::Progress;
 
-use super::approval;
-use super::backing::{Backing, Happened, OfferedCall, Question, Refused, RunningCall};
+use super::backing::{Backing, Happened, OfferedCall, Refused, RunningCall};
 use super::fixtures::{self, Fixtures};
 use super::result::{Form, failed, result, tool};
+use super::wanted::{Shows, Wanted, no};
 use crate::client::me;
 
 /// How often it is looked whether a client that is told of changes is still there.
@@ -44,8 +47,10 @@ pub(super) struct Handler {
 
 /// What came of asking the client's person.
 enum Asked {
-    /// The call goes on.
-    Goes,
+    /// They said this (`ElicitResult`).
+    Said(Value),
+    /// It is not needed any more.
+    Settled,
     /// Nobody could be asked here.
     NotHere,
     /// The client does not want the call any more.
@@ -77,73 +82,91 @@ impl Handler {
             Err(refused @ Refused::NoSuchTool(_)) => return Err(ErrorData::invalid_params(refused.to_string(), None)),
             Err(refused @ Refused::Other(_)) => return Ok(failed(refused.to_string()).into()),
         };
-        let mut answer = approval::answered(params.input_responses.as_ref());
+        let mut answers = params.input_responses.unwrap_or_default();
         let mut told = Told { token: context.meta.get_progress_token(), last: None };
+        let mut later = VecDeque::new();
         loop {
             let happened = tokio::select! {
                 biased;
-                happened = running.next() => happened,
-                () = self.gone(&context) => {
-                    running.cancel().await;
-                    return Err(ErrorData::internal_error("the call was cancelled", None));
-                }
+                happened = next(&mut later, &mut *running) => happened,
+                () = self.gone(&context) => return Err(cancelled(&mut *running).await),
             };
-            match happened {
-                Happened::Progress(progress) => told.tell(&context, progress).await,
-                Happened::Decided => {}
+            let wanted = match happened {
+                Happened::Progress(progress) => {
+                    told.tell(&context, progress).await;
+                    continue;
+                }
+                Happened::Decided | Happened::Answered(_) => continue,
                 Happened::Ended(output) => return Ok(result(output, caller.form).into()),
-                Happened::Asked(question) => {
-                    if let Some(may_run) = answer.take() {
-                        if let Err(why) = running.decide(may_run).await {
-                            return Ok(failed(why).into());
-                        }
-                        continue;
-                    }
-                    if caller.can_ask
-                        && caller.form == Form::Modern
-                        && let Some(required) = approval::required(&question.text, running.handle())
-                    {
-                        running.leave();
-                        return Ok(required.into());
-                    }
-                    let asked =
-                        if caller.can_ask { self.ask(&context, &question, &mut *running).await } else { Asked::NotHere };
-                    match asked {
-                        Asked::Goes => {}
-                        Asked::NotHere => {
-                            running.leave();
-                            return Ok(failed(question.elsewhere).into());
-                        }
-                        Asked::Cancelled => {
-                            running.cancel().await;
-                            return Err(ErrorData::internal_error("the call was cancelled", None));
-                        }
+                Happened::Asked(question) => Wanted::Approval(question),
+                Happened::Inquired(inquiry) => Wanted::Answer(inquiry),
+            };
+            if let Some(said) = answers.remove(wanted.key()) {
+                if let Err(why) = wanted.settle(&mut *running, &said).await {
+                    return Ok(failed(why).into());
+                }
+                continue;
+            }
+            let asked = match (wanted.shown(caller.shows), caller.form) {
+                (Some(shown), Form::Modern) => {
+                    let required = wanted.required(shown, running.handle());
+                    running.leave();
+                    return Ok(required.into());
+                }
+                (Some(shown), Form::Legacy) => self.ask(&context, &wanted, shown, &mut *running, &mut later).await,
+                (None, _) => Asked::NotHere,
+            };
+            match (asked, wanted) {
+                (Asked::Said(said), wanted) => {
+                    if let Err(why) = wanted.settle(&mut *running, &said).await {
+                        return Ok(failed(why).into());
                     }
                 }
+                (Asked::Settled, _) => {}
+                (Asked::NotHere, Wanted::Approval(question)) => {
+                    running.leave();
+                    return Ok(failed(question.elsewhere).into());
+                }
+                // Nobody else is asked for whoever calls from elsewhere: the tool hears no, and goes on.
+                (Asked::NotHere, Wanted::Answer(inquiry)) => {
+                    if let Err(why) = running.answer(&inquiry.id, no(AnswerAction::Decline)).await {
+                        return Ok(failed(why).into());
+                    }
+                }
+                (Asked::Cancelled, _) => return Err(cancelled(&mut *running).await),
             }
         }
     }
 
-    /// Asks the person at a client of a session, until they answer or somebody decides elsewhere.
-    async fn ask(&self, context: &RequestContext<RoleServer>, question: &Question, running: &mut dyn RunningCall) -> Asked {
-        let Some(form) = approval::form(&question.text) else { return Asked::NotHere };
-        let may_run = tokio::select! {
-            biased;
-            () = decided(running) => return Asked::Goes,
-            () = self.gone(context) => return Asked::Cancelled,
-            answer = context.peer.create_elicitation(form) => match answer {
-                Ok(answer) => approval::allows(&answer),
-                Err(error) => {
-                    tracing::info!(%error, "a client that says it can ask its person did not");
-                    return Asked::NotHere;
+    /// Asks the person at a client of a session, until they answer or that is not needed any more. What else happens
+    /// meanwhile is kept for later.
+    async fn ask(
+        &self,
+        context: &RequestContext<RoleServer>,
+        wanted: &Wanted,
+        shown: ElicitRequestParams,
+        running: &mut dyn RunningCall,
+        later: &mut VecDeque<Happened>,
+    ) -> Asked {
+        let mut asking = std::pin::pin!(context.peer.create_elicitation(shown));
+        loop {
+            tokio::select! {
+                biased;
+                happened = running.next() => {
+                    let is_settled = wanted.is_settled_by(&happened);
+                    later.push_back(happened);
+                    if is_settled {
+                        return Asked::Settled;
+                    }
                 }
-            },
-        };
-        match running.decide(may_run).await {
-            Ok(()) => Asked::Goes,
-            Err(why) => {
-                tracing::warn!(why, "a decision about a call was not taken");
-                Asked::NotHere
+                () = self.gone(context) => return Asked::Cancelled,
+                said = &mut asking => return match said {
+                    Ok(said) => serde_json::to_value(said).map_or(Asked::NotHere, Asked::Said),
+                    Err(error) => {
+                        tracing::info!(%error, "a client that says it can ask its person did not");
+                        Asked::NotHere
+                    }
+                },
             }
         }
     }
@@ -162,23 +185,22 @@ impl Handler {
     }
 }
 
-/// Waits until somebody decided about the call.
-async fn decided(running: &mut dyn RunningCall) {
-    loop {
-        match running.next().await {
-            Happened::Decided => return,
-            // The call is not over while it waits; whatever comes, the question is answered.
-            Happened::Ended(_) => std::future::pending().await,
-            Happened::Progress(_) | Happened::Asked(_) => {}
-        }
-    }
+/// What was kept for later, else what comes.
+async fn next(later: &mut VecDeque<Happened>, running: &mut dyn RunningCall) -> Happened {
+    if let Some(happened) = later.pop_front() { happened } else { running.next().await }
+}
+
+/// Stops a call that nobody waits for any more.
+async fn cancelled(running: &mut dyn RunningCall) -> ErrorData {
+    running.cancel().await;
+    ErrorData::internal_error("the call was cancelled", None)
 }
 
 /// Who asks.
 struct Caller {
     name: String,
     form: Form,
-    can_ask: bool,
+    shows: Shows,
 }
 
 impl Caller {
@@ -189,7 +211,7 @@ impl Caller {
         Self {
             name: info.map_or_else(|| "a client without a name".to_owned(), |info| info.name),
             form: if is_modern { Form::Modern } else { Form::Legacy },
-            can_ask: approval::can_ask(context.client_capabilities().as_ref()),
+            shows: Shows::of(context.client_capabilities().as_ref()),
         }
     }
 }
@@ -233,10 +255,10 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.backing.tools().await;
-        let mut listed: Vec<Tool> = tools.iter().map(|definition| tool(definition)).collect();
+        let form = Caller::of(&context).form;
+        let mut listed: Vec<Tool> = self.backing.tools().await.iter().map(|offered| tool(offered, form)).collect();
         if self.fixtures.is_some() {
             listed.extend(Fixtures::tools());
         }

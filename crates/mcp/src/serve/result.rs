@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, Icon, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
-use turnwright_core::ToolDefinition;
 use turnwright_engine::ToolOutput;
+
+use super::backing::OfferedTool;
 
 /// Whose form a result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(super) enum Form {
 }
 
 /// A tool as it is listed.
-pub(super) fn tool(definition: &ToolDefinition) -> Tool {
+pub(super) fn tool(OfferedTool { definition, face }: &OfferedTool, form: Form) -> Tool {
     let mut tool = Tool::default();
     tool.name = Cow::Owned(definition.name.clone());
     tool.title.clone_from(&definition.title);
@@ -34,7 +35,23 @@ pub(super) fn tool(definition: &ToolDefinition) -> Tool {
         annotations.read_only_hint = Some(true);
         tool.annotations = Some(annotations);
     }
+    tool.output_schema = match &face.output_schema {
+        // Of whatever else a result may be, older clients could not be sent any.
+        Some(Value::Object(schema)) if form == Form::Modern || schema.get("type") == Some(&Value::from("object")) => {
+            Some(Arc::new(schema.clone()))
+        }
+        Some(_) | None => None,
+    };
+    tool.icons = (!face.icons.is_empty()).then(|| face.icons.iter().map(icon).collect());
     tool
+}
+
+fn icon(known: &turnwright_engine::Icon) -> Icon {
+    let mut icon = Icon::new(known.src.clone());
+    icon.mime_type.clone_from(&known.mime_type);
+    icon.sizes = (!known.sizes.is_empty()).then(|| known.sizes.clone());
+    icon.theme = known.theme.as_ref().and_then(|theme| serde_json::from_value(Value::from(theme.as_str())).ok());
+    icon
 }
 
 /// A result as it is answered.

@@ -170,7 +170,14 @@ fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
 fn file(url: &str, media_type: Option<String>, filename: Option<String>) -> Result<ContentBlock, ApiError> {
     let name = filename.unwrap_or_else(|| "file".to_owned());
     let Some(data) = url.strip_prefix("data:") else {
-        return Ok(ContentBlock::ResourceLink { uri: url.to_owned(), name, description: None, mime_type: media_type });
+        return Ok(ContentBlock::ResourceLink {
+            uri: url.to_owned(),
+            name,
+            title: None,
+            description: None,
+            mime_type: media_type,
+            size: None,
+        });
     };
     let (head, data) = data
         .split_once(";base64,")

@@ -78,8 +78,10 @@ fn user_with_everything() -> Entry {
         ContentBlock::ResourceLink {
             uri: "https://example.com/".to_owned(),
             name: "example".to_owned(),
+            title: Some("An example".to_owned()),
             description: None,
             mime_type: None,
+            size: Some(12),
         },
     ];
     Entry::User(UserMessage { content, settings })

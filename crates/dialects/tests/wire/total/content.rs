@@ -70,8 +70,10 @@ fn media(random: &mut Random, features: &mut Features, _: &str) -> ContentBlock 
             let link = ContentBlock::ResourceLink {
                 uri: "https://example.org/x".to_owned(),
                 name: "x".to_owned(),
+                title: None,
                 description: None,
                 mime_type: Some("text/html".to_owned()),
+                size: None,
             };
             ("a link to a resource", link)
         }
