@@ -16,5 +16,6 @@ mod shallow;
 mod wire;
 
 pub(crate) use cleaner::Message;
+pub(crate) use http::call_of;
 pub(crate) use pipe::PipeTransport;
 pub(crate) use wire::{Door, ProgressRoute, Wire};

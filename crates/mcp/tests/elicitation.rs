@@ -275,6 +275,29 @@ async fn a_question_goes_to_no_conversation_rather_than_to_the_wrong_one() {
 }
 
 #[tokio::test]
+async fn over_http_a_question_goes_to_the_conversation_whose_call_it_came_with_and_keeps_its_order() {
+    let Some((_child, fixture)) = support::far::everything().await else { return };
+    let mine = People::who("c1", [accept(json!({"name": "Ann"}))]);
+    let theirs = People::who("c2", [accept(json!({"name": "Bob"}))]);
+    let asks = |people| fixture.server.call(call("trigger-elicitation-request", nothing()), of(people));
+    let other = async {
+        mine.arrived.acquire().await.unwrap().forget();
+        theirs.gate.add_permits(1);
+        let output = asks(&theirs).await.unwrap();
+        mine.gate.add_permits(1);
+        output
+    };
+    let (mine_said, other_said) = tokio::join!(asks(&mine), other);
+    let said = [text_of(&mine_said.unwrap().content), text_of(&other_said.content)];
+    assert!(said[0].contains("Name: Ann") && said[1].contains("Name: Bob"), "{said:?}");
+    let asked = mine.asked();
+    let Wants::Form { schema } = &asked[0].wants else { panic!("{asked:?}") };
+    let names: Vec<String> = Form::read(schema).unwrap().fields.into_iter().map(|field| field.name).collect();
+    assert_eq!(names[..5], ["name", "check", "firstLine", "email", "homepage"], "in the order in which it asks");
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn a_question_that_is_none_is_refused_and_the_call_goes_on() {
     for (params, why) in [
         (

@@ -202,7 +202,7 @@ impl ServerSet {
                 Needs::Everything => tracing::warn!(server = name, reason, "an MCP server that was added cannot be used"),
                 // Whoever lists the servers is told there.
                 Needs::Store | Needs::OnDemand => {
-                    tracing::debug!(server = name, reason, "an MCP server that was added cannot be used")
+                    tracing::debug!(server = name, reason, "an MCP server that was added cannot be used");
                 }
             }
         }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use turnwright_core::{AnswerAction, Elicitation, Form, Wants};
 use turnwright_engine::Reply;
 
-use crate::transport::Wire;
+use crate::transport::{Wire, call_of};
 
 /// The method by which servers ask.
 pub(crate) const METHOD: &str = "elicitation/create";
@@ -17,8 +17,9 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// Asks whoever the server's call belongs to, and gives the protocol's answer.
 pub(super) async fn answer(wire: &Wire, params: Option<Value>, cancelled: &CancellationToken) -> Result<Value, ErrorData> {
+    let call = call_of(params.as_ref());
     let asked = question(String::new(), params.unwrap_or_default()).map_err(|why| ErrorData::invalid_params(why, None))?;
-    let door = wire.door().map_err(|why| ErrorData::invalid_request(why, None))?;
+    let door = wire.door_of(call.as_ref()).map_err(|why| ErrorData::invalid_request(why, None))?;
     let _held = door.standstill.hold();
     let reply = tokio::select! {
         reply = door.asks.ask(asked) => reply,

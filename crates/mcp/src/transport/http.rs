@@ -5,6 +5,7 @@
 //! no other address.
 
 mod courier;
+mod raw;
 mod sse;
 
 use std::error::Error;
@@ -47,6 +48,7 @@ const MAX_OPEN_POSTS: usize = 1024;
 const MAX_RESUMES: usize = 8;
 const MAX_RESUME_PAUSE: Duration = Duration::from_secs(15);
 
+pub(crate) use raw::call_of;
 pub(crate) use sse::SseTransport;
 
 /// What a failed request says.
@@ -389,7 +391,7 @@ fn plain(item: RxJsonRpcMessage<RoleClient>) -> Option<Message> {
         },
         JsonRpcMessage::Request(request) => {
             let (method, params) = method_and_params(&request.request)?;
-            Message::Request { id: request.id, method, params }
+            Message::Request { id: request.id, method: raw::unwrapped(method), params }
         }
         JsonRpcMessage::Notification(notification) => {
             let (method, params) = method_and_params(&notification.notification)?;

@@ -96,6 +96,17 @@ impl Wire {
         })
     }
 
+    /// The same where it may have been told whose call the question belongs to.
+    ///
+    /// # Errors
+    /// As [`Wire::door`].
+    pub(crate) fn door_of(&self, call: Option<&RequestId>) -> Result<Door, &'static str> {
+        let known = call.and_then(|call| {
+            self.with(|calls| calls.iter().find(|known| is_same(&known.id, call)).and_then(|known| known.door.clone()))
+        });
+        known.map_or_else(|| self.door(), Ok)
+    }
+
     /// Its answer is there, or nobody waits for it any more.
     pub(crate) fn answered(&self, id: &RequestId) {
         self.silent_calls.store(0, Ordering::Relaxed);

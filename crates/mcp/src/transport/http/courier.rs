@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-use super::HttpError;
+use super::{HttpError, raw};
 use crate::login::Account;
 use crate::transport::cleaner::INTERNAL_ERROR;
 
@@ -81,7 +81,7 @@ impl Asked {
             }
             StreamableHttpPostResponse::Sse(events, session) => {
                 let id = self.id;
-                let events = events.map(move |event| event.map(|event| with_id(event, &id)));
+                let events = events.map(move |event| event.map(|event| raw::wrapped(with_id(event, &id), Some(&id))));
                 Ok(StreamableHttpPostResponse::Sse(events.boxed(), session))
             }
             other => Ok(other),
@@ -235,7 +235,8 @@ impl StreamableHttpClient for Courier {
         max_event_bytes: usize,
     ) -> Result<Events, HttpError> {
         let token = token.or(self.token().await?);
-        self.client.get_stream_with_max_sse_event_size(url, session, last_event, token, headers, max_event_bytes).await
+        let events = self.client.get_stream_with_max_sse_event_size(url, session, last_event, token, headers, max_event_bytes);
+        Ok(events.await?.map(|event| event.map(|event| raw::wrapped(event, None))).boxed())
     }
 }
 
