@@ -4,6 +4,7 @@
 //! tool sources of one's own. Everything that happens in conversations is the engine's, see [`Host::engine`].
 
 pub mod config;
+mod env_file;
 pub mod environment;
 mod error;
 mod host;

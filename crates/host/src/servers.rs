@@ -4,6 +4,7 @@
 //! are those files' to change.
 
 mod import;
+mod sealed;
 mod set;
 mod status;
 mod stored;
@@ -197,11 +198,14 @@ impl McpServers {
     /// [`McpChangeError`].
     pub async fn remove(&self, name: &str) -> Result<(), McpChangeError> {
         let _changing = self.set.changing.lock().await;
-        match self.entry(name).await?.origin {
-            Origin::Added(_) => {}
+        let stored = match self.entry(name).await?.origin {
+            Origin::Added(stored) => stored,
             Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
-        }
+        };
         self.set.store.remove_document(KIND, name).await?;
+        if let Some(stored) = stored {
+            sealed::forget(&stored.config, &Map::new(), self.set.tokens());
+        }
         self.refresh().await?;
         self.set.settle().await;
         Ok(())
@@ -319,8 +323,19 @@ impl McpServers {
 
     async fn store(&self, name: &str, stored: &Stored) -> Result<McpStatus, McpChangeError> {
         self.set.make(name, stored).map_err(McpChangeError::Invalid)?;
-        let document = stored.document(name).map_err(|error| McpChangeError::Invalid(error.to_string()))?;
-        self.set.store.put_document(KIND, document).await?;
+        let tokens = self.set.tokens();
+        let mut kept = stored.clone();
+        let unkept = |error: std::io::Error| McpChangeError::Invalid(format!("its secrets cannot be kept: {error}"));
+        sealed::seal(&mut kept.config, tokens).map_err(unkept)?;
+        let document = kept.document(name).map_err(|error| McpChangeError::Invalid(error.to_string()))?;
+        let before = self.set.entry(name);
+        if let Err(error) = self.set.store.put_document(KIND, document).await {
+            sealed::forget(&kept.config, &stored.config, tokens);
+            return Err(error.into());
+        }
+        if let Some(Entry { origin: Origin::Added(Some(before)), .. }) = before {
+            sealed::forget(&before.config, &kept.config, tokens);
+        }
         self.one(name).await
     }
 }

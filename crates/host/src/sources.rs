@@ -14,6 +14,7 @@ use turnwright_mcp::{
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
+use crate::env_file;
 use crate::{Environment, HostError};
 
 /// A server of the configuration that runs, or would.
@@ -107,7 +108,7 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
         Some(McpTransport::Command(command)) => {
             let mut stdio = StdioConfig::new(command);
             stdio.args.clone_from(&server.args);
-            stdio.env = exposed(&server.env);
+            stdio.env = env_file::with(exposed(&server.env), server.env_file.as_deref())?;
             stdio.cwd.clone_from(&server.cwd);
             Ok(stdio.into())
         }
@@ -129,7 +130,11 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
             }
             Ok(http.into())
         }
-        Some(McpTransport::Image(image)) => Ok(docker(image, server).into()),
+        Some(McpTransport::Image(image)) => {
+            let mut docker = docker(image, server);
+            docker.env = env_file::with(docker.env, server.env_file.as_deref())?;
+            Ok(docker.into())
+        }
         None => Err(format!("MCP server `{name}` has no command; it is left out")),
     }
 }
@@ -294,10 +299,12 @@ fn imported(server: ImportedServer, folder: &Path, environment: &Environment) ->
         pairs.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
     };
     let transport = match &server.transport {
-        ImportedTransport::Stdio { command, args, env, cwd } => {
+        ImportedTransport::Stdio { command, args, env, env_file, cwd } => {
             let mut stdio = StdioConfig::new(fill(command)?);
             stdio.args = args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
-            stdio.env = fill_all(env)?;
+            let env_file = env_file.as_deref().map(|path| fill(path).map(|path| folder.join(path))).transpose()?;
+            let of_a_server_that_runs = env_file.as_deref().filter(|_| server.enabled);
+            stdio.env = env_file::with(fill_all(env)?, of_a_server_that_runs)?;
             stdio.cwd = cwd.as_deref().map(|cwd| fill(cwd).map(|cwd| folder.join(cwd))).transpose()?;
             TransportConfig::from(stdio)
         }

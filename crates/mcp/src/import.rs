@@ -54,6 +54,8 @@ pub enum ImportedTransport {
         args: Vec<String>,
         /// Variables added to the inherited ones, in the file's order.
         env: Vec<(String, String)>,
+        /// A file of more variables.
+        env_file: Option<String>,
         /// Where it runs.
         cwd: Option<String>,
     },
@@ -162,11 +164,7 @@ impl Import {
             return self.problems.push(format!("`{name}` is there twice: the first one is kept"));
         }
         let Value::Object(mut entry) = entry else { return self.problems.push(format!("`{name}` is no object")) };
-        for (key, why) in [
-            ("autoApprove", "approvals are never imported"),
-            ("alwaysAllow", "approvals are never imported"),
-            ("envFile", "files of variables are not read: put them into `env`"),
-        ] {
+        for (key, why) in [("autoApprove", "approvals are never imported"), ("alwaysAllow", "approvals are never imported")] {
             if entry.contains_key(key) {
                 self.problems.push(format!("`{key}` of `{name}` was left out: {why}"));
             }
@@ -185,7 +183,8 @@ impl Import {
         if let Some(command) = text(entry, "command") {
             let args = self.strings(name, "args", entry.remove("args"));
             let env = self.pairs(name, "env", entry.remove("env"));
-            return Some(ImportedTransport::Stdio { command, args, env, cwd: text(entry, "cwd") });
+            let env_file = text(entry, "envFile");
+            return Some(ImportedTransport::Stdio { command, args, env, env_file, cwd: text(entry, "cwd") });
         }
         let url = text(entry, "url").or_else(|| text(entry, "serverUrl")).or_else(|| text(entry, "httpUrl"))?;
         if entry.get("type").or_else(|| entry.get("transport")).and_then(Value::as_str) == Some("sse") {

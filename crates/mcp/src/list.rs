@@ -42,6 +42,17 @@ pub(crate) struct Listing {
     pub(crate) remarks: Vec<Quarantined>,
     /// The tools as they came.
     pub(crate) raw: Vec<Value>,
+    /// How long the server says that the list stays true (2026-07-28, `ttlMs`), where it says so.
+    pub(crate) fresh_for: Option<Duration>,
+}
+
+/// Lists are not asked for more often for being out of date.
+const LEAST_FRESH: Duration = Duration::from_mins(1);
+
+/// How long a list with this `ttlMs` is taken for true. Of one that is out of date at once only a notice tells more.
+fn fresh_for(ttl_ms: Option<&Value>) -> Option<Duration> {
+    let ttl = ttl_ms?.as_u64().filter(|ttl_ms| *ttl_ms > 0).map(Duration::from_millis)?;
+    Some(ttl.max(LEAST_FRESH))
 }
 
 impl Listing {
@@ -108,6 +119,9 @@ impl<'a> ListReader<'a> {
             self.complain("", "the answer to tools/list is no object");
             return None;
         };
+        let fresh_for = fresh_for(page.get("ttlMs"));
+        // Of several pages, the one that is out of date first counts.
+        self.listing.fresh_for = self.listing.fresh_for.into_iter().chain(fresh_for).min();
         match page.remove("tools") {
             Some(Value::Array(tools)) => {
                 for tool in tools {
@@ -258,6 +272,7 @@ pub(crate) struct Offered {
     pub(crate) quarantined: Arc<[Quarantined]>,
     pub(crate) remarks: Arc<[Quarantined]>,
     pub(crate) promises: Arc<Promises>,
+    pub(crate) fresh_for: Option<Duration>,
 }
 
 impl From<Listing> for Offered {
@@ -267,6 +282,7 @@ impl From<Listing> for Offered {
             quarantined: listing.quarantined.into(),
             remarks: listing.remarks.into(),
             promises: Arc::default(),
+            fresh_for: listing.fresh_for,
         }
     }
 }

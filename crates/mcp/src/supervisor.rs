@@ -398,11 +398,21 @@ async fn set_log_level(shared: &Shared, connection: &Connection) {
     }
 }
 
-/// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows.
+/// Lists the tools again when they changed: once for each burst of notices, and not more often than the gap allows. Also when
+/// the time is over for which the server said that its list stays true.
 async fn refresh(shared: &Shared, peer: &Peer<RoleClient>, wire: &Wire) -> Infallible {
     loop {
-        wire.tools_changed.notified().await;
-        tokio::time::sleep(BURST).await;
+        let fresh_for = shared.offered().fresh_for;
+        let out_of_date = async {
+            match fresh_for {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = wire.tools_changed.notified() => tokio::time::sleep(BURST).await,
+            () = out_of_date => {}
+        }
         match list::list(peer, &shared.config, shared.config.start_limit).await {
             Ok(listing) => shared.offer(listing),
             Err(error) => {

@@ -38,6 +38,9 @@ pub struct McpServer {
     /// Variables that are added to a small inherited set.
     #[schemars(extend("propertyNames" = { "format": "variable-name" }))]
     pub env: IndexMap<String, Secret>,
+    /// A file of variables, `NAME=VALUE` in each line, which is read at each start; those of `env` come before its own.
+    #[schemars(extend("format" = "path"))]
+    pub env_file: Option<PathBuf>,
     /// Where the program is started.
     #[schemars(extend("format" = "path"))]
     pub cwd: Option<PathBuf>,
@@ -88,6 +91,7 @@ impl Default for McpServer {
             command: None,
             args: Vec::new(),
             env: IndexMap::new(),
+            env_file: None,
             cwd: None,
             url: None,
             headers: IndexMap::new(),

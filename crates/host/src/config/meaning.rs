@@ -168,6 +168,7 @@ fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Optio
         ("args", !server.args.is_empty() && only == "url"),
         ("env", !server.env.is_empty() && only == "url"),
         ("cwd", server.cwd.is_some() && only != "command"),
+        ("env_file", server.env_file.is_some() && only == "url"),
         ("headers", !server.headers.is_empty() && only != "url"),
         ("oauth", server.oauth.is_some() && only != "url"),
         ("docker", server.docker.is_some() && only != "image"),

@@ -111,7 +111,7 @@ impl Taking<'_> {
     fn server(&mut self, server: ImportedServer) -> Result<Map<String, Value>, String> {
         let mut config = Map::new();
         match server.transport {
-            ImportedTransport::Stdio { command, args, env, cwd } => {
+            ImportedTransport::Stdio { command, args, env, env_file, cwd } => {
                 let command = self.text(&command)?;
                 let is_relative = command.contains('/') && !command.starts_with('/') && !command.starts_with("${");
                 let command =
@@ -122,9 +122,11 @@ impl Taking<'_> {
                     config.insert("args".to_owned(), args.into());
                 }
                 self.pairs(&mut config, "env", &env)?;
-                if let Some(cwd) = cwd {
-                    let cwd = self.text(&cwd)?;
-                    config.insert("cwd".to_owned(), json!(self.known.workspace.join(cwd)));
+                for (key, path) in [("env_file", env_file), ("cwd", cwd)] {
+                    if let Some(path) = path {
+                        let path = self.text(&path)?;
+                        config.insert(key.to_owned(), json!(self.known.workspace.join(path)));
+                    }
                 }
             }
             ImportedTransport::Http { url, headers } => {

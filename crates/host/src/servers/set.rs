@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::{Document, Documents, SourceSet, StoreError, ToolSource};
-use turnwright_mcp::{McpServer, Surroundings};
+use turnwright_mcp::{McpServer, Surroundings, TokenStore};
 use turnwright_store::SqliteStore;
 
+use super::sealed;
 use super::stored::{KIND, Stored};
 use crate::sources::{Server, server_config};
 use crate::{Environment, Needs, config};
@@ -209,9 +210,15 @@ impl ServerSet {
         Entry { name, origin: Origin::Added(stored.ok().map(Box::new)), server }
     }
 
+    /// Where secrets are kept.
+    pub(crate) fn tokens(&self) -> &dyn TokenStore {
+        &*self.surroundings.tokens
+    }
+
     /// A server of what is stored, not started.
     pub(crate) fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
-        let read = config::mcp_server(name, &stored.config, &stored.folder, &self.environment);
+        let keys = sealed::opened(&stored.config, self.tokens())?;
+        let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
         let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
         Ok(McpServer::shared_in(server_config(name, &server)?, self.surroundings.clone()))
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwright_engine::Document;
 
+use super::sealed;
 use crate::config::{MASK, without_secrets};
 
 /// The kind of its documents; the key is the server's name.
@@ -101,7 +102,7 @@ pub(crate) fn literal_secrets(config: &Map<String, Value>) -> Vec<String> {
     let within =
         |table: &'static str| config.get(table).and_then(Value::as_object).into_iter().flatten().map(move |pair| (table, pair));
     let literal = |(table, (name, value)): (&str, (&String, &Value))| {
-        (masked(value) == MASK && looks_secret(name)).then(|| format!("{table}.{name}"))
+        (is_written_out(value) && looks_secret(name)).then(|| format!("{table}.{name}"))
     };
     within("env").chain(within("headers")).filter_map(literal).collect()
 }
@@ -114,10 +115,13 @@ pub(crate) fn looks_secret(name: &str) -> bool {
 }
 
 fn masked(value: &Value) -> Value {
-    match value {
-        Value::String(text) if !text.is_empty() && !text.contains("${") => MASK.into(),
-        value => value.clone(),
-    }
+    let is_sealed = value.as_str().is_some_and(|text| sealed::reference(text).is_some());
+    if is_sealed || is_written_out(value) { MASK.into() } else { value.clone() }
+}
+
+/// Whether a value stands in the keys as it is, and not as a reference.
+pub(super) fn is_written_out(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"))
 }
 
 /// What became of `before` by a change in the form of RFC 7396. Where the change repeats what is shown in place of a secret,

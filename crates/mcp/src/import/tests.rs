@@ -11,6 +11,7 @@ fn stdio(name: &str, command: &str, args: &[&str], env: &[(&str, &str)]) -> Impo
             command: command.into(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            env_file: None,
             cwd: None,
         },
     }
@@ -85,10 +86,13 @@ fn the_form_of_vs_code_is_read_with_its_comments() {
         \"inputs\": [{\"id\": \"key\", \"type\": \"promptString\", \"password\": true}, {\"type\": \"promptString\"}],
         \"servers\": {\"github\": {\"type\": \"stdio\", \"command\": \"npx\", \"env\": {\"KEY\": \"${input:key}\"}, \"envFile\": \".env\",},},
     }";
+    let mut github = stdio("github", "npx", &[], &[("KEY", "${input:key}")]);
+    let ImportedTransport::Stdio { env_file, .. } = &mut github.transport else { panic!() };
+    *env_file = Some(".env".into());
     let expected = Import {
-        servers: vec![stdio("github", "npx", &[], &[("KEY", "${input:key}")])],
+        servers: vec![github],
         inputs: vec![ImportedInput { id: "key".into(), is_password: true, ..ImportedInput::default() }],
-        problems: vec!["`envFile` of `github` was left out: files of variables are not read: put them into `env`".into()],
+        problems: Vec::new(),
     };
     assert_eq!(read(text).unwrap(), expected);
 }

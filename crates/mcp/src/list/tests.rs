@@ -72,6 +72,22 @@ fn a_repeating_cursor_ends_the_list() {
 }
 
 #[test]
+fn a_list_is_true_for_as_long_as_its_server_says_and_not_asked_for_all_the_time() {
+    let config = ServerConfig::new("s", StdioConfig::new("c"));
+    let fresh_for = |ttls: &[Value]| {
+        let mut reader = ListReader::new(&config);
+        for ttl in ttls {
+            reader.page(json!({"tools": [], "ttlMs": ttl}));
+        }
+        reader.listing.fresh_for
+    };
+    assert_eq!(fresh_for(&[json!(300_000)]), Some(Duration::from_mins(5)));
+    assert_eq!(fresh_for(&[json!(300_000), json!(120_000), Value::Null]), Some(Duration::from_mins(2)));
+    assert_eq!(fresh_for(&[json!(5)]), Some(LEAST_FRESH));
+    assert_eq!([fresh_for(&[json!(0)]), fresh_for(&[json!("soon")]), fresh_for(&[])], [None; 3]);
+}
+
+#[test]
 fn hints_count_only_where_they_are_trusted_and_declarations_always() {
     let page = json!({"tools": [
         {"name": "a", "annotations": {"readOnlyHint": true, "idempotentHint": "yes"}},

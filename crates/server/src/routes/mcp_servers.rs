@@ -237,7 +237,9 @@ fn owner(word: Option<&str>) -> Result<Option<Owner>, ApiError> {
 
 fn warnings(config: &Map<String, Value>) -> Vec<String> {
     let warn = |path: String| {
-        format!("`{path}` is stored as it is written; a reference such as `${{NAME}}` keeps it out of the database")
+        format!(
+            "`{path}` is kept sealed in the data directory; a reference such as `${{NAME}}` in its place is put in at each start"
+        )
     };
     McpServers::literal_secrets(config).into_iter().map(warn).collect()
 }

@@ -14,7 +14,7 @@ pub(super) async fn add(servers: &McpServers, add: McpAdd, output: &mut Output) 
     let runs = servers.preview(&name, &config).map_err(|error| refused(&error))?;
     for path in McpServers::literal_secrets(&config) {
         say(&format!(
-            "warning: `{path}` is stored as it is written; a reference such as '${{NAME}}' keeps it out of the database"
+            "note: `{path}` is kept sealed in the data directory; a reference such as '${{NAME}}' in its place is put in at each start"
         ));
     }
     let added = servers.add(NewMcpServer { name, owner, config, asked: None }).await.map_err(|error| refused(&error))?;

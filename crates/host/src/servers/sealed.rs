@@ -1,0 +1,121 @@
+//! Secrets that were typed in with a server: kept sealed beside the sign-ins, so that the database holds none.
+//!
+//! What is stored has a reference in the place of each. Nobody is shown it, since whoever knows it could have the secret put
+//! into another server.
+
+use std::fmt::Write;
+use std::io;
+
+use serde_json::{Map, Value};
+use turnwright_mcp::TokenStore;
+
+use super::stored::{is_written_out, looks_secret};
+
+const BEFORE: &str = "${sealed:";
+const AFTER: &str = "}";
+/// The places of secrets: a table, and whether everything in it that has a secret's name is one, or this key alone.
+const TABLES: [(&str, Option<&str>); 3] = [("env", None), ("headers", None), ("oauth", Some("client_secret"))];
+
+/// The name under which a secret is kept, where the text is a reference to one.
+pub(super) fn reference(text: &str) -> Option<&str> {
+    let name = text.strip_prefix(BEFORE)?.strip_suffix(AFTER)?;
+    (name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(name)
+}
+
+/// Puts a reference in the place of each secret that is written out, and keeps the secret.
+pub(super) fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStore) -> io::Result<()> {
+    for (table, only) in TABLES {
+        let Some(Value::Object(values)) = config.get_mut(table) else { continue };
+        for (key, value) in values.iter_mut() {
+            let is_secret = only.map_or_else(|| looks_secret(key), |only| only == key);
+            if let Some(secret) = value.as_str().filter(|_| is_secret && is_written_out(value)) {
+                let mut bytes = [0_u8; 16];
+                getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+                let name = bytes.iter().fold(String::new(), |mut name, byte| {
+                    let _ = write!(name, "{byte:02x}");
+                    name
+                });
+                tokens.save(&name, secret)?;
+                *value = format!("{BEFORE}{name}{AFTER}").into();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The keys with the secrets in their places.
+///
+/// # Errors
+/// Which one is not there any more.
+pub(super) fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore) -> Result<Map<String, Value>, String> {
+    let mut opened = config.clone();
+    for (table, _) in TABLES {
+        let Some(Value::Object(values)) = opened.get_mut(table) else { continue };
+        for (key, value) in values.iter_mut() {
+            let Some(name) = value.as_str().and_then(reference) else { continue };
+            let secret = tokens.load(name).map_err(|error| format!("its secret `{table}.{key}` cannot be read: {error}"))?;
+            *value =
+                secret.ok_or_else(|| format!("its secret `{table}.{key}` is not in this data directory; set it again"))?.into();
+        }
+    }
+    Ok(opened)
+}
+
+/// Forgets the secrets of `before` that `after` does not have.
+pub(super) fn forget(before: &Map<String, Value>, after: &Map<String, Value>, tokens: &dyn TokenStore) {
+    let kept = names(after);
+    for name in names(before).into_iter().filter(|name| !kept.contains(name)) {
+        if let Err(error) = tokens.remove(name) {
+            tracing::warn!(%error, "a secret that is not needed any more stays in the data directory, sealed");
+        }
+    }
+}
+
+fn names(config: &Map<String, Value>) -> Vec<&str> {
+    let values = TABLES.iter().filter_map(|(table, _)| config.get(*table)?.as_object()).flat_map(Map::values);
+    values.filter_map(|value| reference(value.as_str()?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use turnwright_mcp::FileTokens;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_is_stored_holds_no_secret_and_what_runs_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = FileTokens::new(folder.path());
+        let typed = map(json!({
+            "command": "server",
+            "env": {"API_KEY": "sesame", "OTHER_KEY": "${OTHER}", "LEVEL": "info", "EMPTY_KEY": ""},
+            "headers": {"Authorization": "Bearer sesame"},
+            "oauth": {"client_id": "sesame-id", "client_secret": "sesame"}
+        }));
+        let mut stored = typed.clone();
+        seal(&mut stored, &tokens).unwrap();
+        let text = Value::Object(stored.clone()).to_string();
+        assert_eq!(text.matches("sesame").count(), 1, "{text}");
+        assert_eq!(opened(&stored, &tokens).unwrap(), typed);
+
+        let mut after = stored.clone();
+        after.shift_remove("headers");
+        forget(&stored, &after, &tokens);
+        assert_eq!(opened(&after, &tokens).unwrap().get("env"), typed.get("env"));
+        let why = "its secret `headers.Authorization` is not in this data directory; set it again";
+        assert_eq!(opened(&stored, &tokens), Err(why.to_owned()));
+    }
+
+    #[test]
+    fn a_reference_names_nothing_else_than_a_secret() {
+        assert!(reference("${sealed:00112233445566778899aabbccddeeff}").is_some());
+        for text in ["${sealed:../../../../etc/passwd00000000000}", "${sealed:}", "${API_KEY}", "sealed"] {
+            assert_eq!(reference(text), None, "{text}");
+        }
+    }
+}
