@@ -77,7 +77,7 @@ impl Agreed {
         Ok(Self {
             version,
             ground: finding.ground,
-            server: info.server_info.as_ref().map(|server| format!("{} {}", server.name, server.version)),
+            server: info.server_info.as_ref().map(|server| format!("{} {}", server.name, server.version).trim_end().to_owned()),
             instructions: info.instructions.clone(),
             offers: offers(&info.capabilities),
         })

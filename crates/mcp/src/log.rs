@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -58,13 +59,15 @@ pub(crate) struct ServerLog {
     lines: Mutex<VecDeque<LogLine>>,
     clock: Arc<dyn Clock>,
     secrets: Secrets,
+    /// How many lines came since the server was started the last time.
+    of_this_life: AtomicUsize,
     /// There is a new line.
     pub(crate) grew: Notify,
 }
 
 impl ServerLog {
     pub(crate) fn new(clock: Arc<dyn Clock>, secrets: Secrets) -> Self {
-        Self { lines: Mutex::new(VecDeque::new()), clock, secrets, grew: Notify::new() }
+        Self { lines: Mutex::new(VecDeque::new()), clock, secrets, of_this_life: AtomicUsize::new(0), grew: Notify::new() }
     }
 
     /// What may not be shown.
@@ -96,8 +99,14 @@ impl ServerLog {
             lines.pop_front();
         }
         lines.push_back(line);
+        self.of_this_life.fetch_add(1, Ordering::Relaxed);
         drop(lines);
         self.grew.notify_one();
+    }
+
+    /// The server is started anew: what it wrote before are not its last words any more.
+    pub(crate) fn begin_life(&self) {
+        self.of_this_life.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn lines(&self) -> Vec<LogLine> {
@@ -112,6 +121,7 @@ impl ServerLog {
         let own: Vec<&str> = lines
             .iter()
             .rev()
+            .take(self.of_this_life.load(Ordering::Relaxed))
             .filter(|line| line.origin != LogOrigin::Host && !line.text.is_empty())
             .take(LAST)
             .map(|line| line.text.as_str())
@@ -172,5 +182,7 @@ mod tests {
         log.push(LogOrigin::Stderr, "boom");
         log.push(LogOrigin::Host, "it ended");
         assert_eq!(log.with_last_words("it ended by itself"), "it ended by itself; its last lines:\nboom");
+        log.begin_life();
+        assert_eq!((log.with_last_words("it ended again"), log.lines().is_empty()), ("it ended again".to_owned(), false));
     }
 }

@@ -251,6 +251,7 @@ async fn lives(shared: &Shared, stop: CancellationToken, tracker: TaskTracker, b
 /// One life of the server, from its start to its end; `None` where it was stopped. Its phase says how it ended.
 async fn live(shared: &Shared, stop: &CancellationToken, tracker: &TaskTracker, era: &mut Option<Era>) -> Option<Course> {
     let spoken_before = *era;
+    shared.log.begin_life();
     shared.enter(stop, Phase::Starting, 0);
     let (config, surroundings) = (&shared.config, &shared.surroundings);
     let opening = Opening { config, surroundings, log: &shared.log, tracker, stop };

@@ -137,6 +137,8 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
         output.json_pretty(&value);
         return exit;
     }
+    // Its last lines are among those of the log, below.
+    let reason = reason.map(|reason| reason.split_once("; its last lines:").map_or(reason, |(reason, _)| reason));
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     output.line(&format!("{} is {}{reason}", status.name, status.state.as_str()));
     if let Some(agreed) = &status.agreed {
