@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use support::child::run_again;
 use support::far::at;
 use support::http_server::{Answer, HttpServer};
-use support::oauth::{self, Protected, Special};
+use support::oauth::{self, NearItsEnd, Protected, Special};
 use support::{LONG, call, context, fixture, nothing, text};
-use turnwright_engine::{SourceState, SystemClock, ToolOutput, ToolSource};
+use turnwright_engine::{SourceState, ToolOutput, ToolSource};
 use turnwright_mcp::{FileTokens, HttpConfig, McpServer, OauthGrant, SignedOut, TokenStore};
 
 /// Calls the tool, which must be there.
@@ -249,8 +249,8 @@ async fn a_client_with_a_secret_says_who_it_is_when_it_revokes() {
 
 #[tokio::test]
 async fn a_token_is_renewed_shortly_before_it_ends_and_each_renewal_brings_the_next() {
-    let protected = Protected::start(Special { first_lasts: Some(20), ..Special::default() }).await;
-    let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(SystemClock), |_| {});
+    let protected = Protected::start(Special::default()).await;
+    let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(NearItsEnd), |_| {});
     protected.agree(&client).await;
     assert_eq!([text(&called(&client).await), text(&called(&client).await)], ["ok"; 2]);
     let bearers = |protected: &Protected| {
@@ -268,8 +268,8 @@ async fn a_token_is_renewed_shortly_before_it_ends_and_each_renewal_brings_the_n
 
 #[tokio::test]
 async fn a_token_that_cannot_be_renewed_just_then_is_used_to_its_end_and_renewed_later() {
-    let protected = Protected::start(Special { first_lasts: Some(25), breaks: 1, ..Special::default() }).await;
-    let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(SystemClock), |_| {});
+    let protected = Protected::start(Special { breaks: 1, ..Special::default() }).await;
+    let client = oauth::client(&protected.server.url, &protected.tokens(), Arc::new(NearItsEnd), |_| {});
     protected.agree(&client).await;
     assert_eq!([text(&called(&client).await), text(&called(&client).await)], ["ok"; 2]);
     let sent: BTreeSet<_> =
@@ -329,11 +329,11 @@ const HOST: &str = "TURNWRIGHT_TEST_SIGN_IN_HOST";
 async fn two_processes_whose_token_ends_at_the_same_moment_renew_it_once() {
     if let Some(given) = std::env::var_os(HOST) {
         let (url, tokens) = given.to_str().unwrap().split_once(' ').unwrap();
-        let client = oauth::client(url, Path::new(tokens), Arc::new(SystemClock), |_| {});
+        let client = oauth::client(url, Path::new(tokens), Arc::new(NearItsEnd), |_| {});
         assert_eq!(text(&called(&client).await), "ok");
         return client.stop().await;
     }
-    let protected = Protected::start(Special { first_lasts: Some(20), ..Special::default() }).await;
+    let protected = Protected::start(Special::default()).await;
     protected.agree(&protected.client(|_| {})).await;
     let tokens = protected.tokens();
     let lock = std::fs::read_dir(&tokens).unwrap().map(|file| file.unwrap().path());

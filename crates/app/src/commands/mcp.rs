@@ -140,7 +140,11 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
     // Its last lines are among those of the log, below.
     let reason = reason.map(|reason| reason.split_once("; its last lines:").map_or(reason, |(reason, _)| reason));
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    output.line(&format!("{} is {}{reason}", status.name, status.state.as_str()));
+    let state = match &status.state {
+        SourceState::NeedsSignIn { .. } => "not signed in",
+        state => state.as_str(),
+    };
+    output.line(&format!("{} is {state}{reason}", status.name));
     if let Some(agreed) = &status.agreed {
         let server = agreed.server.as_deref().unwrap_or("a server that does not name itself");
         output.line(&format!("  {server}, protocol {}: {}", agreed.version, agreed.ground.as_str()));

@@ -15,7 +15,7 @@ use super::TokenStore;
 use super::machine::Machine;
 use crate::{HttpConfig, Surroundings};
 
-/// A token that ends sooner is renewed before it is used.
+/// A token that ends sooner is renewed before it is used, and one that lasts short in its last quarter.
 const LEAST_LEFT: Duration = Duration::from_secs(30);
 /// A token that cannot be renewed is still sent where it lasts this long.
 const A_REQUEST: Duration = Duration::from_secs(2);
@@ -125,6 +125,8 @@ struct Token {
     text: String,
     /// In milliseconds since 1970.
     ends_ms: Option<u64>,
+    /// How much of its time must be left for it to be used as it is.
+    least_left: Duration,
 }
 
 impl Token {
@@ -134,16 +136,17 @@ impl Token {
         let text = token.get("access_token")?.as_str()?.to_owned();
         let lasts = token.get("expires_in").and_then(serde_json::Value::as_u64);
         let ends = lasts.zip(record.credentials.token_received_at).map(|(lasts, from)| from.saturating_add(lasts));
-        Some(Self { text, ends_ms: ends.map(|seconds| seconds.saturating_mul(1000)) })
+        let least_left = lasts.map_or(LEAST_LEFT, |seconds| LEAST_LEFT.min(Duration::from_secs(seconds) / 4));
+        Some(Self { text, ends_ms: ends.map(|seconds| seconds.saturating_mul(1000)), least_left })
     }
 
     fn is_fresh(&self, now_ms: u64) -> bool {
-        self.lasts(now_ms, LEAST_LEFT)
+        self.lasts(now_ms, self.least_left)
     }
 
-    /// Whether it does not end before this.
+    /// Whether it lasts longer than this.
     fn lasts(&self, now_ms: u64, long: Duration) -> bool {
-        self.ends_ms.is_none_or(|ends| u128::from(ends.saturating_sub(now_ms)) >= long.as_millis())
+        self.ends_ms.is_none_or(|ends| u128::from(ends.saturating_sub(now_ms)) > long.as_millis())
     }
 }
 
@@ -270,5 +273,22 @@ fn text(token: Option<&Token>) -> Option<String> {
 impl fmt::Debug for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Account").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_used_until_shortly_before_its_end_and_a_short_one_for_most_of_its_time() {
+        let token = |lasts_s: u64| {
+            let token = serde_json::json!({"access_token": "a", "token_type": "Bearer", "expires_in": lasts_s});
+            let token = serde_json::from_value(token).unwrap();
+            let credentials = StoredCredentials::new("client".into(), Some(token), Vec::new(), Some(1_000));
+            Token::of(&Record { credentials, beside: Beside::default() }).unwrap()
+        };
+        let fresh_for = |lasts_s| (0..=lasts_s).take_while(|after| token(lasts_s).is_fresh((1_000 + after) * 1000)).count();
+        assert_eq!([3600, 60, 20, 0].map(fresh_for), [3570, 45, 15, 0]);
     }
 }

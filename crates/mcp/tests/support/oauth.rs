@@ -15,6 +15,19 @@ use super::StoppedClock;
 use super::far::at;
 use super::http_server::{Answer, Asked, HttpServer, usual};
 
+/// How long the first token lasts, in seconds; those that come after it last longer.
+const FIRST_LASTS_S: u64 = 3600;
+
+/// The clock of somebody for whom the first token ends in 20 seconds.
+#[derive(Debug)]
+pub(crate) struct NearItsEnd;
+
+impl Clock for NearItsEnd {
+    fn now_ms(&self) -> u64 {
+        turnwright_engine::SystemClock.now_ms() + (FIRST_LASTS_S - 20) * 1000
+    }
+}
+
 /// What is wrong with the two, or special.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Special {
@@ -24,8 +37,6 @@ pub(crate) struct Special {
     pub(crate) metadata: BTreeMap<&'static str, Value>,
     /// Calls need this to be allowed too.
     pub(crate) call_scope: Option<&'static str>,
-    /// How long the first token lasts, in seconds; an hour where nothing is said.
-    pub(crate) first_lasts: Option<u64>,
     /// How many refreshes are answered with an error of the authorization server's own.
     pub(crate) breaks: usize,
 }
@@ -120,7 +131,7 @@ fn authority(asked: &Asked, own: &str, special: &Special, state: &Mutex<State>) 
             let number = state.given;
             let scope = form.get("scope").cloned().unwrap_or_else(|| state.asked_scope.clone());
             state.tokens.insert(format!("access-{number}"), scope.clone());
-            let lasts = special.first_lasts.filter(|_| number == 1).unwrap_or(3600);
+            let lasts = if number == 1 { FIRST_LASTS_S } else { 10 * FIRST_LASTS_S };
             let mut token = json!({"access_token": format!("access-{number}"), "token_type": "Bearer", "expires_in": lasts, "scope": scope});
             if form["grant_type"] != "client_credentials" {
                 state.refresh = format!("refresh-{number}");
