@@ -139,12 +139,16 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
     }
     // Its last lines are among those of the log, below.
     let reason = reason.map(|reason| reason.split_once("; its last lines:").map_or(reason, |(reason, _)| reason));
-    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let state = match &status.state {
         SourceState::NeedsSignIn { .. } => "not signed in",
-        state => state.as_str(),
+        SourceState::Disabled
+        | SourceState::Starting
+        | SourceState::Ready
+        | SourceState::Failing { .. }
+        | SourceState::Stopped => status.state.as_str(),
     };
-    output.line(&format!("{} is {state}{reason}", status.name));
+    output.line(&format!("{} is {state}{why}", status.name));
     if let Some(agreed) = &status.agreed {
         let server = agreed.server.as_deref().unwrap_or("a server that does not name itself");
         output.line(&format!("  {server}, protocol {}: {}", agreed.version, agreed.ground.as_str()));
@@ -152,7 +156,8 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
     status.tools.iter().for_each(|tool| output.line(&format!("  {tool}")));
     status.quarantined.iter().for_each(|text| output.line(&format!("  set aside: {text}")));
     if exit == Exit::Failed {
-        status.log.iter().for_each(|line| output.line(&format!("  log: {line}")));
+        let others = status.log.iter().filter(|line| Some(line.as_str()) != reason);
+        others.for_each(|line| output.line(&format!("  log: {line}")));
     }
     exit
 }
