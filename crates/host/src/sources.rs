@@ -104,11 +104,12 @@ pub(crate) fn server_config(name: &str, server: &config::McpServer) -> Result<Se
 
 /// How a configured server is reached, or why it is left out.
 fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, String> {
+    let left_out = |why: String| format!("MCP server `{name}` is left out: {why}");
     match server.transport() {
         Some(McpTransport::Command(command)) => {
             let mut stdio = StdioConfig::new(command);
             stdio.args.clone_from(&server.args);
-            stdio.env = env_file::with(exposed(&server.env), server.env_file.as_deref())?;
+            stdio.env = env_file::with(exposed(&server.env), server.env_file.as_deref()).map_err(left_out)?;
             stdio.cwd.clone_from(&server.cwd);
             Ok(stdio.into())
         }
@@ -132,7 +133,7 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
         }
         Some(McpTransport::Image(image)) => {
             let mut docker = docker(image, server);
-            docker.env = env_file::with(docker.env, server.env_file.as_deref())?;
+            docker.env = env_file::with(docker.env, server.env_file.as_deref()).map_err(left_out)?;
             Ok(docker.into())
         }
         None => Err(format!("MCP server `{name}` has no command; it is left out")),
