@@ -39,7 +39,7 @@ pub use message::{Function, Message, Role, ToolCall, ToolCallType};
 pub use model::{Health, LongPromptPrices, Model, Models, Prices, UnavailableProvider};
 pub use patch::Patch;
 pub use problem::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
-pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question};
+pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question, Sampling, SamplingMessage};
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};

@@ -11,7 +11,7 @@ pub struct Question {
     pub call_id: String,
     /// The tool source that asks, such as an MCP server.
     pub server: String,
-    /// `form | url`.
+    /// `form | url | sampling`.
     pub mode: String,
     /// What it says.
     pub message: String,
@@ -24,10 +24,36 @@ pub struct Question {
     /// The host of that address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// What a model is to be asked. Accepting it allows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// Whether the call holds its connection meanwhile: then the question ends with it, and with this process.
     pub holds_connection: bool,
     /// Until when it can be answered, ISO 8601 in UTC; null where it waits as long as an approval.
     pub expires_at: Option<String>,
+}
+
+/// What a tool wants a model to be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Sampling {
+    /// The model that is asked, `PROVIDER/MODEL`.
+    pub model: Option<String>,
+    /// What it is told before the messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// What is said to it.
+    pub messages: Vec<SamplingMessage>,
+    /// The most tokens of its answer.
+    pub max_tokens: u32,
+}
+
+/// One message of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SamplingMessage {
+    /// `user | assistant`.
+    pub role: String,
+    /// What it says, content blocks as in MCP.
+    pub content: Vec<Value>,
 }
 
 /// An answer to a question.

@@ -1,4 +1,4 @@
-//! What a running tool asks of people before it goes on, and what they answer.
+//! What a running tool asks before it goes on, and what is answered.
 //!
 //! MCP calls it elicitation. Two ways lead there. Where the tool's call is over until it is made again with the answers, the
 //! turn parks and the question outlives every process. Where the call stays open, the question ends with it.
@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ElicitationId};
+use crate::{CallId, ElicitationId, Sampling};
 
 /// A call asks people for something. Its questions are numbered over all that the call asks, in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,11 @@ pub enum Wants {
         /// The address.
         url: String,
     },
+    /// That a model is asked, which costs the person something. Accepting it allows that.
+    Sampling {
+        /// What the model is to be asked.
+        request: Box<Sampling>,
+    },
 }
 
 /// What a call does while its questions are open.
@@ -77,6 +82,9 @@ pub struct Answered {
     pub content: Option<Map<String, Value>>,
     /// By whom.
     pub by: AnsweredBy,
+    /// The rule that answered, or why nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The choices about a question (MCP `ElicitResult.action`).
@@ -114,6 +122,8 @@ pub enum AnsweredBy {
     Deadline,
     /// Whoever asked does not want to know any more.
     Asker,
+    /// The policy, or the budget of whoever asked.
+    Policy,
 }
 
 impl AnsweredBy {
@@ -124,6 +134,7 @@ impl AnsweredBy {
             Self::Nobody => "nobody",
             Self::Deadline => "deadline",
             Self::Asker => "asker",
+            Self::Policy => "policy",
         }
     }
 }

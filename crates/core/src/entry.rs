@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answered, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Seq, ToolDefinition,
-    ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage,
+    Answered, AnsweredBy, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled, Seq,
+    ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
 };
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
@@ -31,6 +31,8 @@ pub enum Entry {
     Elicited(Elicited),
     /// The one answer to what a call asks.
     Answered(Answered),
+    /// What a model said to a call that was allowed to ask it.
+    Sampled(Sampled),
     /// The one answer to a call.
     Result(ToolResult),
     /// Something that steers the conversation.
@@ -264,9 +266,12 @@ impl Entry {
     /// The version of its stored form: nodes that read an older one alone let the conversation be.
     pub fn version(&self) -> u8 {
         match self {
-            Self::Question(Question { reason: QuestionReason::ClientTool, .. }) => 5,
             Self::User(message) if message.settings.concerns_a_client() => 5,
             Self::Control(Control::Retried { settings: Some(settings), .. }) if settings.concerns_a_client() => 5,
+            Self::Elicited(elicited) if elicited.asks.iter().any(|ask| matches!(ask.wants, Wants::Sampling { .. })) => 5,
+            Self::Question(Question { reason: QuestionReason::ClientTool, .. })
+            | Self::Sampled(_)
+            | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
             Self::Elicited(_) | Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
@@ -301,6 +306,7 @@ impl Entry {
             Self::Started(_) => "started",
             Self::Elicited(_) => "elicited",
             Self::Answered(_) => "answered",
+            Self::Sampled(_) => "sampled",
             Self::Result(_) => "result",
             Self::Control(control) => match control {
                 Control::Claimed(_) => "claimed",

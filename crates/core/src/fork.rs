@@ -84,7 +84,8 @@ impl Copy<'_> {
             | Entry::Question(_)
             | Entry::Started(_)
             | Entry::Elicited(_)
-            | Entry::Answered(_) => {}
+            | Entry::Answered(_)
+            | Entry::Sampled(_) => {}
         }
     }
 

@@ -284,6 +284,7 @@ impl Folded {
                 | Entry::Started(_)
                 | Entry::Elicited(_)
                 | Entry::Answered(_)
+                | Entry::Sampled(_)
                 | Entry::Result(_)
                 | Entry::Control(_),
             )

@@ -21,6 +21,7 @@ mod message;
 mod plan;
 pub mod policy;
 pub mod prompt;
+mod sampling;
 mod settings;
 mod tool;
 mod turn;
@@ -44,6 +45,9 @@ pub use message::{
     ToolResult, UserMessage,
 };
 pub use plan::{Next, Plan, Ruler, Ruling, StartRuling, check, plan};
+pub use sampling::{
+    Sampled, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRequest, SamplingRole, SamplingSpent,
+};
 pub use settings::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
 pub use tool::{Declared, ToolDefinition};
-pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, Step, SyntheticResult, Turn};
+pub use turn::{CallNeed, CallView, Hold, OpenQuestion, PendingCall, Resumption, Settled, Step, SyntheticResult, Turn};

@@ -146,7 +146,8 @@ fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
         Entry::Answered(Answered { question, by: AnsweredBy::Nobody | AnsweredBy::Deadline | AnsweredBy::Asker, .. }) => {
             turn.answer(*question).is_some() || !turn.questions().any(|open| open.id == *question)
         }
-        Entry::Answered(Answered { by: AnsweredBy::Person, .. })
+        Entry::Sampled(sampled) => !turn.samplings().any(|(id, _)| id == sampled.question),
+        Entry::Answered(Answered { by: AnsweredBy::Person | AnsweredBy::Policy, .. })
         | Entry::User(_)
         | Entry::Assistant(_)
         | Entry::Decision(_)

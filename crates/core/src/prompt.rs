@@ -252,6 +252,7 @@ pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
             | Entry::Started(_)
             | Entry::Elicited(_)
             | Entry::Answered(_)
+            | Entry::Sampled(_)
             | Entry::Result(_)
             | Entry::Control(_) => {}
         }
@@ -293,6 +294,7 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
             | Entry::Started(_)
             | Entry::Elicited(_)
             | Entry::Answered(_)
+            | Entry::Sampled(_)
             | Entry::Control(_) => {}
         }
     }

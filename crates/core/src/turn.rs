@@ -6,15 +6,17 @@
 use std::sync::Arc;
 
 use crate::{
-    CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, Seq, TurnId, TurnSettings, TurnStatus,
+    CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, SamplingSpent, Seq, TurnId, TurnSettings,
+    TurnStatus,
 };
 
 mod apply;
 mod asking;
 mod call;
+mod sampling;
 mod step;
 
-pub use asking::{Hold, OpenQuestion, Resumption};
+pub use asking::{Hold, OpenQuestion, Resumption, Settled};
 use call::{Call, CallState};
 pub use call::{CallNeed, CallView, PendingCall, SyntheticResult};
 
@@ -72,6 +74,8 @@ pub struct Turn {
     /// How many models of the chain failed.
     fallen: usize,
     runs: Runs,
+    /// What each source had of models.
+    spent: Vec<(Arc<str>, SamplingSpent)>,
     ended: Option<TurnStatus>,
 }
 
@@ -120,6 +124,7 @@ impl Turn {
             just_compacted: false,
             fallen: 0,
             runs: Runs::Here,
+            spent: Vec::new(),
             ended: None,
         }
     }

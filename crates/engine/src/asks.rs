@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use turnwright_core::{AnswerAction, Elicitation};
+use turnwright_core::{AnswerAction, Elicitation, Sampled};
 
 use crate::ToolOutput;
 
@@ -32,12 +32,21 @@ pub struct Reply {
     pub action: AnswerAction,
     /// The values, where a form was accepted.
     pub content: Option<Map<String, Value>>,
+    /// What the model said, where that was asked and allowed.
+    pub sampled: Option<Arc<Sampled>>,
+    /// The rule that answered, or why nobody was asked.
+    pub reason: Option<String>,
 }
 
 impl Reply {
     /// An answer without values.
     pub fn of(action: AnswerAction) -> Self {
-        Self { action, content: None }
+        Self { action, content: None, sampled: None, reason: None }
+    }
+
+    /// An acceptance with these values.
+    pub fn accept(content: Option<Map<String, Value>>) -> Self {
+        Self { content, ..Self::of(AnswerAction::Accept) }
     }
 }
 

@@ -26,6 +26,7 @@ mod asked;
 mod call;
 mod early;
 mod model;
+mod sampling;
 mod slot_waits;
 mod summary;
 
@@ -33,6 +34,7 @@ use asked::Asked;
 use call::{Asking, CallJob, Rest};
 use early::Early;
 use model::{ModelCall, Said};
+use sampling::Samplings;
 use slot_waits::SlotWaits;
 use summary::Summary;
 
@@ -58,6 +60,7 @@ pub(crate) struct Driver {
     calls: FuturesUnordered<Job>,
     running: HashMap<CallId, CancellationToken>,
     asked: Asked,
+    samplings: Samplings,
     model: Option<ModelCall>,
     summary: Option<Summary>,
     /// Whether this turn's sources were waited for.
@@ -109,6 +112,7 @@ impl Driver {
             calls: FuturesUnordered::new(),
             running: HashMap::new(),
             asked: Asked::default(),
+            samplings: Samplings::default(),
             model: None,
             summary: None,
             has_offered: false,
@@ -225,7 +229,7 @@ impl Driver {
         loop {
             self.offer(&mut first).await?;
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
-            let holds = first.iter().any(|entry| matches!(entry, Entry::Result(_) | Entry::Assistant(_) | Entry::Elicited(_)));
+            let holds = first.iter().any(is_dear);
             let holds = holds || !self.running.is_empty();
             let Some((at, mut plan, mut ready)) = self.plan(&first, None)? else { continue };
             if plan.entries.is_empty() {
@@ -378,6 +382,7 @@ impl Driver {
             }
         }
         self.asked.deliver(self.live.lock().journal.turn());
+        self.samplings.follow(&self.inner, &self.live);
         // What was waited for and not taken is for others.
         self.slots.granted.clear();
         self.slot_waits.only(std::mem::take(&mut self.slots.wanted));
@@ -432,9 +437,12 @@ impl Driver {
                     self.summary = None;
                     return Ok(vec![entry]);
                 }
+                sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
                 Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
                 news = self.asked.next() => match news {
-                    asked::News::Over(answer) => return Ok(vec![answer]),
+                    asked::News::Over(id, answer) => if let Some(answer) = self.hear_over(id, *answer) {
+                        return Ok(vec![answer]);
+                    },
                     asked::News::Asked(question) => if let Some(entries) = self.hear_question(question) {
                         return Ok(entries);
                     },
@@ -503,21 +511,16 @@ impl Driver {
 
     fn entries_of(&self, rest: Rest) -> Vec<Entry> {
         match (rest, self.live.lock().journal.turn()) {
-            (Rest::Asks(elicited), Some(turn)) => asked::parked(turn, elicited),
+            (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, turn, elicited),
             (Rest::Asks(elicited), None) => vec![Entry::Elicited(elicited)],
             (Rest::Result(result), _) => vec![Entry::Result(result)],
         }
     }
+}
 
-    /// A call asks people while it runs. One that came to rest meanwhile does not ask any more.
-    fn hear_question(&mut self, question: asked::Question) -> Option<Vec<Entry>> {
-        if !self.running.contains_key(&question.call) {
-            return None;
-        }
-        let state = self.live.lock();
-        let turn = state.journal.open_turn().filter(|turn| turn.is_held_by(&self.claim))?;
-        Some(self.asked.entries(&self.inner, turn, question))
-    }
+/// Whether an entry says what cannot be had again.
+fn is_dear(entry: &Entry) -> bool {
+    matches!(entry, Entry::Result(_) | Entry::Assistant(_) | Entry::Elicited(_) | Entry::Sampled(_))
 }
 
 /// How often other tasks may run before what was held is told although the model's answer is ending: its last bytes may be

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use turnwright_core::{CallId, ContentBlock, ElicitationId, Entry, MessageId, ModelRef, Seq, TurnId, Usage};
+use turnwright_core::{CallId, ContentBlock, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage};
 
 use crate::live::content_weight;
 
@@ -147,7 +147,7 @@ pub enum Event {
         call_id: CallId,
         /// Who asks: the tool source's name.
         server: String,
-        /// `form | url`.
+        /// `form | url | sampling`.
         mode: &'static str,
         /// What it says.
         message: String,
@@ -155,6 +155,9 @@ pub enum Event {
         requested_schema: Option<Value>,
         /// The address to open.
         url: Option<String>,
+        /// What a model is to be asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sampling: Option<Box<Sampling>>,
         /// Whether the call stays open meanwhile, so that the question ends with it.
         holds_connection: bool,
         /// Until when it can be answered, in milliseconds since 1970 UTC; `None` where it waits as long as an approval.
@@ -171,8 +174,23 @@ pub enum Event {
         action: &'static str,
         /// The values of a form that was accepted.
         content: Option<Map<String, Value>>,
-        /// `person | nobody | deadline | asker`.
+        /// `person | nobody | deadline | asker | policy`.
         by: &'static str,
+        /// The rule that answered, or why nobody was asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A model was asked for a call that was allowed to.
+    #[serde(rename = "sampling.finished")]
+    SamplingFinished {
+        /// The question that allowed it.
+        question_id: ElicitationId,
+        /// The call that asked.
+        call_id: CallId,
+        /// Why there is no answer, where there is none.
+        error: Option<String>,
+        /// What it cost.
+        usage: Usage,
     },
     /// A call runs.
     #[serde(rename = "tool.started")]
@@ -256,6 +274,7 @@ impl Event {
             | Self::ToolStarted { .. }
             | Self::Usage { .. }
             | Self::TurnSuspended { .. }
+            | Self::SamplingFinished { .. }
             | Self::TurnFinished { .. } => 0,
             Self::TextDelta { text, .. }
             | Self::ReasoningDelta { text, .. }

@@ -2,7 +2,7 @@
 
 use turnwright_core::{
     AssistantMessage, CallId, Control, DecidedBy, Elicitation, ElicitationId, Elicited, Entry, Journal, MessageId, Outcome,
-    ProviderFailure, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
+    ProviderFailure, SamplingOutcome, Seq, Step, StoredEntry, Turn, TurnId, TurnStatus, Usage, Waits, Wants,
 };
 
 use crate::Event;
@@ -31,6 +31,7 @@ fn usage_of(journal: &Journal, turn: TurnId, last: Seq) -> Usage {
     so_far.fold(Usage::default(), |sum, stored| match &*stored.entry {
         Entry::Assistant(message) => sum.plus(message.usage),
         Entry::Control(Control::Compacted(compacted)) => sum.plus(compacted.usage),
+        Entry::Sampled(sampled) => sum.plus(sampled.usage()),
         _ => sum,
     })
 }
@@ -72,6 +73,16 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
             action: answered.action.as_str(),
             content: answered.content.clone(),
             by: answered.by.as_str(),
+            reason: answered.reason.clone(),
+        }),
+        Entry::Sampled(sampled) => out.push(Event::SamplingFinished {
+            question_id: sampled.question,
+            call_id: sampled.question.call,
+            error: match &sampled.outcome {
+                SamplingOutcome::Answered(_) => None,
+                SamplingOutcome::Failed { failure, .. } => Some(failure.to_string()),
+            },
+            usage: sampled.usage(),
         }),
         Entry::Started(started) => out.push(Event::ToolStarted { call_id: started.call }),
         Entry::Result(result) => out.push(Event::ToolFinished {
@@ -91,9 +102,10 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
 }
 
 fn elicitation(elicited: &Elicited, index: u32, ask: &Elicitation) -> Event {
-    let (mode, requested_schema, url) = match &ask.wants {
-        Wants::Form { schema } => ("form", Some(schema.clone()), None),
-        Wants::Url { url } => ("url", None, Some(url.clone())),
+    let (mode, requested_schema, url, sampling) = match &ask.wants {
+        Wants::Form { schema } => ("form", Some(schema.clone()), None, None),
+        Wants::Url { url } => ("url", None, Some(url.clone()), None),
+        Wants::Sampling { request } => ("sampling", None, None, Some(request.clone())),
     };
     let expires_at_ms = match &elicited.waits {
         Waits::Open { until_ms } => Some(*until_ms),
@@ -107,6 +119,7 @@ fn elicitation(elicited: &Elicited, index: u32, ask: &Elicitation) -> Event {
         message: ask.message.clone(),
         requested_schema,
         url,
+        sampling,
         holds_connection: expires_at_ms.is_some(),
         expires_at_ms,
     }

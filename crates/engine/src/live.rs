@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use turnwright_core::{
-    AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Seq, StoredEntry,
-    TurnId,
+    AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Sampled,
+    SamplingOutcome, Seq, StoredEntry, TurnId,
 };
 
 use crate::fold;
@@ -294,7 +294,15 @@ fn weight(entry: &Entry) -> usize {
         Entry::Control(Control::Compacted(compacted)) => compacted.summary.len(),
         Entry::Control(Control::Offered { definitions }) => definitions.len().saturating_mul(BASE_WEIGHT * 4),
         Entry::Elicited(elicited) => elicited.asks.len().saturating_mul(BASE_WEIGHT * 4),
-        Entry::Decision(_) | Entry::Question(_) | Entry::Started(_) | Entry::Answered(_) | Entry::Control(_) => 0,
+        Entry::Sampled(Sampled { outcome: SamplingOutcome::Answered(message), .. }) => {
+            message.blocks.iter().map(block_weight).sum()
+        }
+        Entry::Sampled(_)
+        | Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Answered(_)
+        | Entry::Control(_) => 0,
     };
     texts.saturating_add(BASE_WEIGHT)
 }

@@ -61,6 +61,12 @@ pub trait Providers: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// The first model of which it is known that it is offered and whose name holds one of `hints`, the best hint first;
+    /// `current` before others. `None` where there is none: nobody is asked for it.
+    fn hinted(&self, hints: &[String], current: &ModelRef) -> Option<ModelRef> {
+        hints.iter().any(|hint| current.model().contains(hint.as_str())).then(|| current.clone())
+    }
+
     /// All names, in configuration order.
     fn names(&self) -> Vec<String>;
 }

@@ -24,6 +24,8 @@ mod failures;
 mod plain;
 #[path = "turns/processes.rs"]
 mod processes;
+#[path = "turns/sampling.rs"]
+mod sampling;
 #[path = "turns/sources.rs"]
 mod sources;
 #[path = "turns/watching.rs"]

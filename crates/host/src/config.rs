@@ -34,7 +34,9 @@ pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
 pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
-pub use mcp::{McpConfig, McpDocker, McpGrant, McpLogLevel, McpOauth, McpServer, McpTool, McpTransport, Pull, Start};
+pub use mcp::{
+    McpConfig, McpDocker, McpGrant, McpLogLevel, McpOauth, McpSampling, McpServer, McpTool, McpTransport, Pull, Start,
+};
 pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
 pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};

@@ -115,6 +115,14 @@ impl Providers for ProviderSet {
         Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
     }
 
+    fn hinted(&self, hints: &[String], current: &ModelRef) -> Option<ModelRef> {
+        let configured = self.entries.iter().filter_map(|(name, entry)| Some((name, entry.endpoint.as_ref()?)));
+        let models: Vec<ModelRef> = std::iter::once(current.clone())
+            .chain(configured.flat_map(|(name, endpoint)| endpoint.models.iter().map(move |model| ModelRef::new(name, model))))
+            .collect();
+        hints.iter().find_map(|hint| models.iter().find(|model| model.model().contains(hint.as_str())).cloned())
+    }
+
     fn fallback(&self, model: &ModelRef) -> Vec<ModelRef> {
         let endpoint = |name: &str| self.entries.get(name).and_then(|entry| entry.endpoint.as_ref());
         fallback::chain(model, |name| endpoint(name).map_or(&[], |endpoint| &endpoint.fallback))

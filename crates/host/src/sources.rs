@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnwright_core::SamplingBudget;
 use turnwright_engine::{CallLimits, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig, OauthGrant,
-    ProcessLedger, ProcessRecord, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
-    is_inherited,
+    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig,
+    OauthGrant, ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration,
+    TransportConfig, is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -233,6 +234,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
         config::Start::Eager => StartPolicy::Eager,
     };
     config.idle_stop = server.idle_stop_ms.map(Duration::from_millis);
+    config.granted = Arc::new(granted(server));
     config.log_level = server.log_level.map(log_level);
     config.start_limit = server.start_ms.map_or(config.start_limit, Duration::from_millis);
     config.limits = limits(config.limits, server.idle_ms, server.total_ms);
@@ -244,6 +246,15 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     };
     config.tools = server.tools.iter().map(|(name, tool)| (name.clone(), declare(tool))).collect();
     config
+}
+
+fn granted(server: &config::McpServer) -> Granted {
+    let allowed = server.sampling.filter(|sampling| sampling.allow);
+    let sampling = allowed.map(|sampling| SamplingBudget {
+        max_requests: sampling.max_requests.unwrap_or(config::McpSampling::MAX_REQUESTS),
+        max_output_tokens: sampling.max_output_tokens.unwrap_or(config::McpSampling::MAX_OUTPUT_TOKENS),
+    });
+    Granted { roots: server.roots.iter().filter_map(|path| Root::at(path)).collect(), sampling }
 }
 
 fn log_level(level: config::McpLogLevel) -> LogLevel {

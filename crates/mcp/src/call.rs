@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput};
 
+use crate::Granted;
 use crate::connection::Connection;
 use crate::input::{self, Again, URL_ELICITATION_REQUIRED, Wanted};
 use crate::log::ServerLog;
@@ -33,6 +34,7 @@ const CANCEL_WRITTEN: Duration = Duration::from_secs(2);
 pub(crate) struct Caller<'a> {
     pub(crate) server: &'a str,
     pub(crate) log: &'a ServerLog,
+    pub(crate) granted: &'a Granted,
     pub(crate) total: Duration,
     pub(crate) cancel_grace: Duration,
 }
@@ -170,7 +172,7 @@ async fn result(
         Err(NoOutput::InputRequired(_)) if !connection.agreed.is_modern() => {
             Err(failed("asks for more input in a way that its version of the protocol does not have"))
         }
-        Err(NoOutput::InputRequired(answer)) => match input::wanted(answer) {
+        Err(NoOutput::InputRequired(answer)) => match input::wanted(answer, caller.granted) {
             Ok(wanted) => Ok(Called::Wants(wanted)),
             Err(why) => Err(failed(&why)),
         },

@@ -1,18 +1,22 @@
 //! The client's side of the protocol: what is declared to servers, and what they may ask.
 
 mod elicitation;
+mod sampling;
 
 use std::sync::Arc;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CustomRequest, CustomResult, ElicitationCapability, ErrorCode, ErrorData,
-    FormElicitationCapability, Implementation, ProtocolVersion, UrlElicitationCapability,
+    FormElicitationCapability, Implementation, ProtocolVersion, RootsCapabilities, SamplingCapability,
+    UrlElicitationCapability,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, RoleClient};
 
 pub(crate) use elicitation::{question, result as answer_of};
+pub(crate) use sampling::{METHOD as SAMPLING, question as sampling_question, result as sampled_of};
 
+use crate::Granted;
 use crate::log::{LogOrigin, ServerLog};
 use crate::transport::Wire;
 
@@ -21,17 +25,21 @@ pub(crate) fn me() -> Implementation {
     Implementation::new("turnwright", env!("CARGO_PKG_VERSION"))
 }
 
+/// The method by which servers ask for their roots.
+pub(crate) const ROOTS: &str = "roots/list";
+
 /// Answers a server's requests. Pings are answered by `rmcp`; the rest comes here as it was written, see
 /// [`is_read_here`].
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) wire: Arc<Wire>,
     pub(crate) log: Arc<ServerLog>,
+    pub(crate) granted: Arc<Granted>,
 }
 
 /// Whether a request of a server is read here: `rmcp` would give its parts another order, or lose some.
 pub(crate) fn is_read_here(method: &str) -> bool {
-    matches!(method, elicitation::METHOD)
+    matches!(method, elicitation::METHOD | sampling::METHOD | ROOTS)
 }
 
 impl ClientHandler for Client {
@@ -40,6 +48,10 @@ impl ClientHandler for Client {
         elicitation = elicitation.with_form(FormElicitationCapability::default()).with_url(UrlElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
+        // They are of the configuration: a server that has other ones is another connection.
+        capabilities.roots = (!self.granted.roots.is_empty()).then(RootsCapabilities::default);
+        // Without `tools`: what a server wants to have called, it gets refused.
+        capabilities.sampling = self.granted.sampling.map(|_| SamplingCapability::default());
         ClientConfig::new(capabilities, me()).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -51,11 +63,20 @@ impl ClientHandler for Client {
         let CustomRequest { method, params, .. } = request;
         let answered = match method.as_str() {
             elicitation::METHOD => elicitation::answer(&self.wire, params, &context.ct).await,
-            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.clone(), None)),
+            sampling::METHOD => match self.granted.sampling {
+                Some(budget) => sampling::answer(&self.wire, budget, params, &context.ct).await,
+                None => Err(unknown(&method)),
+            },
+            ROOTS => self.granted.roots_listed().ok_or_else(|| unknown(&method)),
+            _ => Err(unknown(&method)),
         };
         if let Err(error) = &answered {
             self.log.push(LogOrigin::Host, &format!("its request `{method}` was refused: {}", error.message));
         }
         answered.map(CustomResult::new)
     }
+}
+
+fn unknown(method: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)
 }

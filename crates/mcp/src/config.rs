@@ -1,6 +1,7 @@
 //! What the operator says about a server, as plain values.
 
 mod docker;
+mod granted;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use turnwright_engine::{CallLimits, Clock};
 
 pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
+pub use granted::{Granted, Root};
 pub use transport::{HttpConfig, OauthConfig, OauthGrant, StdioConfig, TransportConfig};
 
 use crate::{
@@ -39,6 +41,8 @@ pub struct ServerConfig {
     pub serial: bool,
     /// Whether `readOnlyHint` and `idempotentHint` of its tools are believed.
     pub trust_annotations: bool,
+    /// What it is given when it asks for it.
+    pub granted: Arc<Granted>,
     /// From which level on it is asked to log; what it likes where not given.
     pub log_level: Option<LogLevel>,
     /// What is declared about single tools, by their names at the server.
@@ -68,6 +72,7 @@ impl ServerConfig {
             enabled: true,
             serial: false,
             trust_annotations: false,
+            granted: Arc::default(),
             log_level: None,
             tools: BTreeMap::new(),
             max_concurrent_calls: 16,

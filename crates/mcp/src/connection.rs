@@ -213,7 +213,7 @@ async fn handshake(
     // Which of the two transports with an address it speaks is found with the era.
     let mut is_remembered = true;
     let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
-    let client = Client { wire: Arc::clone(wire), log: Arc::clone(log) };
+    let client = Client { wire: Arc::clone(wire), log: Arc::clone(log), granted: Arc::clone(&config.granted) };
     let (finding, service) = match way {
         Way::Pipes(Pipes { stdout, stdin }) => {
             piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?

@@ -3,8 +3,9 @@
 
 use rmcp::model::{ErrorData, InputResponses};
 use serde_json::{Map, Value, json};
-use turnwright_core::{AnswerAction, Elicitation, Resumption};
+use turnwright_core::{AnswerAction, Elicitation, Resumption, Settled, Wants};
 
+use crate::Granted;
 use crate::client::{self, question};
 
 /// The code of "open these addresses first, then call again".
@@ -34,11 +35,11 @@ pub(crate) enum Again {
     },
 }
 
-/// Reads what a server wants.
+/// Reads what a server wants. What it is given without asking anybody is among the answers already.
 ///
 /// # Errors
 /// The end of "The tool T of the MCP server S …".
-pub(crate) fn wanted(answer: Map<String, Value>) -> Result<Wanted, String> {
+pub(crate) fn wanted(answer: Map<String, Value>, granted: &Granted) -> Result<Wanted, String> {
     let mut answer = answer;
     let state = match answer.remove("requestState") {
         Some(Value::String(state)) => Some(state),
@@ -50,7 +51,7 @@ pub(crate) fn wanted(answer: Map<String, Value>) -> Result<Wanted, String> {
         None | Some(Value::Null) => Map::new(),
         Some(_) => return Err("asks for more input and does not say what".to_owned()),
     };
-    let mut asks = Vec::new();
+    let (mut asks, mut responses) = (Vec::new(), InputResponses::new());
     for (key, request) in requests {
         let method = request.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         let params = request.get("params").cloned().unwrap_or_default();
@@ -60,10 +61,17 @@ pub(crate) fn wanted(answer: Map<String, Value>) -> Result<Wanted, String> {
                     question(key, params).map_err(|why| format!("asks the user for something that is no question: {why}"))?,
                 );
             }
+            client::SAMPLING if let Some(budget) = granted.sampling => {
+                let asked = client::sampling_question(key, params, budget);
+                asks.push(asked.map_err(|why| format!("asks for an answer of a model in a way that is not taken: {why}"))?);
+            }
+            client::ROOTS if !granted.roots.is_empty() => {
+                responses.extend(granted.roots_listed().map(|roots| (key, roots)));
+            }
             _ => return Err(format!("asks for more input by `{method}`, which was not offered to it")),
         }
     }
-    Ok(Wanted { asks, again: Again::Answered { responses: InputResponses::new(), state } })
+    Ok(Wanted { asks, again: Again::Answered { responses, state } })
 }
 
 /// Reads the addresses that a server wants to have opened before a call. `None` where the error is another.
@@ -75,6 +83,24 @@ pub(crate) fn addresses(error: &ErrorData) -> Option<Wanted> {
 }
 
 impl Again {
+    /// Whether nothing goes with it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        match self {
+            Self::Plain => true,
+            Self::Answered { responses, state } => responses.is_empty() && state.is_none(),
+        }
+    }
+
+    /// Puts it into the parameters of a request that is made again.
+    pub(crate) fn add_to(&self, params: &mut Value) {
+        let (Self::Answered { responses, state }, Value::Object(params)) = (self, params) else { return };
+        params.insert("inputResponses".to_owned(), json!(responses));
+        match state {
+            Some(state) => params.insert("requestState".to_owned(), state.as_str().into()),
+            None => params.remove("requestState"),
+        };
+    }
+
     /// What is stored until people have answered.
     pub(crate) fn stored(&self) -> Value {
         match self {
@@ -90,16 +116,32 @@ impl Again {
     pub(crate) fn resumed(resumption: &Resumption) -> Result<Self, String> {
         let stored = &resumption.resume;
         let Some(responses) = stored.get("inputResponses") else {
-            let is_agreed = resumption.answers.iter().all(|(_, answer)| answer.action == AnswerAction::Accept);
+            let is_agreed = resumption.answers.iter().all(|settled| settled.answer.action == AnswerAction::Accept);
             let refused = "wants an address to be opened first, and the user did not agree to that. It was not called again";
             return if is_agreed { Ok(Self::Plain) } else { Err(refused.to_owned()) };
         };
         let mut responses: InputResponses = serde_json::from_value(responses.clone()).unwrap_or_default();
-        for (ask, answer) in &resumption.answers {
-            let content = answer.content.clone().map(Value::Object);
-            responses.insert(ask.key.clone(), client::answer_of(answer.action, content));
+        for settled in &resumption.answers {
+            responses.insert(settled.ask.key.clone(), response(settled)?);
         }
         let state = stored.get("requestState").and_then(Value::as_str).map(str::to_owned);
         Ok(Self::Answered { responses, state })
     }
+}
+
+/// The protocol's answer to a request.
+///
+/// # Errors
+/// The end of "The tool T of the MCP server S …", where there is none.
+fn response(settled: &Settled) -> Result<Value, String> {
+    let Settled { ask, answer, sampled } = settled;
+    let Wants::Sampling { request } = &ask.wants else {
+        return Ok(client::answer_of(answer.action, answer.content.clone().map(Value::Object)));
+    };
+    if let Some(sampled) = sampled {
+        return client::sampled_of(request, sampled)
+            .map_err(|why| format!("wants an answer of a model first, and there was none: {why}. It did not finish"));
+    }
+    let why = answer.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    Err(format!("wants an answer of a model first, and that was not allowed{why}. It did not finish"))
 }

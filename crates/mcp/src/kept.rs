@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{ServerConfig, Shelf};
+use crate::{Granted, ServerConfig, Shelf};
 
 /// The most that is read of what was kept of one server.
 const MAX_BYTES: u64 = 32 << 20;
@@ -124,7 +124,9 @@ fn write(folder: &Path, file: &Path, kept: &impl Serialize) -> io::Result<()> {
 
 /// The way to a server, without what may be secret: an address may hold a key.
 fn way(server: &ServerConfig) -> String {
-    digest(&format!("{:?}", server.transport))
+    // What a server is told that it could ask for may change what it offers.
+    let granted = (*server.granted != Granted::default()).then_some(&server.granted);
+    digest(&format!("{:?}{}", server.transport, granted.map(|granted| format!("{granted:?}")).unwrap_or_default()))
 }
 
 pub(crate) fn digest(text: &str) -> String {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use turnwright_core::{Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, ToolErrorKind};
+use turnwright_core::{Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind};
 use turnwright_engine::{
     Asks, CallContext, CallLimits, Reply, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply,
     ToolSource,
@@ -225,6 +225,7 @@ impl McpServer {
         let caller = Caller {
             server: &self.shared.config.name,
             log: &self.shared.log,
+            granted: &self.shared.config.granted,
             total: self.limits(&call.tool).total,
             cancel_grace: self.shared.config.cancel_grace,
         };
@@ -331,9 +332,10 @@ impl Drop for InUse<'_> {
 async fn answered(asks: &[Elicitation], resume: Value, people: &dyn Asks) -> Resumption {
     let mut answers = Vec::new();
     for (ask, index) in asks.iter().zip(0_u32..) {
-        let Reply { action, content } = people.ask(ask.clone()).await;
+        let Reply { action, content, sampled, reason } = people.ask(ask.clone()).await;
         let question = ElicitationId { call: CallId { message: Seq::FIRST, index: 0 }, index };
-        answers.push((Arc::new(ask.clone()), Arc::new(Answered { question, action, content, by: AnsweredBy::Person })));
+        let answer = Arc::new(Answered { question, action, content, by: AnsweredBy::Person, reason });
+        answers.push(Settled { ask: Arc::new(ask.clone()), answer, sampled });
     }
     Resumption { resume: Arc::new(resume), answers }
 }

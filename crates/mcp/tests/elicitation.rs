@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use support::{Fixture, call, context, fixture_in, installed, misbehaving, nothing, quick, started, text, told};
 use tokio::sync::Semaphore;
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Form, Resumption, Seq, ToolErrorKind, Wants,
-    text_of,
+    AnswerAction, Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Form, Resumption, Seq, Settled, ToolErrorKind,
+    Wants, text_of,
 };
 use turnwright_engine::{Asks, CallContext, Reply, ToolReply, ToolSource};
 use turnwright_mcp::{ServerConfig, StdioConfig};
@@ -82,7 +82,7 @@ fn accept(content: Value) -> Reply {
         Value::Object(content) => Some(content),
         _ => None,
     };
-    Reply { action: AnswerAction::Accept, content }
+    Reply::accept(content)
 }
 
 fn program(name: &str, command: &Path, args: &[PathBuf]) -> ServerConfig {
@@ -107,9 +107,13 @@ fn resumed(asks: &[Elicitation], resume: Value, replies: &[Reply]) -> CallContex
     let call = CallId { message: Seq::FIRST, index: 0 };
     let answered = |(reply, index): (&Reply, u32)| {
         let question = ElicitationId { call, index };
-        Answered { question, action: reply.action, content: reply.content.clone(), by: AnsweredBy::Person }
+        Answered { question, action: reply.action, content: reply.content.clone(), by: AnsweredBy::Person, reason: None }
     };
-    let answers = asks.iter().cloned().map(Arc::new).zip(replies.iter().zip(0..).map(|reply| Arc::new(answered(reply))));
+    let answers = asks.iter().zip(replies.iter().zip(0..)).map(|(ask, reply)| Settled {
+        ask: Arc::new(ask.clone()),
+        answer: Arc::new(answered(reply)),
+        sampled: None,
+    });
     CallContext { resume: Some(Resumption { resume: Arc::new(resume), answers: answers.collect() }), ..context().0 }
 }
 

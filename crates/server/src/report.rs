@@ -78,6 +78,7 @@ pub fn messages_after(journal: &Journal, cursor: Option<&str>, limit: usize) -> 
         | Entry::Started(_)
         | Entry::Elicited(_)
         | Entry::Answered(_)
+        | Entry::Sampled(_)
         | Entry::Control(_) => return None,
     };
     let together: Vec<_> = messages_of(journal, journal.entry(begin).into_iter()).collect();
@@ -138,6 +139,7 @@ impl<'a> Facts<'a> {
                     facts.failed_after = true;
                 }
                 Entry::Control(Control::Compacted(compacted)) => facts.usage = facts.usage.plus(compacted.usage),
+                Entry::Sampled(sampled) => facts.usage = facts.usage.plus(sampled.usage()),
                 Entry::Control(Control::Retried { .. }) => {
                     facts.failure = None;
                     facts.failed_after = false;
@@ -217,6 +219,7 @@ fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a Store
         | Entry::Started(_)
         | Entry::Elicited(_)
         | Entry::Answered(_)
+        | Entry::Sampled(_)
         | Entry::Control(_) => Vec::new(),
     })
 }

@@ -1,7 +1,7 @@
 //! What waits for a person, as the API tells it.
 
 use turnwright_api as api;
-use turnwright_core::{Hold, Wants};
+use turnwright_core::{Hold, Sampling, Wants};
 use turnwright_engine::{WaitingCall, WaitingQuestion};
 
 use crate::timestamp::timestamp;
@@ -22,9 +22,10 @@ pub fn waiting_call(waiting: WaitingCall) -> api::Call {
 /// What a call asks of people.
 pub fn waiting_question(waiting: WaitingQuestion) -> api::Call {
     let host = waiting.host().map(str::to_owned);
-    let (mode, requested_schema, url) = match waiting.ask.wants {
-        Wants::Form { schema } => ("form", Some(schema), None),
-        Wants::Url { url } => ("url", None, Some(url)),
+    let (mode, requested_schema, url, sampling) = match waiting.ask.wants {
+        Wants::Form { schema } => ("form", Some(schema), None, None),
+        Wants::Url { url } => ("url", None, Some(url), None),
+        Wants::Sampling { request } => ("sampling", None, None, Some(sampling(*request))),
     };
     let expires_at = match waiting.hold {
         Hold::Connection { until_ms } => Some(timestamp(until_ms)),
@@ -38,6 +39,7 @@ pub fn waiting_question(waiting: WaitingQuestion) -> api::Call {
         requested_schema,
         url,
         host,
+        sampling,
         holds_connection: expires_at.is_some(),
         expires_at,
     };
@@ -49,5 +51,19 @@ pub fn waiting_question(waiting: WaitingQuestion) -> api::Call {
         reason: "question".to_owned(),
         rule: None,
         question: Some(question),
+    }
+}
+
+/// What a model is to be asked.
+fn sampling(request: Sampling) -> api::Sampling {
+    let messages = request.messages.into_iter().map(|message| {
+        let content = message.content.iter().filter_map(|block| serde_json::to_value(block).ok()).collect();
+        api::SamplingMessage { role: message.role.as_str().to_owned(), content }
+    });
+    api::Sampling {
+        model: request.model.map(|model| model.to_string()),
+        system_prompt: request.system_prompt,
+        messages: messages.collect(),
+        max_tokens: request.max_tokens,
     }
 }

@@ -35,7 +35,7 @@ fn server(tool: &str) -> (Router, Engine) {
             None => ToolReply::Asks { asks: vec![form(), address()], resume: Value::Null },
             Some(resume) => {
                 let told: Vec<Value> =
-                    resume.answers.iter().map(|(ask, answer)| json!([ask.key, answer.action, answer.content])).collect();
+                    resume.answers.iter().map(|one| json!([one.ask.key, one.answer.action, one.answer.content])).collect();
                 ToolReply::Done(ToolOutput::text(Value::from(told).to_string()))
             }
         })

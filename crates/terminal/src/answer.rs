@@ -1,7 +1,7 @@
 //! What a tool asks of the person, field by field.
 
 use serde_json::{Map, Value};
-use turnwright_core::{AnswerAction, Field, FieldKind, Form, Hold, Wants};
+use turnwright_core::{AnswerAction, Field, FieldKind, Form, Hold, Sampling, Wants, text_of};
 use turnwright_engine::{EngineError, Reply, WaitingQuestion};
 
 use crate::carry::{Asked, Person};
@@ -41,6 +41,9 @@ fn wish(line: &str) -> Option<Wish> {
 pub fn asked(question: &WaitingQuestion, look: Look) -> String {
     let server = look.paint(Paint::Strong, &clean_line(&question.source));
     let mut lines = vec![format!("{server} asks, for {}: {}", clean_line(&question.name), clean_line(&question.ask.message))];
+    if let Wants::Sampling { request } = &question.ask.wants {
+        lines.extend(sampling(request, look));
+    }
     if let Wants::Url { url } = &question.ask.wants {
         lines.push("It wants this address to be opened in a browser:".to_owned());
         lines.push(format!("  {}", clean_line(url)));
@@ -51,6 +54,32 @@ pub fn asked(question: &WaitingQuestion, look: Look) -> String {
         lines.push("The tool waits on its open connection; without an answer it goes on by itself after a while.".to_owned());
     }
     lines.join("\n")
+}
+
+/// What a model is to be asked.
+fn sampling(request: &Sampling, look: Look) -> Vec<String> {
+    let model = request.model.as_ref().map_or_else(|| "a model".to_owned(), ToString::to_string);
+    let tokens = request.max_tokens;
+    let mut lines = vec![format!(
+        "It wants {} to be asked, at your cost, for at most {tokens} tokens:",
+        look.paint(Paint::Strong, &clean_line(&model))
+    )];
+    let mut say = |who: &str, text: &str| lines.extend(shown(text).map(|line| format!("  {who}: {line}")));
+    if let Some(system_prompt) = &request.system_prompt {
+        say("system", system_prompt);
+    }
+    for message in &request.messages {
+        say(message.role.as_str(), &text_of(&message.content));
+    }
+    lines
+}
+
+/// The lines of a text as a person is shown them before it is sent to a model.
+fn shown(text: &str) -> impl Iterator<Item = String> {
+    const MOST: usize = 40;
+    let rest = text.lines().count().saturating_sub(MOST);
+    let more = (rest > 0).then(|| format!("[{rest} more lines]"));
+    text.lines().take(MOST).map(|line| clean_line(line).into_owned()).chain(more).collect::<Vec<_>>().into_iter()
 }
 
 /// Asks a question until it has its answer.
@@ -66,7 +95,7 @@ pub(crate) async fn answer(
             Err(asked) => return Ok(asked),
         };
         let reply = match wish {
-            Wish::Yes => Reply { action: AnswerAction::Accept, content },
+            Wish::Yes => Reply::accept(content),
             Wish::Decline => Reply::of(AnswerAction::Decline),
             Wish::Cancel => Reply::of(AnswerAction::Cancel),
             Wish::Again => continue,
@@ -95,6 +124,10 @@ async fn given(
     let form = match &question.ask.wants {
         Wants::Url { .. } => {
             let prompt = "open it yourself, then: [y]es I did, [n]o, [c]ancel, [l]ater, [s]top the turn? ";
+            return Ok((choose(person, prompt).await?, None));
+        }
+        Wants::Sampling { .. } => {
+            let prompt = "allow it? [y]es, [n]o, [c]ancel, [l]ater, [s]top the turn? ";
             return Ok((choose(person, prompt).await?, None));
         }
         Wants::Form { schema } => Form::read(schema),

@@ -110,6 +110,16 @@ impl Renderer {
             Event::ElicitationAnswered { by: "asker", .. } => {
                 self.aside("note: the tool took its question back", out);
             }
+            Event::ElicitationAnswered { by: "policy", action: "decline", reason: Some(reason), .. } => {
+                self.aside(&format!("note: a tool wanted a model to be asked; it was told no: {}", clean_line(reason)), out);
+            }
+            Event::SamplingFinished { error: Some(error), .. } => {
+                self.aside(&format!("note: a model that a tool wanted to be asked gave no answer: {}", clean_line(error)), out);
+            }
+            Event::SamplingFinished { error: None, usage, .. } => {
+                let tokens = usage.output_tokens.map(|tokens| format!(" ({tokens} tokens)")).unwrap_or_default();
+                self.aside(&format!("note: a model answered a tool{tokens}"), out);
+            }
             Event::TurnSuspended { .. } | Event::TurnFinished { .. } => self.end_line(out),
             Event::Entry { .. }
             | Event::TurnStarted { .. }

@@ -135,7 +135,7 @@ fn say_questions(questions: &[WaitingQuestion], everywhere: &Everywhere) {
     }
     for question in questions {
         let values: Vec<String> = match &question.ask.wants {
-            Wants::Url { .. } => Vec::new(),
+            Wants::Url { .. } | Wants::Sampling { .. } => Vec::new(),
             Wants::Form { schema } => {
                 let fields = turnwright_core::Form::read(schema).map(|form| form.fields).unwrap_or_default();
                 let value = |field: &Field| format!(" {}", quoted(&format!("{}=VALUE", clean_line(&field.name))));

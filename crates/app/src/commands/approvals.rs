@@ -108,14 +108,14 @@ fn given(answered: &Answer, asked: &WaitingQuestion) -> Result<Reply, Failure> {
     if let Some(content) = &answered.content {
         let content = serde_json::from_str(content);
         let content = content.map_err(|error| Failure::usage(format!("--content is no JSON object: {error}")))?;
-        return Ok(Reply { action, content: Some(content) });
+        return Ok(Reply::accept(Some(content)));
     }
     let values = answered.accept.as_deref().unwrap_or_default();
     let Wants::Form { schema } = &asked.ask.wants else {
         if values.is_empty() {
             return Ok(Reply::of(action));
         }
-        return Err(Failure::usage(format!("`{}` asks for an address to be opened; it takes no values", asked.id)));
+        return Err(Failure::usage(format!("`{}` is no form; it takes no values", asked.id)));
     };
     let form = Form::read(schema).map_err(Failure::usage)?;
     let mut content = serde_json::Map::new();
@@ -128,7 +128,7 @@ fn given(answered: &Answer, asked: &WaitingQuestion) -> Result<Reply, Failure> {
         let value = field.read(text).map_err(|problem| Failure::usage(format!("`{name}` {problem}")))?;
         content.insert(name.to_owned(), value);
     }
-    Ok(Reply { action, content: Some(content) })
+    Ok(Reply::accept(Some(content)))
 }
 
 /// What the fields of a form are.

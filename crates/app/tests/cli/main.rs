@@ -21,6 +21,7 @@ mod moving;
 mod openai;
 mod prefix;
 mod questions;
+mod sampling;
 mod serve;
 mod servers;
 mod signals;

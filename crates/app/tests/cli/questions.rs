@@ -11,7 +11,7 @@ use crate::serve::Server;
 use crate::support::{Place, wait_for};
 
 /// The folder of `scripts/install-test-servers`.
-fn installed() -> Option<PathBuf> {
+pub(crate) fn installed() -> Option<PathBuf> {
     let folder = std::env::var_os("TURNWRIGHT_TEST_SERVERS").map(PathBuf::from).or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         Some(cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?.join("turnwright/test-servers"))
@@ -66,16 +66,16 @@ fn place(tool: &'static str, arguments: &'static str, approve: &str) -> Option<(
 const BOOK: (&str, &str) = ("asks__book", r#"{"town":"Oslo"}"#);
 const FORM: (&str, &str) = ("everything__trigger-elicitation-request", "{}");
 
-fn body(answer: &str) -> Value {
+pub(crate) fn body(answer: &str) -> Value {
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_else(|error| panic!("{error}: {answer}"))
 }
 
-fn status(answer: &str) -> &str {
+pub(crate) fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap()
 }
 
 /// What waits in the conversation `c`, waited for.
-fn waiting(server: &Server) -> Value {
+pub(crate) fn waiting(server: &Server) -> Value {
     wait_for("a question", || {
         let waiting = body(&server.request("GET /api/v1/conversations/c/calls", ""))["data"][0].clone();
         waiting.is_object().then_some(waiting)
@@ -83,7 +83,7 @@ fn waiting(server: &Server) -> Value {
 }
 
 /// The last message of the conversation `c`, once its turn is over.
-fn said(server: &Server) -> String {
+pub(crate) fn said(server: &Server) -> String {
     wait_for("the end of the turn", || {
         let conversation = body(&server.request("GET /api/v1/conversations/c", ""));
         let is_over = conversation["turn"]["status"] == "completed";
@@ -93,7 +93,7 @@ fn said(server: &Server) -> String {
     })
 }
 
-const ANSWER: &str = "POST /api/v1/conversations/c/questions/question_4_0_0/answer";
+pub(crate) const ANSWER: &str = "POST /api/v1/conversations/c/questions/question_4_0_0/answer";
 
 #[test]
 fn a_question_that_holds_nothing_is_answered_after_the_server_was_killed() {

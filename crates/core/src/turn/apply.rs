@@ -39,13 +39,11 @@ impl Turn {
                 return Ok(());
             }
             Entry::Elicited(elicited) => {
-                let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+                let epoch = self.epoch();
                 self.call_mut(elicited.call)?.elicit(epoch, elicited)?;
             }
-            Entry::Answered(answered) => {
-                let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
-                self.call_mut(answered.question.call)?.take_answer(epoch, answered)?;
-            }
+            Entry::Answered(answered) => self.apply_answered(answered)?,
+            Entry::Sampled(sampled) => self.apply_sampled(sampled)?,
             Entry::Result(result) => {
                 let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
                 self.call_mut(result.call)?.answer(is_run_here)?;
@@ -277,6 +275,7 @@ impl Turn {
         self.just_compacted = false;
         self.fallen = 0;
         self.runs = Runs::Here;
+        self.spent.clear();
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;
@@ -285,7 +284,7 @@ impl Turn {
         Ok(())
     }
 
-    fn call_mut(&mut self, id: CallId) -> Result<&mut Call, Misfit> {
+    pub(super) fn call_mut(&mut self, id: CallId) -> Result<&mut Call, Misfit> {
         call::find_mut(&mut self.calls, id).ok_or("there is no such call in the newest message")
     }
 }

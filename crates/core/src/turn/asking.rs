@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::call::{self, Call, CallState};
 use super::{Misfit, Turn};
-use crate::{Answered, CallId, CallView, Elicitation, ElicitationId, Elicited, Waits};
+use crate::{AnswerAction, Answered, CallId, CallView, Elicitation, ElicitationId, Elicited, Sampled, Waits, Wants};
 
 /// What a call asked so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +24,8 @@ struct Asked {
     ask: Arc<Elicitation>,
     waits: Waiting,
     answer: Option<Arc<Answered>>,
+    /// What the model said, where it was to be asked.
+    sampled: Option<Arc<Sampled>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,41 @@ pub struct Resumption {
     /// What its source stored for this.
     pub resume: Arc<Value>,
     /// Its questions with their answers, in order.
-    pub answers: Vec<(Arc<Elicitation>, Arc<Answered>)>,
+    pub answers: Vec<Settled>,
+}
+
+/// A question with all that came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    /// What was asked.
+    pub ask: Arc<Elicitation>,
+    /// What was answered.
+    pub answer: Arc<Answered>,
+    /// What the model said, where that was asked and allowed.
+    pub sampled: Option<Arc<Sampled>>,
+}
+
+impl Asking {
+    pub(super) fn source(&self) -> &Arc<str> {
+        &self.source
+    }
+
+    pub(super) fn ask(&self, index: u32) -> Option<&Elicitation> {
+        Some(&self.questions.get(usize::try_from(index).ok()?)?.ask)
+    }
+}
+
+impl Asked {
+    /// Whether a model may be asked and was not.
+    fn is_due(&self) -> bool {
+        let is_allowed = self.answer.as_ref().is_some_and(|answer| answer.action == AnswerAction::Accept);
+        is_allowed && self.sampled.is_none() && matches!(self.ask.wants, Wants::Sampling { .. })
+    }
+
+    fn settled(&self) -> Option<Settled> {
+        let answer = self.answer.clone().filter(|_| !self.is_due())?;
+        Some(Settled { ask: self.ask.clone(), answer, sampled: self.sampled.clone() })
+    }
 }
 
 impl Turn {
@@ -74,6 +110,12 @@ impl Turn {
         let epoch = self.epoch();
         let open = self.ended.is_none() && !self.is_cancelling();
         self.calls.iter().filter(move |_| open).flat_map(move |call| call.open_questions(epoch))
+    }
+
+    /// A question of the newest message's calls with all that came of it, once nothing more is to come.
+    pub fn settled(&self, id: ElicitationId) -> Option<Settled> {
+        let asking = call::find(&self.calls, id.call)?.asking.as_ref()?;
+        asking.questions.get(usize::try_from(id.index).ok()?)?.settled()
     }
 
     /// The answer to a question of the newest message's calls, where there is one.
@@ -98,11 +140,18 @@ impl Turn {
         let asking = call::find(&self.calls, call)?.asking.as_ref()?;
         let (resume, first) = asking.resume.as_ref()?;
         let round = asking.questions.get(*first..)?.iter().filter(|asked| asked.waits == Waiting::Parked);
-        let answers = round.map(|asked| Some((asked.ask.clone(), asked.answer.clone()?))).collect::<Option<_>>()?;
+        let answers = round.map(Asked::settled).collect::<Option<_>>()?;
         Some(Resumption { resume: resume.clone(), answers })
     }
 
-    fn epoch(&self) -> u64 {
+    pub(super) fn apply_answered(&mut self, answered: &Answered) -> Result<(), Misfit> {
+        let epoch = self.epoch();
+        self.call_mut(answered.question.call)?.take_answer(epoch, answered)?;
+        self.reserve(answered);
+        Ok(())
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
         self.claim.as_ref().map_or(0, |claim| claim.epoch)
     }
 }
@@ -128,7 +177,7 @@ impl Call {
                 Waiting::Parked
             }
         };
-        let asks = elicited.asks.iter().map(|ask| Asked { ask: Arc::new(ask.clone()), waits, answer: None });
+        let asks = elicited.asks.iter().map(|ask| Asked { ask: Arc::new(ask.clone()), waits, answer: None, sampled: None });
         asking.questions.extend(asks);
         Ok(())
     }
@@ -153,7 +202,29 @@ impl Call {
     pub(super) fn has_all_answers(&self) -> bool {
         let Some(asking) = &self.asking else { return false };
         let Some((_, first)) = &asking.resume else { return false };
-        asking.questions.get(*first..).is_some_and(|round| round.iter().all(|asked| asked.answer.is_some()))
+        asking.questions.get(*first..).is_some_and(|round| round.iter().all(|asked| asked.answer.is_some() && !asked.is_due()))
+    }
+
+    /// The questions to models that are allowed, with nobody having asked yet.
+    pub(super) fn due(&self, epoch: u64) -> impl Iterator<Item = (ElicitationId, &Arc<str>, &Arc<Elicitation>)> {
+        let questions = self.asking.iter().flat_map(|asking| asking.questions.iter().map(move |asked| (asking, asked)));
+        let due = questions.enumerate().filter(move |(index, (_, asked))| asked.is_due() && self.is_open(epoch, *index, asked));
+        due.map(|(index, (asking, asked))| {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            (ElicitationId { call: self.id, index }, &asking.source, &asked.ask)
+        })
+    }
+
+    /// Takes what a model said to one of its questions.
+    pub(super) fn take_sampled(&mut self, epoch: u64, sampled: &Sampled) -> Result<(), Misfit> {
+        if !self.due(epoch).any(|(id, _, _)| id == sampled.question) {
+            return Err("no model is to be asked this");
+        }
+        let index = usize::try_from(sampled.question.index).unwrap_or(usize::MAX);
+        if let Some(asked) = self.asking.as_mut().and_then(|asking| Arc::make_mut(asking).questions.get_mut(index)) {
+            asked.sampled = Some(Arc::new(sampled.clone()));
+        }
+        Ok(())
     }
 
     /// It begins anew.

@@ -127,6 +127,8 @@ impl Turn {
             CallState::Parked => match give_up {
                 Some(_) => CallNeed::Answer(SyntheticResult::Unanswered),
                 None if call.has_all_answers() => CallNeed::Start,
+                // A model is asked for it.
+                None if call.due(epoch).next().is_some() => CallNeed::Wait,
                 None => return None,
             },
         };

@@ -3,10 +3,14 @@
 use serde_json::{Value, json};
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, CallNeed, Control, Elicitation, ElicitationId, Elicited, Entry,
-    Hold, QuestionReason, Resumption, Step, SyntheticResult, TurnStatus, Verdict, Waits, Wants,
+    Hold, QuestionReason, Resumption, Settled, Step, SyntheticResult, TurnStatus, Verdict, Waits, Wants,
 };
 
 use crate::told::{Told, call_id, cancel, claimed, failed, question, seq, settings, started, success, user_message, with_mode};
+
+fn settled(key: &str, answer: Answered) -> Settled {
+    Settled { ask: form(key).into(), answer: answer.into(), sampled: None }
+}
 
 fn form(key: &str) -> Elicitation {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
@@ -25,7 +29,7 @@ fn holds(call: CallId) -> Entry {
 }
 
 fn answered(call: CallId, index: u32, action: AnswerAction) -> Answered {
-    Answered { question: ElicitationId { call, index }, action, content: None, by: AnsweredBy::Person }
+    Answered { question: ElicitationId { call, index }, action, content: None, by: AnsweredBy::Person, reason: None }
 }
 
 fn answer(call: CallId, index: u32) -> Entry {
@@ -59,8 +63,8 @@ fn a_call_that_parks_to_ask_is_made_again_once_all_is_answered() {
     let expected = Resumption {
         resume: json!({"keys": ["a", "b"]}).into(),
         answers: vec![
-            (form("a").into(), answered(id, 0, AnswerAction::Decline).into()),
-            (form("b").into(), answered(id, 1, AnswerAction::Accept).into()),
+            settled("a", answered(id, 0, AnswerAction::Decline)),
+            settled("b", answered(id, 1, AnswerAction::Accept)),
         ],
     };
     assert_eq!(told.turn().resumption(id), Some(expected.clone()));
@@ -77,7 +81,7 @@ fn it_may_ask_again_and_then_only_the_new_answers_count() {
     assert_eq!(told.turn().next_question(id), ElicitationId { call: id, index: 2 });
     let told = told.tell(answer(id, 1));
     let answers = told.turn().resumption(id).expect("it is answered").answers;
-    assert_eq!(answers, [(form("b").into(), answered(id, 1, AnswerAction::Accept).into())]);
+    assert_eq!(answers, [settled("b", answered(id, 1, AnswerAction::Accept))]);
 }
 
 #[test]

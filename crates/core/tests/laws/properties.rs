@@ -184,6 +184,7 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
             action: AnswerAction::Accept,
             content: None,
             by: if *is_person { AnsweredBy::Person } else { AnsweredBy::Deadline },
+            reason: None,
         }),
         Idea::Claimed => claimed(told.journal.next_epoch()),
         Idea::Resumed => resumed(told.turn().next_resumption()),

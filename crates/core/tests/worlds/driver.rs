@@ -4,12 +4,13 @@ use std::cell::RefCell;
 
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, CallView, Claim, Compacted, Completion, Control, CutOffCause, DriverId,
-    ElicitationId, Entry, Journal, MessageId, Next, Outcome, Step, StoredEntry, ToolErrorKind, ToolResult, Turn, TurnSettings,
-    TurnStatus, Usage, Waits, compaction, plan, prompt,
+    ElicitationId, Entry, Journal, MessageId, Next, Outcome, ProviderFailure, ProviderFailureKind, Sampled, SamplingOutcome,
+    Settled, Step, StoredEntry, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage, Waits, compaction, plan,
+    prompt,
 };
 
 use crate::laws::{Depth, well_formed};
-use crate::script::{ROUNDS, Rules, Service, answer, fill_asks, is_replayable, talk_asks, trouble};
+use crate::script::{ROUNDS, Rules, Service, answer, fill_asks, is_replayable, talk_asks, think_asks, trouble};
 use crate::world::{Conflict, Crash, World};
 
 /// How a driver left its turn.
@@ -116,10 +117,10 @@ impl Driver<'_> {
                 Next::Parked => return Ok(Left::Parked),
                 Next::CallModel { allow_calls } => self.ask_model(allow_calls)?,
                 Next::Compact => self.compact()?,
-                Next::Wait => {
-                    let call = self.running.pop().unwrap_or_else(|| panic!("stuck\n{}", self.world.story()));
-                    self.run_call(call)?
-                }
+                Next::Wait => match self.running.pop() {
+                    Some(call) => self.run_call(call)?,
+                    None => self.ask_for_tool()?,
+                },
             };
             next = self.store(&first)?;
         }
@@ -192,7 +193,7 @@ impl Driver<'_> {
         };
         let said = self.journal.entries().iter().filter(|stored| is_said(stored)).count();
         let trouble = match self.world.script.provider {
-            Service::Good | Service::Asking => None,
+            Service::Good | Service::Asking | Service::Working => None,
             Service::Troubled => trouble(turn.model(), &self.journal, said),
         };
         let mut message = answer(&prompt, self.world.script.provider, saw, said, is_retried);
@@ -244,15 +245,40 @@ impl Driver<'_> {
         Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, format!("output of {id}")))])
     }
 
+    /// Asks a model what a call wants it to be asked. What it said and nobody wants to know any more is of no use.
+    fn ask_for_tool(&mut self) -> Result<Vec<Entry>, Left> {
+        self.world.point()?;
+        self.read()?;
+        let Some(question) = self.journal.turn().and_then(|turn| turn.samplings().next()).map(|(id, _)| id) else {
+            assert!(self.journal.turn().is_some_and(Turn::is_cancelling), "stuck\n{}", self.world.story());
+            return Ok(Vec::new());
+        };
+        let is_paid = |stored: &StoredEntry| matches!(&*stored.entry, Entry::Sampled(sampled) if sampled.question == question);
+        assert!(!self.world.log.iter().any(is_paid), "{question} is paid for twice\n{}", self.world.story());
+        let failure = ProviderFailure::new(ProviderFailureKind::Server, "nothing to say");
+        let outcome = SamplingOutcome::Failed { failure, usage: Usage::default() };
+        Ok(vec![Entry::Sampled(Sampled { question, outcome })])
+    }
+
     /// What a call that runs asks next, or what becomes of its question that nobody answers.
     fn asks(&self, turn: &Turn, call: &CallView<'_>) -> Option<Entry> {
         match call.name {
+            "think" => match turn.resumption(call.id) {
+                Some(resumption) => {
+                    let is_denied = |settled: &Settled| settled.answer.action != AnswerAction::Accept;
+                    let is_whole = |settled: &Settled| settled.sampled.is_some() || is_denied(settled);
+                    assert!(resumption.answers.iter().all(is_whole), "nobody was asked\n{}", self.world.story());
+                    None
+                }
+                None => Some(Entry::Elicited(think_asks(call.id))),
+            },
             "fill" => {
                 let round = turn.rounds(call.id);
                 if let Some(before) = round.checked_sub(1) {
                     let resumption = turn.resumption(call.id).expect("it is made again with the answers");
                     assert_eq!(*resumption.resume, before, "the state is another\n{}", self.world.story());
-                    let keys: Vec<u32> = resumption.answers.iter().map(|(ask, _)| ask.key.parse().expect("a number")).collect();
+                    let keys: Vec<u32> =
+                        resumption.answers.iter().map(|settled| settled.ask.key.parse().expect("a number")).collect();
                     assert_eq!(keys, (before..ROUNDS).collect::<Vec<_>>(), "not all is answered\n{}", self.world.story());
                 }
                 (round < ROUNDS).then(|| Entry::Elicited(fill_asks(call.id, round)))
@@ -269,6 +295,7 @@ impl Driver<'_> {
                         action: AnswerAction::Cancel,
                         content: None,
                         by: AnsweredBy::Deadline,
+                        reason: None,
                     })),
                     (None, true) => None,
                     (None, false) => {

@@ -49,6 +49,8 @@ fn scripts() -> Vec<Script> {
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Troubled },
         Script { mode: ApproveMode::Ask, unknown: Verdict::RunAgain, provider: Service::Asking },
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Asking },
+        Script { mode: ApproveMode::Ask, unknown: Verdict::RunAgain, provider: Service::Working },
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Working },
     ]
 }
 
@@ -158,6 +160,33 @@ fn tools_that_ask_are_made_again_with_the_answers() {
         "question_3_0_2 person".to_owned(),
         format!("{fill} starts"),
         format!("{fill} is done"),
+    ];
+    assert_eq!(told, expected, "{}", world.story());
+}
+
+#[test]
+fn what_tools_want_models_to_be_asked_is_asked_once_it_is_allowed() {
+    let world = world(scripts()[7], &[], Depth::EveryPrefix);
+    assert_eq!(check_world(&world), Ok(()), "{}", world.story());
+    let told = |entry: &Entry| match entry {
+        Entry::Elicited(elicited) => Some(format!("{} asks", elicited.call)),
+        Entry::Answered(answered) => Some(format!("{} {}", answered.question, answered.by.as_str())),
+        Entry::Sampled(sampled) => Some(format!("{} is answered", sampled.question)),
+        Entry::Started(started) => Some(format!("{} starts", started.call)),
+        Entry::Result(result) => Some(format!("{} is done", result.call)),
+        _ => None,
+    };
+    let told: Vec<String> = world.log.iter().filter_map(|stored| told(&stored.entry)).collect();
+    let [think, write, question] = ["call_3_0", "call_3_1", "question_3_0_0"];
+    let expected = [
+        format!("{think} starts"),
+        format!("{think} asks"),
+        format!("{write} starts"),
+        format!("{write} is done"),
+        format!("{question} person"),
+        format!("{question} is answered"),
+        format!("{think} starts"),
+        format!("{think} is done"),
     ];
     assert_eq!(told, expected, "{}", world.story());
 }

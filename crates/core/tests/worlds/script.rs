@@ -6,8 +6,8 @@ use turnwright_core::prompt::Prompt;
 use turnwright_core::{
     ApproveMode, Assembler, AssistantMessage, CallId, CallView, Control, CutOffCause, DecidedBy, Decision, Elicitation,
     Elicited, Entry, Finish, FinishReason, Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question,
-    QuestionReason, Ruler, Ruling, Seq, StartRuling, StoredEntry, StreamDelta, ToolErrorKind, ToolResult, TurnSettings, Usage,
-    Verdict, Waits, Wants,
+    QuestionReason, Ruler, Ruling, Sampling, SamplingBudget, Seq, StartRuling, StoredEntry, StreamDelta, ToolErrorKind,
+    ToolResult, TurnSettings, Usage, Verdict, Waits, Wants,
 };
 
 /// What differs between scenarios.
@@ -29,12 +29,14 @@ pub(crate) enum Service {
     Troubled,
     /// As it should; its tools ask people for something while they run.
     Asking,
+    /// As it should; its tools want models to be asked.
+    Working,
 }
 
 impl Script {
     pub(crate) fn settings(self) -> TurnSettings {
         let fallback = match self.provider {
-            Service::Good | Service::Asking => Vec::new(),
+            Service::Good | Service::Asking | Service::Working => Vec::new(),
             Service::Troubled => vec![ModelRef::new("scripted", "second")],
         };
         TurnSettings { approve: self.mode, fallback, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
@@ -82,6 +84,22 @@ pub(crate) fn fill_asks(call: CallId, round: u32) -> Elicited {
 /// What `talk` asks over its connection.
 pub(crate) fn talk_asks(call: CallId) -> Elicited {
     Elicited { call, source: "scripted".to_owned(), asks: vec![ask("")], waits: Waits::Open { until_ms: 0 } }
+}
+
+/// What `think` wants a model to be asked.
+pub(crate) fn think_asks(call: CallId) -> Elicited {
+    let request = Box::new(Sampling {
+        model: None,
+        system_prompt: None,
+        messages: Vec::new(),
+        max_tokens: 5,
+        temperature: None,
+        stop_sequences: Vec::new(),
+        hints: Vec::new(),
+        budget: SamplingBudget { max_requests: 1, max_output_tokens: 5 },
+    });
+    let ask = Elicitation { key: String::new(), message: "?".to_owned(), wants: Wants::Sampling { request } };
+    Elicited { call, source: "scripted".to_owned(), asks: vec![ask], waits: Waits::Parked { resume: Value::Null } }
 }
 
 fn ask(key: &str) -> Elicitation {
@@ -133,7 +151,12 @@ pub(crate) fn answer(prompt: &Prompt<'_>, service: Service, saw: Seq, said: usiz
             call(&mut assembler, 2, "write", r#"{"a":2}"#);
             finish(&mut assembler, FinishReason::ToolCalls);
         }
-        _ if service == Service::Asking => finish(&mut assembler, FinishReason::Stop),
+        0 if service == Service::Working => {
+            call(&mut assembler, 0, "think", r#"{"a":0}"#);
+            call(&mut assembler, 1, "write", r#"{"a":1}"#);
+            finish(&mut assembler, FinishReason::ToolCalls);
+        }
+        _ if matches!(service, Service::Asking | Service::Working) => finish(&mut assembler, FinishReason::Stop),
         0 => {
             call(&mut assembler, 0, "read", r#"{"a":0}"#);
             call(&mut assembler, 1, "write", r#"{"a":1}"#);
@@ -178,7 +201,7 @@ impl Ruler for Rules {
             return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, "not JSON"));
         }
         match (call.name, self.mode) {
-            ("read" | "post" | "fill" | "talk", _) | ("write" | "send" | "edit", ApproveMode::All) => {
+            ("read" | "post" | "fill" | "talk" | "think", _) | ("write" | "send" | "edit", ApproveMode::All) => {
                 Ruling::Allow { rule: "allow".to_owned(), definition_hash: "hash".to_owned() }
             }
             ("write" | "send" | "edit", _) => Ruling::Ask { rule: "ask".to_owned() },

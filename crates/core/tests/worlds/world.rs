@@ -142,7 +142,7 @@ impl World {
             self.put(vec![Entry::Decision(decision)]);
         } else if let Some(question) = question {
             let (action, by) = (AnswerAction::Accept, AnsweredBy::Person);
-            self.put(vec![Entry::Answered(Answered { question, action, content: None, by })]);
+            self.put(vec![Entry::Answered(Answered { question, action, content: None, by, reason: None })]);
         }
     }
 

@@ -11,12 +11,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Elicitation, ElicitationId, Elicited, Entry, ToolErrorKind,
-    ToolResult, Turn, TurnSettings, Waits,
+    ToolResult, Turn, TurnSettings, Waits, Wants,
 };
 
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::{Asks, Reply, Standstill};
+
+use super::Driver;
+use super::sampling::{Reach, Ruled, ruled};
 
 /// How many questions may wait to be stored.
 const QUEUE: usize = 32;
@@ -38,8 +41,8 @@ pub(super) struct Question {
 pub(super) enum News {
     /// A call asks.
     Asked(Question),
-    /// Nobody answers any more; the answer to store.
-    Over(Entry),
+    /// Nobody answers any more; the question, and the answer to store.
+    Over(ElicitationId, Box<Entry>),
 }
 
 /// Where calls ask.
@@ -112,8 +115,13 @@ impl Asked {
         tokio::select! {
             biased;
             Some(question) = receiver.recv() => News::Asked(*question),
-            over = next_over(open) => News::Over(over),
+            (id, over) = next_over(open) => News::Over(id, Box::new(over)),
         }
+    }
+
+    /// Whoever asked this does not wait any more, and the answer is there: nothing is left to say.
+    pub(super) fn forget(&mut self, id: ElicitationId) {
+        self.open.retain(|open| open.id != id);
     }
 
     /// The entries of a question of a call that runs.
@@ -122,9 +130,12 @@ impl Asked {
         let limit = Duration::from_millis(inner.question_limit_ms.load(Ordering::Relaxed));
         let until_ms = inner.clock.now_ms().saturating_add(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         let id = turn.next_question(call);
-        let elicited = Elicited { call, source, asks: vec![ask], waits: Waits::Open { until_ms } };
-        let mut entries = vec![Entry::Elicited(elicited)];
-        if !can_ask(turn.settings()) || inner.is_unattended.load(Ordering::Relaxed) {
+        let is_sampling = matches!(ask.wants, Wants::Sampling { .. });
+        let mut asks = vec![ask];
+        let ruled = ruled(inner, turn, &source, &mut asks, Reach::Now);
+        let mut entries = vec![Entry::Elicited(Elicited { call, source, asks, waits: Waits::Open { until_ms } })];
+        entries.extend(ruled.into_iter().flatten().map(|ruled| answer_ruled(id, ruled)));
+        if !is_sampling && (!can_ask(turn.settings()) || inner.is_unattended.load(Ordering::Relaxed)) {
             entries.push(answer(id, AnswerAction::Decline, AnsweredBy::Nobody));
         }
         let deadline = Instant::now().checked_add(limit).unwrap_or_else(far);
@@ -137,13 +148,21 @@ impl Asked {
         let is_closed = turn.is_none_or(|turn| turn.ended().is_some() || turn.is_cancelling());
         let (open, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open)
             .into_iter()
-            .partition(|open| !is_closed && turn.is_some_and(|turn| turn.answer(open.id).is_none()));
+            .partition(|open| !is_closed && turn.is_some_and(|turn| turn.settled(open.id).is_none()));
         self.open = open;
+        for open in &mut self.open {
+            // It is allowed, and a model is asked: people are not waited for any more.
+            if turn.is_some_and(|turn| turn.answer(open.id).is_some()) {
+                open.deadline = far();
+            }
+        }
         for Open { id, reply, .. } in done {
-            let stored = turn.and_then(|turn| turn.answer(id));
-            let told = stored.map_or(Reply::of(AnswerAction::Cancel), |answered| Reply {
-                action: answered.action,
-                content: answered.content.clone(),
+            let settled = turn.and_then(|turn| turn.settled(id));
+            let told = settled.map_or(Reply::of(AnswerAction::Cancel), |settled| Reply {
+                action: settled.answer.action,
+                content: settled.answer.content.clone(),
+                sampled: settled.sampled,
+                reason: settled.answer.reason.clone(),
             });
             // Whoever asked may be gone.
             let _ = reply.send(told);
@@ -151,39 +170,76 @@ impl Asked {
     }
 }
 
+impl Driver {
+    /// Nobody answers a question any more, unless somebody did.
+    pub(super) fn hear_over(&mut self, id: ElicitationId, answer: Entry) -> Option<Entry> {
+        let is_answered = self.live.lock().journal.turn().is_some_and(|turn| turn.answer(id).is_some());
+        if is_answered {
+            self.asked.forget(id);
+            return None;
+        }
+        Some(answer)
+    }
+
+    /// A call asks people while it runs. One that came to rest meanwhile does not ask any more.
+    pub(super) fn hear_question(&mut self, question: Question) -> Option<Vec<Entry>> {
+        if !self.running.contains_key(&question.call) {
+            return None;
+        }
+        let state = self.live.lock();
+        let turn = state.journal.open_turn().filter(|turn| turn.is_held_by(&self.claim))?;
+        Some(self.asked.entries(&self.inner, turn, question))
+    }
+}
+
 /// The answer to the next question that nobody answers any more: its time is over, or whoever asked took it back.
-async fn next_over(open: &mut [Open]) -> Entry {
+async fn next_over(open: &mut [Open]) -> (ElicitationId, Entry) {
     let Some(first) = open.iter().map(|open| open.deadline).min() else { return std::future::pending().await };
     let mut late = std::pin::pin!(tokio::time::sleep_until(first));
     poll_fn(|context| {
         let taken_back = open.iter_mut().find_map(|open| open.reply.poll_closed(context).is_ready().then_some(open.id));
         if let Some(id) = taken_back {
-            return Poll::Ready(answer(id, AnswerAction::Cancel, AnsweredBy::Asker));
+            return Poll::Ready((id, answer(id, AnswerAction::Cancel, AnsweredBy::Asker)));
         }
         let is_late = late.as_mut().poll(context).is_ready();
         let late = open.iter().find(|open| is_late && open.deadline <= first);
-        late.map_or(Poll::Pending, |open| Poll::Ready(answer(open.id, AnswerAction::Cancel, AnsweredBy::Deadline)))
+        late.map_or(Poll::Pending, |open| Poll::Ready((open.id, answer(open.id, AnswerAction::Cancel, AnsweredBy::Deadline))))
     })
     .await
 }
 
 /// The entries of a call that is over until people have answered.
-pub(super) fn parked(turn: &Turn, elicited: Elicited) -> Vec<Entry> {
+pub(super) fn parked(inner: &Inner, turn: &Turn, mut elicited: Elicited) -> Vec<Entry> {
     if turn.rounds(elicited.call) >= MAX_ROUNDS {
         let text = format!("The tool asked the user for something {MAX_ROUNDS} times and still wants more. It did not finish.");
         return vec![Entry::Result(ToolResult::failed(elicited.call, ToolErrorKind::ExecutionFailed, text))];
     }
     let first = turn.next_question(elicited.call);
-    let declined = (0_u32..).take(elicited.asks.len()).map(|at| {
-        let id = ElicitationId { index: first.index.saturating_add(at), ..first };
-        answer(id, AnswerAction::Decline, AnsweredBy::Nobody)
-    });
-    let declined: Vec<_> = if can_ask(turn.settings()) { Vec::new() } else { declined.collect() };
-    std::iter::once(Entry::Elicited(elicited)).chain(declined).collect()
+    let ruled = ruled(inner, turn, &elicited.source, &mut elicited.asks, Reach::Later);
+    let can_ask = can_ask(turn.settings());
+    let answers: Vec<_> = (0_u32..)
+        .zip(elicited.asks.iter().zip(ruled))
+        .filter_map(|(at, (ask, ruled))| {
+            let id = ElicitationId { index: first.index.saturating_add(at), ..first };
+            match (&ask.wants, ruled) {
+                (_, Some(ruled)) => Some(answer_ruled(id, ruled)),
+                (Wants::Form { .. } | Wants::Url { .. }, None) if !can_ask => {
+                    Some(answer(id, AnswerAction::Decline, AnsweredBy::Nobody))
+                }
+                (Wants::Form { .. } | Wants::Url { .. } | Wants::Sampling { .. }, None) => None,
+            }
+        })
+        .collect();
+    std::iter::once(Entry::Elicited(elicited)).chain(answers).collect()
 }
 
 fn answer(question: ElicitationId, action: AnswerAction, by: AnsweredBy) -> Entry {
-    Entry::Answered(Answered { question, action, content: None, by })
+    answer_ruled(question, Ruled { action, by, reason: None })
+}
+
+fn answer_ruled(question: ElicitationId, ruled: Ruled) -> Entry {
+    let Ruled { action, by, reason } = ruled;
+    Entry::Answered(Answered { question, action, content: None, by, reason })
 }
 
 /// A moment that never comes.

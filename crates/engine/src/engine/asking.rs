@@ -34,7 +34,7 @@ impl WaitingQuestion {
     pub fn host(&self) -> Option<&str> {
         match &self.ask.wants {
             Wants::Url { url } => host_of(url),
-            Wants::Form { .. } => None,
+            Wants::Form { .. } | Wants::Sampling { .. } => None,
         }
     }
 }

@@ -41,9 +41,9 @@ fn parking() -> ScriptedTool {
         let answers: Vec<String> = resume
             .answers
             .iter()
-            .map(|(ask, answered)| {
-                let reply = Reply { action: answered.action, content: answered.content.clone() };
-                format!("{} {}", ask.key, said(&reply))
+            .map(|settled| {
+                let reply = Reply { content: settled.answer.content.clone(), ..Reply::of(settled.answer.action) };
+                format!("{} {}", settled.ask.key, said(&reply))
             })
             .collect();
         Ok(ToolReply::Done(ToolOutput::text(format!("{} {}", resume.resume, answers.join("; ")))))
@@ -64,7 +64,7 @@ fn accept(content: Value) -> Reply {
         Value::Object(content) => Some(content),
         _ => None,
     };
-    Reply { action: AnswerAction::Accept, content }
+    Reply::accept(content)
 }
 
 async fn asked(engine: &Engine) -> ElicitationId {

@@ -143,7 +143,11 @@ impl Check<'_> {
         let known = || properties(schema).into_iter().flat_map(|known| known.keys().map(String::as_str));
         let mut homes = Vec::new();
         homes_of(key, self.root, &KeyPath::default(), &mut homes);
-        let home = homes.iter().find(|home| **home != path.section());
+        homes.retain(|home| *home != path.section());
+        // What is further down in the same section is meant sooner than what is elsewhere.
+        let section = path.section();
+        let is_inside = |home: &&String| home.starts_with(section.trim_end_matches(']'));
+        let home = homes.iter().find(is_inside).or(homes.first());
         let hint = match (nearest(key, known()), home) {
             (Some(near), _) => format!("; did you mean `{near}`?"),
             (None, Some(home)) => format!("; it belongs to {home}"),

@@ -62,6 +62,11 @@ pub struct McpServer {
     pub serial: bool,
     /// Whether its own annotations count as the operator's declarations.
     pub trust_annotations: bool,
+    /// The folders that it is told to work in, where it asks; it is not told that it could ask where there are none.
+    #[schemars(extend("format" = "path"))]
+    pub roots: Vec<PathBuf>,
+    /// Whether it may have models asked, and how much.
+    pub sampling: Option<McpSampling>,
     /// From which level on it is asked to log; what it likes where not given.
     pub log_level: Option<McpLogLevel>,
     /// What the operator declares about single tools, by the server's own name for them.
@@ -101,6 +106,8 @@ impl Default for McpServer {
             enabled: true,
             serial: false,
             trust_annotations: false,
+            roots: Vec::new(),
+            sampling: None,
             log_level: None,
             tools: IndexMap::new(),
             start: Start::default(),
@@ -156,6 +163,27 @@ pub enum McpLogLevel {
     Alert,
     /// Nothing works.
     Emergency,
+}
+
+/// Whether an MCP server may have models asked, and how much of that in a turn. Each question is allowed like a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpSampling {
+    /// Whether it is told that it could ask.
+    pub allow: bool,
+    /// The most questions of a turn; 5 unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_requests: Option<u32>,
+    /// The most tokens of all answers of a turn together; 8192 unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_output_tokens: Option<u32>,
+}
+
+impl McpSampling {
+    /// The most questions of a turn where nothing is said.
+    pub const MAX_REQUESTS: u32 = 5;
+    /// The most tokens of a turn's answers where nothing is said.
+    pub const MAX_OUTPUT_TOKENS: u32 = 8_192;
 }
 
 /// How an MCP server is reached.

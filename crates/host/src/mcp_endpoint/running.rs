@@ -93,10 +93,10 @@ impl Running {
             }
             Event::ElicitationRequested { question_id, server, message, requested_schema: form, url, .. } => {
                 let reply = match (self.shared.questions, &form) {
-                    (Questions::AcceptDefaults, Some(_)) => {
-                        Reply { action: AnswerAction::Accept, content: Some(serde_json::Map::new()) }
-                    }
+                    (Questions::AcceptDefaults, Some(_)) => Reply::accept(Some(serde_json::Map::new())),
                     (Questions::AcceptDefaults, None) => Reply::of(AnswerAction::Decline),
+                    // Whoever calls from elsewhere does not say what models are asked here.
+                    (Questions::AskClient, None) if url.is_none() => Reply::of(AnswerAction::Decline),
                     (Questions::AskClient, _) => {
                         let open = self.engine.questions(&self.conversation).await.unwrap_or_default();
                         // What is told from the beginning may have been answered long ago.
@@ -113,6 +113,7 @@ impl Running {
             }
             Event::ElicitationAnswered { question_id, .. } => Some(Happened::Answered(question_id.to_string())),
             Event::TurnStarted { .. }
+            | Event::SamplingFinished { .. }
             | Event::StepStarted { .. }
             | Event::StepReset
             | Event::StepFinished { .. }

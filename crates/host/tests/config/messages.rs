@@ -56,7 +56,9 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
 fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[server]\napprove = \"all\"",
-        &["turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`"],
+        &[
+            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`",
+        ],
     );
     says(
         "[tools]\nroots = [\"/tmp\"]",

@@ -70,6 +70,7 @@ database = "postgres://u:***@h/d"  # turnwright.toml:16
 
 [server]
 listen = "127.0.0.1:8700"  # default
+tool_activity = "hidden"  # default
 
 # [providers.groq] found by GROQ_API_KEY: openai-chat at https://api.groq.com/openai/v1
 "#;

@@ -67,6 +67,7 @@ pub(crate) fn question(key: String, params: Value) -> Result<Elicitation, String
     let size = message.len().saturating_add(match &wants {
         Wants::Form { schema } => schema.to_string().len(),
         Wants::Url { url } => url.len(),
+        Wants::Sampling { .. } => 0,
     });
     if size > MAX_BYTES {
         return Err(format!("the question is {size} bytes long, limit {MAX_BYTES}"));

@@ -12,12 +12,14 @@ use super::asking::{NoAnswer, ask};
 use super::items::Shelf;
 use crate::agreed::Offer;
 use crate::list::text;
-use crate::{McpServer, output};
+use crate::{McpServer, input, output};
 
 /// How long a completion may take: somebody is typing.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(5);
 /// Values of a completion that are taken.
 const MAX_VALUES: usize = 100;
+/// How often a request is made again since the server wants something first.
+const MAX_ROUNDS: u32 = 10;
 /// The code of older servers for a resource that is not there.
 const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode(-32002);
 
@@ -158,12 +160,29 @@ impl McpServer {
             let text = format!("The MCP server `{server}` has no {}: `{method}` was not asked.", offer.as_str());
             return Err(ToolError::new(ToolErrorKind::NotFound, text));
         }
-        let answer = ask(&connection, method, params, limit).await.map_err(|error| not_answered(server, method, &error))?;
-        match answer.get("resultType").and_then(Value::as_str) {
-            None | Some("complete") => Ok(answer),
-            Some("input_required") => Err(self.unreadable(method, "it asks for more input, which cannot be given here")),
-            Some(other) => Err(self.unreadable(method, &format!("it goes on as `{other}`, which nobody here knows"))),
+        let mut params = params;
+        for _ in 0..MAX_ROUNDS {
+            let asked = ask(&connection, method, params.clone(), limit).await;
+            let answer = asked.map_err(|error| not_answered(server, method, &error))?;
+            match answer.get("resultType").and_then(Value::as_str) {
+                None | Some("complete") => return Ok(answer),
+                Some("input_required") => {
+                    let answer = answer.as_object().cloned().unwrap_or_default();
+                    let given = input::wanted(answer, &self.config().granted).map_err(|why| self.unreadable(method, &why))?;
+                    if given.asks.is_empty() && given.again.is_nothing() {
+                        return Err(self.unreadable(method, "it asks for more input, which cannot be given here"));
+                    }
+                    if !given.asks.is_empty() {
+                        return Err(self.unreadable(method, "it asks people for something, who cannot be asked here"));
+                    }
+                    given.again.add_to(&mut params);
+                }
+                Some(other) => {
+                    return Err(self.unreadable(method, &format!("it goes on as `{other}`, which nobody here knows")));
+                }
+            }
         }
+        Err(self.unreadable(method, &format!("it wanted something first {MAX_ROUNDS} times and still wants more")))
     }
 
     fn unreadable(&self, method: &str, reason: &str) -> ToolError {

@@ -112,7 +112,7 @@ fn reply(said: ElicitResult) -> Reply {
         Some(Value::Object(content)) if action == AnswerAction::Accept => Some(content),
         _ => None,
     };
-    Reply { action, content }
+    Reply { content, ..Reply::of(action) }
 }
 
 #[cfg(test)]

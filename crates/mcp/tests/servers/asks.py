@@ -9,7 +9,10 @@ from typing import Annotated
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp.server.request_state import RequestStateSecurity
-from mcp_types import ElicitRequest, ElicitRequestURLParams, InputRequiredResult
+from mcp_types import (
+    CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestURLParams, InputRequiredResult,
+    ListRootsRequest, SamplingMessage, TextContent,
+)
 from pydantic import BaseModel, Field
 
 server = MCPServer("asks", request_state_security=RequestStateSecurity(keys=["k" * 32]))
@@ -52,6 +55,34 @@ async def pay(context: Context) -> InputRequiredResult | str:
         params = ElicitRequestURLParams(message="Pay 5 EUR.", url="https://pay.example.org/i/7?x=1", elicitation_id="i7")
         return InputRequiredResult(input_requests={"pay": ElicitRequest(params=params)}, request_state="invoice 7")
     return f"{context.request_state}: {context.input_responses['pay'].action}"
+
+
+@server.tool()
+async def where(context: Context) -> InputRequiredResult | str:
+    """Tells the folders that it is to work in."""
+    if context.input_responses is None:
+        return InputRequiredResult(input_requests={"where": ListRootsRequest()}, request_state="looking")
+    roots = context.input_responses["where"].roots
+    return f"{context.request_state}: " + ", ".join(f"{root.name} at {root.uri}" for root in roots)
+
+
+@server.tool()
+async def rhyme(word: str, context: Context) -> InputRequiredResult | str:
+    """Has a model find a rhyme."""
+    if context.input_responses is None:
+        said = SamplingMessage(role="user", content=TextContent(text=f"What rhymes with {word}?"))
+        params = CreateMessageRequestParams(messages=[said], max_tokens=50, system_prompt="One word.")
+        return InputRequiredResult(input_requests={"model": CreateMessageRequest(params=params)}, request_state=word)
+    answer = context.input_responses["model"]
+    return f"{context.request_state} rhymes with {answer.content.text}, says {answer.model}"
+
+
+@server.prompt()
+async def tidy(context: Context) -> InputRequiredResult | str:
+    """Asks to tidy up the folders."""
+    if context.input_responses is None:
+        return InputRequiredResult(input_requests={"where": ListRootsRequest()})
+    return "Tidy up " + ", ".join(root.name for root in context.input_responses["where"].roots)
 
 
 server.run("stdio")

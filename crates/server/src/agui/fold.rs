@@ -116,7 +116,7 @@ impl RunFold {
             }
             Event::ElicitationRequested { question_id, requested_schema, url, .. } => {
                 let wants = requested_schema.clone().or_else(|| url.clone().map(Value::from));
-                self.asked.push((*question_id, wants.unwrap_or_default()));
+                self.asked.push((*question_id, wants.unwrap_or_else(|| json!({"type": "object", "properties": {}}))));
             }
             Event::ToolFinished { call_id, content, .. } => self.result(*call_id, &text_of(content), out),
             _ => {}

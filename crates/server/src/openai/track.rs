@@ -169,7 +169,12 @@ impl Track {
                     Completion::CutOff(CutOffCause::Cancelled) | Completion::Complete => None,
                 };
             }
-            Entry::User(_) | Entry::Started(_) | Entry::Elicited(_) | Entry::Answered(_) | Entry::Control(_) => {}
+            Entry::User(_)
+            | Entry::Started(_)
+            | Entry::Elicited(_)
+            | Entry::Answered(_)
+            | Entry::Sampled(_)
+            | Entry::Control(_) => {}
         }
         true
     }

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, Verdict, Wants};
 use turnwright_engine::{Choice, Reply, SettingsOverlay, WatchFrom};
 
@@ -44,6 +44,8 @@ pub(super) async fn run(State(state): State<ServerState>, whole: Whole) -> Resul
             turn.questions().map(|question| match &question.ask.wants {
                 Wants::Form { schema } => (question.id, schema.clone()),
                 Wants::Url { url } => (question.id, Value::from(url.as_str())),
+                // A yes, without anything to fill in.
+                Wants::Sampling { .. } => (question.id, json!({"type": "object", "properties": {}})),
             })
         });
         (journal.offered().clone(), asked.collect::<Vec<_>>(), settings(journal, part.turn))
@@ -135,7 +137,7 @@ fn asked(answer: &Resume, open: &[(CallId, QuestionReason)]) -> Result<Asked, Ap
         let reply = match answer.status {
             Status::Resolved => {
                 let content = answer.payload.as_ref().and_then(Value::as_object).cloned();
-                Reply { action: AnswerAction::Accept, content }
+                Reply::accept(content)
             }
             Status::Cancelled if declines => Reply::of(AnswerAction::Decline),
             Status::Cancelled => Reply::of(AnswerAction::Cancel),

@@ -48,7 +48,7 @@ pub(super) async fn answer(
         api::AnswerAction::Decline => AnswerAction::Decline,
         api::AnswerAction::Cancel => AnswerAction::Cancel,
     };
-    let reply = Reply { action, content: request.content };
+    let reply = Reply { content: request.content, ..Reply::of(action) };
     let content = state.engine().answer(&conversation, question, reply).await?;
     Ok(json(StatusCode::OK, api::AnswerReceipt { id: question.to_string(), action: request.action, content }))
 }

@@ -233,7 +233,7 @@ impl UiFold {
                 self.elicitation(Asked::of(event), out);
             }
             Event::ElicitationAnswered { question_id, action, by, .. } => self.elicitation_over(*question_id, action, by, out),
-            Event::ToolStarted { .. } => {}
+            Event::ToolStarted { .. } | Event::SamplingFinished { .. } => {}
             Event::ToolProgress { call_id, progress, total, message } => {
                 self.chunks.progress(out, *call_id, *progress, *total, message.as_deref());
             }
@@ -303,6 +303,7 @@ impl UiFold {
             | Entry::Started(_)
             | Entry::Elicited(_)
             | Entry::Answered(_)
+            | Entry::Sampled(_)
             | Entry::Result(_)
             | Entry::Control(_) => {}
         }
@@ -489,6 +490,7 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
         | Event::ToolInputReady { .. }
         | Event::ToolApprovalRequested { .. }
         | Event::ElicitationRequested { .. }
+        | Event::SamplingFinished { .. }
         | Event::ToolProgress { .. }
         | Event::Usage { .. }
         | Event::Notice { .. }

@@ -31,13 +31,28 @@ pub(super) fn answer(
                 what: "an address is agreed to or not; there is nothing to fill in".to_owned(),
             });
         }
+        (AnswerAction::Accept, Wants::Sampling { .. }) if reply.content.as_ref().is_some_and(|content| !content.is_empty()) => {
+            return Err(EngineError::Invalid {
+                what: "asking a model is allowed or not; there is nothing to fill in".to_owned(),
+            });
+        }
+        (AnswerAction::Accept, Wants::Sampling { request }) => match request.budget.left(turn.spent(open.source)) {
+            Ok(left) if request.max_tokens <= left => None,
+            Ok(left) => {
+                let what =
+                    format!("of its tokens of answers of this turn {left} are left; this asks for {}", request.max_tokens);
+                return Err(EngineError::Invalid { what });
+            }
+            Err(what) => return Err(EngineError::Invalid { what }),
+        },
         (AnswerAction::Decline | AnswerAction::Cancel, _) if reply.content.is_some() => {
             let what = format!("`{}` takes no content; only `accept` does", reply.action.as_str());
             return Err(EngineError::Invalid { what });
         }
         (AnswerAction::Accept, Wants::Url { .. }) | (AnswerAction::Decline | AnswerAction::Cancel, _) => None,
     };
-    let answered = Answered { question, action: reply.action, content: content.clone(), by: AnsweredBy::Person };
+    let (action, by) = (reply.action, AnsweredBy::Person);
+    let answered = Answered { question, action, content: content.clone(), by, reason: None };
     let side = vec![still_open(inner, state, turn.id())];
     Ok(Act { entries: vec![Entry::Answered(answered)], side, answer: content })
 }

@@ -33,7 +33,7 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
                 let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
                 let unanswered = turn.questions().map(|question| {
                     let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);
-                    Entry::Answered(Answered { question: question.id, action, content: None, by })
+                    Entry::Answered(Answered { question: question.id, action, content: None, by, reason: None })
                 });
                 let entries = std::iter::once(user).chain(declined).chain(unanswered).collect();
                 let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };

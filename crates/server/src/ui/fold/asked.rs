@@ -25,6 +25,7 @@ impl Asked {
             message,
             requested_schema,
             url,
+            sampling,
             holds_connection,
             expires_at_ms: _,
         } = event
@@ -40,6 +41,9 @@ impl Asked {
         }
         if let Some(url) = url {
             set(&mut data, "url", Value::from(url.as_str()));
+        }
+        if let Some(Ok(sampling)) = sampling.as_ref().map(serde_json::to_value) {
+            set(&mut data, "sampling", sampling);
         }
         Some(Self { id: *question_id, call: *call_id, data })
     }

@@ -1,0 +1,183 @@
+//! What calls ask of models: whether they may, and the asking.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::time::timeout;
+use turnwright_core::policy::Action;
+use turnwright_core::{
+    AnswerAction, AnsweredBy, Assembler, Declared, Elicitation, ElicitationId, Entry, ModelRef, Origin, ProviderFailure,
+    ProviderFailureKind, Sampled, Sampling, SamplingOutcome, SamplingSpent, Seq, StreamDelta, Turn, Wants,
+};
+
+use crate::ModelStream;
+use crate::inner::Inner;
+use crate::live::Live;
+
+/// How long a model may take over an answer.
+const MAX_TIME: Duration = Duration::from_mins(5);
+/// The longest answer that is taken, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+/// What rules name a question to a model by, after the name of the source: no tool has such a name, and a `*` does not reach it.
+const RULED_AS: &str = "__sampling/createMessage";
+
+/// How a question of a source was answered without people.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ruled {
+    pub(super) action: AnswerAction,
+    pub(super) by: AnsweredBy,
+    pub(super) reason: Option<String>,
+}
+
+/// Where people can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Whenever they come: the turn waits.
+    Later,
+    /// While the call is open.
+    Now,
+}
+
+/// Completes what a source asks of models, and says what the policy and the budget say to it. In the order of `asks`; `None` is for
+/// people to answer.
+pub(super) fn ruled(inner: &Inner, turn: &Turn, source: &str, asks: &mut [Elicitation], reach: Reach) -> Vec<Option<Ruled>> {
+    let mut spent = turn.spent(source);
+    asks.iter_mut()
+        .map(|ask| match &mut ask.wants {
+            Wants::Sampling { request } => rule(inner, turn, source, request, &mut spent, reach),
+            Wants::Form { .. } | Wants::Url { .. } => None,
+        })
+        .collect()
+}
+
+fn rule(
+    inner: &Inner,
+    turn: &Turn,
+    source: &str,
+    request: &mut Sampling,
+    spent: &mut SamplingSpent,
+    reach: Reach,
+) -> Option<Ruled> {
+    let model = inner.providers.hinted(&request.hints, turn.model()).unwrap_or_else(|| turn.model().clone());
+    let told = json!({"model": model.to_string()});
+    request.model = Some(model);
+    let by_policy = |action, reason| Some(Ruled { action, by: AnsweredBy::Policy, reason: Some(reason) });
+    match request.budget.left(*spent) {
+        Ok(left) => request.max_tokens = request.max_tokens.min(left),
+        Err(why) => return by_policy(AnswerAction::Decline, why),
+    }
+    // A rule that denies all tools of a server denies it this too.
+    if let Some(rule) = inner.policy.denied_by(&format!("{source}__sampling"), &told) {
+        return by_policy(AnswerAction::Decline, rule);
+    }
+    let name = format!("{source}{RULED_AS}");
+    let verdict = inner.policy.decide(turn.settings().approve, &name, Declared::default(), &told);
+    match verdict.action {
+        Action::Allow => {
+            spent.requests = spent.requests.saturating_add(1);
+            spent.output_tokens = spent.output_tokens.saturating_add(request.max_tokens);
+            by_policy(AnswerAction::Accept, verdict.rule)
+        }
+        Action::Deny => by_policy(AnswerAction::Decline, verdict.rule),
+        Action::Ask if reach == Reach::Now && inner.is_unattended.load(Ordering::Relaxed) => {
+            Some(Ruled { action: AnswerAction::Decline, by: AnsweredBy::Nobody, reason: None })
+        }
+        Action::Ask => None,
+    }
+}
+
+/// The questions to models that are under way. What is dropped is not asked any more.
+#[derive(Default)]
+pub(super) struct Samplings(Vec<Running>);
+
+struct Running {
+    id: ElicitationId,
+    job: Pin<Box<dyn Future<Output = SamplingOutcome> + Send>>,
+}
+
+impl Samplings {
+    /// Asks what is to be asked, and drops what is not any more.
+    pub(super) fn follow(&mut self, inner: &Arc<Inner>, live: &Arc<Live>) {
+        let due: Vec<(ElicitationId, Sampling)> = {
+            let state = live.lock();
+            let Some(turn) = state.journal.open_turn() else { return self.0.clear() };
+            turn.samplings().map(|(id, request)| (id, request.clone())).collect()
+        };
+        self.0.retain(|running| due.iter().any(|(id, _)| *id == running.id));
+        for (id, request) in due {
+            if !self.0.iter().any(|running| running.id == id) {
+                self.0.push(Running { id, job: Box::pin(asked(inner, &request)) });
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next answer.
+    pub(super) async fn next(&mut self) -> Entry {
+        poll_fn(|context| {
+            let done = self.0.iter_mut().enumerate().find_map(|(at, running)| match running.job.as_mut().poll(context) {
+                Poll::Ready(outcome) => Some((at, outcome)),
+                Poll::Pending => None,
+            });
+            let Some((at, outcome)) = done else { return Poll::Pending };
+            let Running { id, .. } = self.0.swap_remove(at);
+            Poll::Ready(Entry::Sampled(Sampled { question: id, outcome }))
+        })
+        .await
+    }
+}
+
+/// Asks the model.
+fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutcome> + Send + use<> {
+    let model = request.model.clone().unwrap_or_else(|| ModelRef::new("", ""));
+    let question = request.request(&model);
+    let (stream, dialect) = match inner.providers.get(model.provider()) {
+        Ok(provider) => (provider.call(model.model(), &question.prompt()), provider.dialect().to_owned()),
+        Err(failure) => (Err(failure), String::new()),
+    };
+    let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
+    async move {
+        let mut assembler = Assembler::default();
+        let told = match stream {
+            Ok(stream) => timeout(MAX_TIME, take(stream, &mut assembler))
+                .await
+                .unwrap_or_else(|_| Err(ProviderFailure::new(ProviderFailureKind::Timeout, "the model took too long"))),
+            Err(failure) => Err(failure),
+        };
+        let message = assembler.complete(origin, Seq::FIRST);
+        match told {
+            Ok(()) if message.text().is_empty() => {
+                let failure = ProviderFailure::new(ProviderFailureKind::Malformed, "the model said nothing");
+                SamplingOutcome::Failed { failure, usage: message.usage }
+            }
+            Ok(()) => SamplingOutcome::Answered(message),
+            Err(failure) => SamplingOutcome::Failed { failure, usage: message.usage },
+        }
+    }
+}
+
+async fn take(mut stream: ModelStream, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
+    let mut bytes = 0_usize;
+    while let Some(deltas) = stream.next().await {
+        for delta in deltas? {
+            if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) = &delta {
+                bytes = bytes.saturating_add(text.len());
+            }
+            assembler.push(delta);
+        }
+        if bytes > MAX_BYTES {
+            let text = format!("the answer is over {MAX_BYTES} bytes long");
+            return Err(ProviderFailure::new(ProviderFailureKind::Limit, text));
+        }
+    }
+    Ok(())
+}
