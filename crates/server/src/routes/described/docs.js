@@ -7,6 +7,9 @@ const el = (tag, props = {}, ...children) => {
   return node;
 };
 
+/** A description: what stands between backticks is code. */
+const words = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? el("code", { textContent: part }) : part));
+
 const find = document.getElementById("find");
 const routes = document.getElementById("routes");
 const about = document.getElementById("about");
@@ -20,8 +23,7 @@ try {
 }
 
 function show(doc) {
-  about.textContent = `${doc.info.description} Version ${doc.info.version}. `;
-  about.append(el("a", { href: "openapi.json", textContent: "openapi.json" }));
+  about.replaceChildren(...words(doc.info.description), ` Version ${doc.info.version}. `, el("a", { href: "openapi.json", textContent: "openapi.json" }));
   for (const tag of doc.tags) {
     const section = el("section", {}, el("h2", { textContent: tag.name }), el("p", { className: "soft", textContent: tag.description }));
     for (const [path, item] of Object.entries(doc.paths)) {
@@ -45,7 +47,7 @@ function show(doc) {
 function route(doc, method, path, operation) {
   const line = operation.summary ?? "";
   const details = el("details", { id: operation.operationId },
-    el("summary", {}, el("b", { textContent: method.toUpperCase() }), " ", el("code", { textContent: path }), el("span", { className: "soft", textContent: ` – ${line}` })));
+    el("summary", {}, el("b", { textContent: method.toUpperCase() }), " ", el("code", { textContent: path }), el("span", { className: "soft" }, " – ", ...words(line))));
   details.dataset.text = `${method} ${path} ${line} ${operation.operationId}`.toLowerCase();
   // Filled when it is opened: most are not.
   details.addEventListener("toggle", () => details.open && details.append(...inside(doc, operation)), { once: true });
@@ -54,11 +56,11 @@ function route(doc, method, path, operation) {
 
 function inside(doc, operation) {
   const parts = [];
-  if (operation.description) parts.push(el("p", { textContent: operation.description }));
+  if (operation.description) parts.push(el("p", {}, ...words(operation.description)));
   if (operation.parameters?.length) {
     const rows = operation.parameters.map((parameter) => el("tr", {},
       el("td", {}, el("code", { textContent: parameter.name })), el("td", { textContent: parameter.in + (parameter.required ? ", required" : "") }),
-      el("td", { textContent: parameter.description ?? "" })));
+      el("td", {}, ...words(parameter.description ?? ""))));
     parts.push(el("h3", { textContent: "Parameters" }), el("table", {}, ...rows));
   }
   for (const [type, content] of Object.entries(operation.requestBody?.content ?? {})) {
@@ -67,7 +69,7 @@ function inside(doc, operation) {
   for (const [status, named] of Object.entries(operation.responses)) {
     const answer = named.$ref ? doc.components.responses[named.$ref.split("/").pop()] : named;
     const contents = Object.entries(answer.content ?? {});
-    parts.push(el("h3", { textContent: `${status} – ${answer.description}` }));
+    parts.push(el("h3", {}, `${status} – `, ...words(answer.description)));
     if (Number(status) < 300) for (const [type, content] of contents) parts.push(el("p", { className: "soft", textContent: type }), schema(doc, content.schema));
   }
   return parts;
