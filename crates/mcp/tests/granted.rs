@@ -97,10 +97,10 @@ fn of(model: &Arc<Model>) -> CallContext {
 
 #[tokio::test]
 async fn a_server_of_2025_11_25_asks_for_its_roots_and_is_told_them() {
-    let Some(fixture) = everything(roots(&["/work/notes", "/work/my music"])).await else { return };
+    let Some(fixture) = everything(roots(&["/srv/notes", "/srv/my music"])).await else { return };
     let said = text(&fixture.call("get-roots-list", nothing()).await.unwrap()).to_owned();
     let wanted =
-        "Current MCP Roots (2 total):\n\n1. notes\n   URI: file:///work/notes\n\n2. my music\n   URI: file:///work/my%20music";
+        "Current MCP Roots (2 total):\n\n1. notes\n   URI: file:///srv/notes\n\n2. my music\n   URI: file:///srv/my%20music";
     assert!(said.starts_with(wanted), "{said}");
     fixture.stop().await;
 }
@@ -117,9 +117,9 @@ async fn a_server_that_was_given_nothing_is_not_told_that_it_could_ask() {
 
 #[tokio::test]
 async fn a_call_of_2026_07_28_that_wants_its_roots_is_made_again_with_them_and_nobody_is_asked() {
-    let Some(fixture) = asks(roots(&["/work/notes"])).await else { return };
+    let Some(fixture) = asks(roots(&["/srv/notes"])).await else { return };
     let said = fixture.call("where", nothing()).await.unwrap();
-    assert_eq!(text(&said), "looking: notes at file:///work/notes");
+    assert_eq!(text(&said), "looking: notes at file:///srv/notes");
     let prompt = fixture.server.prompt("tidy", &Map::new()).await.unwrap();
     let said: Vec<String> = prompt.messages.iter().map(|said| text_of(std::slice::from_ref(&said.content))).collect();
     assert_eq!(said, ["Tidy up notes"]);

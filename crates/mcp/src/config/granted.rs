@@ -59,7 +59,7 @@ mod tests {
     fn a_folder_is_told_by_its_file_address_and_its_name() {
         let root = |path: &str| Root::at(Path::new(path)).map(|root| (root.uri, root.name));
         let told = |uri: &str, name: &str| Some((uri.to_owned(), name.to_owned()));
-        assert_eq!(root("/work/my notes"), told("file:///work/my%20notes", "my notes"));
+        assert_eq!(root("/srv/my notes"), told("file:///srv/my%20notes", "my notes"));
         assert_eq!(root("/"), told("file:///", "/"));
         assert_eq!(root("work"), None);
         assert_eq!(Granted::default().roots_listed(), None);

@@ -227,7 +227,7 @@ mod tests {
         ];
         let known = Known {
             expansions,
-            workspace: "/work/my project".into(),
+            workspace: "/srv/my project".into(),
             home: Some("/home/me".into()),
             variables: BTreeSet::from(["SET"]),
             inputs: &inputs,
@@ -243,7 +243,7 @@ mod tests {
             ("${SET} and ${env:SET}", "${SET} and ${SET}"),
             ("${UNSET:-a b}${env:UNSET:-}", "${UNSET:-a b}${UNSET:-}"),
             ("${userHome}/x", "/home/me/x"),
-            ("${workspaceFolder}${/}${workspaceFolderBasename}${pathSeparator}", "/work/my project/my project/"),
+            ("${workspaceFolder}${/}${workspaceFolderBasename}${pathSeparator}", "/srv/my project/my project/"),
             ("${input:size}", "small"),
             ("${input:odd}", "$${HOME}"),
             ("$${SET}", "$${SET}"),
