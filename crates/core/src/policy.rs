@@ -1,13 +1,30 @@
 //! Whether a call may run: rules over tool names and arguments, and the approve mode where no rule decides.
 //!
-//! Deny wins over ask, ask over allow (docs/approval.md). Every decision names the rule that made it. Nothing here trusts
-//! what a tool source says about its tools; only what the operator declared counts.
+//! Deny wins over ask, ask over allow; what a person had remembered answers a configured rule that asks (docs/approval.md).
+//! Every decision names the rule that made it. Nothing here trusts what a tool source says about its tools; only what the
+//! operator declared counts. What cannot be judged for certain is never allowed by a rule, and always denied by one.
 
-use globset::{GlobBuilder, GlobMatcher};
+mod path;
+mod predicate;
+mod programs;
+mod propose;
+mod rule;
+mod scope;
+mod shell;
+mod wrappers;
+
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use predicate::{PredicateText, Tests, check_glob};
+pub use propose::proposed;
+pub use rule::{RuleError, RuleText};
+pub use scope::{Reach, Remembered, Scope, Whose};
+
 use crate::{ApproveMode, Declared};
+use rule::Rule;
 
 /// What a rule does with the calls that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,43 +38,59 @@ pub enum Action {
     Deny,
 }
 
-/// A rule as it is written in the configuration (`[[approval.rules]]`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RuleText {
-    /// A glob over qualified tool names, such as `filesystem__write*`.
-    pub tool: String,
-    /// Globs over the text of arguments, by name: `{"path" = "/tmp/**"}`. All must match; `*` stops at `/`, `**` does not.
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub when: std::collections::BTreeMap<String, String>,
-    /// What happens to the calls that match.
-    pub action: Action,
+impl Action {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
 }
 
-/// A rule that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("approval rule {number}: `{glob}` is not a glob: {reason}")]
-pub struct RuleError {
-    /// Which rule, from 1.
-    pub number: usize,
-    /// The text that is not a glob.
-    pub glob: String,
-    /// Why.
-    pub reason: String,
+/// Whether something matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Match {
+    Yes,
+    No,
+    /// It may.
+    Unknown,
 }
 
-/// The rules of an installation, ready for use.
+impl Match {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Yes, Self::Yes) => Self::Yes,
+            (Self::Unknown, Self::Yes | Self::Unknown) | (Self::Yes, Self::Unknown) => Self::Unknown,
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::No, Self::No) => Self::No,
+            (Self::Unknown, Self::No | Self::Unknown) | (Self::No, Self::Unknown) => Self::Unknown,
+        }
+    }
+}
+
+/// The rules that hold somewhere, ready for use. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    rules: Vec<Rule>,
+    configured: Arc<[Rule]>,
+    remembered: Vec<Arc<Rule>>,
+    /// Where the relative paths of `filesystem` begin.
+    start: Option<Arc<str>>,
 }
 
+/// A remembered rule, ready for use.
 #[derive(Debug, Clone)]
-struct Rule {
-    text: RuleText,
-    number: usize,
-    tool: GlobMatcher,
-    when: Vec<(String, GlobMatcher)>,
+pub struct ReadyRule {
+    rule: Arc<Rule>,
+    /// The rule as it is stored.
+    pub remembered: Remembered,
 }
 
 /// What the policy says, and by which rule.
@@ -69,54 +102,107 @@ pub struct Verdict {
     pub rule: String,
 }
 
-impl Policy {
-    /// Makes the rules ready.
+/// A call that the policy is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The approve mode of its turn.
+    pub mode: ApproveMode,
+    /// The tool's qualified name.
+    pub name: &'a str,
+    /// What the operator declared of it.
+    pub declared: Declared,
+    /// Its validated arguments.
+    pub arguments: &'a Value,
+}
+
+/// What would happen to a call, and all that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// What happens, and by which rule.
+    pub verdict: Verdict,
+    /// The other rules that match, the strongest first.
+    pub others: Vec<Verdict>,
+}
+
+impl ReadyRule {
+    /// Makes a remembered rule ready.
     ///
     /// # Errors
-    /// The first glob that is none.
+    /// What is wrong with it.
+    pub fn new(remembered: Remembered) -> Result<Self, RuleError> {
+        let rule = Arc::new(Rule::remembered(&remembered)?);
+        Ok(Self { rule, remembered })
+    }
+
+    /// The rule as people read it: `rule_3f9a, remembered for this conversation (allow …)`.
+    pub fn described(&self) -> String {
+        self.rule.to_string()
+    }
+}
+
+impl Policy {
+    /// Makes the rules of a configuration ready.
+    ///
+    /// # Errors
+    /// The first rule that cannot be used.
     pub fn new(rules: impl IntoIterator<Item = RuleText>) -> Result<Self, RuleError> {
-        let rules = rules
-            .into_iter()
-            .zip(1..)
-            .map(|(text, number)| {
-                let tool = compile(&text.tool, number)?;
-                let when = text.when.iter().map(|(name, glob)| Ok((name.clone(), compile(glob, number)?))).collect::<Result<
-                    _,
-                    RuleError,
-                >>(
-                )?;
-                Ok(Rule { text, number, tool, when })
-            })
-            .collect::<Result<_, RuleError>>()?;
-        Ok(Self { rules })
+        let configured =
+            rules.into_iter().zip(1..).map(|(text, number)| Rule::configured(text, number)).collect::<Result<_, _>>()?;
+        Ok(Self { configured, remembered: Vec::new(), start: None })
+    }
+
+    /// The same, where the relative paths of the built-in `filesystem` begin in this folder.
+    #[must_use]
+    pub fn starting_at(self, folder: Option<&str>) -> Self {
+        Self { start: folder.map(Arc::from), ..self }
+    }
+
+    /// The same with remembered rules: those of them that hold for whom it is asked.
+    #[must_use]
+    pub fn with<'a>(&self, rules: impl IntoIterator<Item = &'a ReadyRule>, whose: Whose<'_>) -> Self {
+        let rules = rules.into_iter().filter(|rule| rule.remembered.reach.holds(whose));
+        Self { remembered: rules.map(|rule| rule.rule.clone()).collect(), ..self.clone() }
     }
 
     /// What happens to a call of the tool `name` with these validated `arguments`.
     pub fn decide(&self, mode: ApproveMode, name: &str, declared: Declared, arguments: &Value) -> Verdict {
-        let matching = |action: Action| {
-            let matches = |rule: &&Rule| rule.text.action == action && rule.matches(name, arguments);
-            self.rules.iter().find(matches).map(|rule| Verdict { action, rule: rule.to_string() })
-        };
-        matching(Action::Deny)
-            .or_else(|| matching(Action::Ask).map(|verdict| Self::where_nobody_is_asked(mode, verdict)))
-            .or_else(|| matching(Action::Allow))
-            .unwrap_or_else(|| Self::by_mode(mode, declared))
+        let asked = Asked { mode, name, declared, arguments };
+        match self.matching(name, arguments).min_by_key(|rule| strength(rule)) {
+            Some(rule) => Self::by_rule(mode, rule),
+            None => Self::by_mode(asked.mode, asked.declared),
+        }
+    }
+
+    /// What would happen to a call, and which rules match it besides.
+    pub fn explain(&self, asked: Asked<'_>) -> Explanation {
+        let verdict = self.decide(asked.mode, asked.name, asked.declared, asked.arguments);
+        let mut others: Vec<&Rule> = self.matching(asked.name, asked.arguments).collect();
+        others.sort_by_key(|rule| strength(rule));
+        let others = others.into_iter().skip(1);
+        let others = others.map(|rule| Verdict { action: rule.text.action, rule: rule.to_string() }).collect();
+        Explanation { verdict, others }
     }
 
     /// A deny rule that matches these arguments; asked again where a person changed them (law 6).
     pub fn denied_by(&self, name: &str, arguments: &Value) -> Option<String> {
-        self.rules
-            .iter()
-            .find(|rule| rule.text.action == Action::Deny && rule.matches(name, arguments))
-            .map(ToString::to_string)
+        self.matching(name, arguments).find(|rule| rule.text.action == Action::Deny).map(ToString::to_string)
+    }
+
+    fn matching<'a>(&'a self, name: &'a str, arguments: &'a Value) -> impl Iterator<Item = &'a Rule> {
+        let start = self.start.as_deref().filter(|_| name.starts_with("filesystem__"));
+        let all = self.configured.iter().chain(self.remembered.iter().map(Arc::as_ref));
+        all.filter(move |rule| rule.matches(name, arguments, start))
     }
 
     /// A rule that asks fails closed where the mode says that nobody is there to ask; `all` is a person's word that covers it.
-    fn where_nobody_is_asked(mode: ApproveMode, verdict: Verdict) -> Verdict {
-        match mode {
-            ApproveMode::Ask => verdict,
-            ApproveMode::All => Verdict { action: Action::Allow, rule: format!("approve mode all over {}", verdict.rule) },
-            ApproveMode::None | ApproveMode::ReadOnly => Verdict { action: Action::Deny, ..verdict },
+    fn by_rule(mode: ApproveMode, rule: &Rule) -> Verdict {
+        let verdict = Verdict { action: rule.text.action, rule: rule.to_string() };
+        match (verdict.action, mode) {
+            (Action::Allow | Action::Deny, _) | (Action::Ask, ApproveMode::Ask) => verdict,
+            (Action::Ask, ApproveMode::All) => {
+                Verdict { action: Action::Allow, rule: format!("approve mode all over {}", verdict.rule) }
+            }
+            (Action::Ask, ApproveMode::None | ApproveMode::ReadOnly) => Verdict { action: Action::Deny, ..verdict },
         }
     }
 
@@ -133,49 +219,16 @@ impl Policy {
     }
 }
 
-impl Rule {
-    fn matches(&self, name: &str, arguments: &Value) -> bool {
-        self.tool.is_match(name) && self.when.iter().all(|(key, glob)| predicate(self.text.action, glob, arguments.get(key)))
+/// The strongest first: what denies, what a person had remembered, what asks, what allows. A remembered rule is the answer
+/// to a configured one that asks, which could never be answered for good otherwise.
+fn strength(rule: &Rule) -> u8 {
+    match (rule.text.action, rule.is_remembered()) {
+        (Action::Deny, _) => 0,
+        (Action::Ask, true) => 1,
+        (Action::Allow, true) => 2,
+        (Action::Ask, false) => 3,
+        (Action::Allow, false) => 4,
     }
-}
-
-impl std::fmt::Display for Rule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let action = match self.text.action {
-            Action::Allow => "allow",
-            Action::Ask => "ask",
-            Action::Deny => "deny",
-        };
-        write!(f, "rule {} ({action} {}", self.number, self.text.tool)?;
-        for (key, glob) in &self.text.when {
-            write!(f, " when {key} = {glob}")?;
-        }
-        f.write_str(")")
-    }
-}
-
-/// Whether an argument matches. An argument that climbs with `..` is never inside what a glob names: it matches no rule
-/// that allows, and every rule that asks or denies.
-fn predicate(action: Action, glob: &GlobMatcher, value: Option<&Value>) -> bool {
-    let Some(value) = value else { return false };
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
-        Value::Array(_) | Value::Object(_) => return action != Action::Allow,
-    };
-    if text.split(['/', '\\']).any(|part| part == "..") {
-        return action != Action::Allow;
-    }
-    glob.is_match(&text)
-}
-
-fn compile(glob: &str, number: usize) -> Result<GlobMatcher, RuleError> {
-    GlobBuilder::new(glob)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| RuleError { number, glob: glob.to_owned(), reason: error.kind().to_string() })
 }
 
 #[cfg(test)]

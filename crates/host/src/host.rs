@@ -76,7 +76,8 @@ impl HostBuilder {
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
         let Self { loaded, environment, own, needs } = self;
-        let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?;
+        let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
+        let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let options = options(&loaded)?;
         let store = Arc::new(SqliteStore::open(&options)?);
         // Beside the locks that say who is alive: another database may have the same data directory.

@@ -19,7 +19,7 @@ fn choice(verdict: Verdict) -> Choice {
 fn asks() -> Setup {
     let rule = RuleText {
         tool: "tools__write".to_owned(),
-        when: BTreeMap::from([("path".to_owned(), "/secret/**".to_owned())]),
+        when: BTreeMap::from([("path".to_owned(), "/secret/**".into())]),
         action: Action::Deny,
     };
     Setup { approve: ApproveMode::Ask, rules: vec![rule], ..Setup::default() }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use turnwright_core::ModelRef;
-use turnwright_core::policy::{Action, Policy, RuleText};
+use turnwright_core::policy::check_glob;
 
 /// Where relative paths start.
 #[derive(Debug, Clone, Copy)]
@@ -120,9 +120,5 @@ fn is_header_name(text: &str) -> bool {
 
 /// A glob is one where the approval policy says so.
 fn glob(text: &str) -> Result<(), String> {
-    let rule = RuleText { tool: text.to_owned(), when: std::collections::BTreeMap::new(), action: Action::Deny };
-    match Policy::new([rule]) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("a glob, such as `filesystem__write*` ({})", error.reason)),
-    }
+    check_glob(text).map_err(|reason| format!("a glob, such as `filesystem__write*` ({reason})"))
 }

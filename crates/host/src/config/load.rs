@@ -168,6 +168,10 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.providers(&mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);
+    // What is not right by itself would be told twice.
+    if problems.is_empty() {
+        meaning.rules(&mut problems);
+    }
     meaning.fallbacks(&endpoints, &mut problems, &mut warnings);
     if let Some(problems) = Problems::new(problems) {
         return Err(problems);

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 use turnwright_core::ModelRef;
+use turnwright_core::policy::Policy;
 use turnwright_providers::{ProfileChoice, UnknownProfile};
 
-use super::document::Node;
+use super::document::{Node, NodeValue};
 use super::endpoint::{self, Endpoint};
 use super::key_path::KeyPath;
 use super::nearest::{listed, nearest};
@@ -51,6 +52,22 @@ impl Meaning<'_> {
                 let text = "holds a line break or another control character; it must be one line of text";
                 tell(&keys, text.to_owned());
             }
+        }
+    }
+
+    /// Each rule is one that the policy can use.
+    pub(crate) fn rules(self, problems: &mut Vec<Problem>) {
+        let written = self.root.at(["approval", "rules"]).map(|rules| &rules.value);
+        for (index, rule) in self.config.approval.rules.iter().enumerate() {
+            let Err(error) = Policy::new([rule.clone()]) else { continue };
+            let path = KeyPath::of(["approval", "rules"]).index(index);
+            let node = match written {
+                Some(NodeValue::Array(rules)) => rules.get(index),
+                _ => None,
+            };
+            let place =
+                node.map_or_else(|| place_of(self.root, ["approval", "rules"]), |rule| place_of(rule, error.at.split('.')));
+            problems.push(Problem::new(place, format!("`{path}.{}` {}", error.at, error.reason)));
         }
     }
 

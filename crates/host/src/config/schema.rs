@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Config;
 
@@ -110,6 +110,11 @@ pub(crate) fn reasoning_style(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["never", "effort", "budget", "adaptive"] })
 }
 
+fn one_or_several(format: &str, description: &str) -> Value {
+    let text = if format.is_empty() { json!({ "type": "string" }) } else { json!({ "type": "string", "format": format }) };
+    json!({ "anyOf": [text, { "type": "array", "minItems": 1, "items": text }], "description": description })
+}
+
 pub(crate) fn rules(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -119,8 +124,24 @@ pub(crate) fn rules(_: &mut SchemaGenerator) -> Schema {
                 "tool": { "type": "string", "format": "glob", "description": "A glob over qualified tool names, such as `filesystem__write*`." },
                 "when": {
                     "type": "object",
-                    "description": "Globs over the text of arguments, by name. All must match; `*` stops at `/`, `**` does not.",
-                    "additionalProperties": { "type": "string", "format": "glob" }
+                    "description": "What must hold of arguments, by name (or by JSON pointer, from `/`). All must hold.",
+                    "additionalProperties": {
+                        "anyOf": [
+                            { "type": "string", "format": "glob", "description": "A glob over the argument's text; `*` stops at `/`, `**` does not." },
+                            {
+                                "type": "object",
+                                "properties": {
+                                    "glob": { "type": "string", "format": "glob", "description": "A glob over its text." },
+                                    "below": one_or_several("path", "Folders: it is the path of one of them, or lies in it."),
+                                    "min": { "type": "number", "description": "The least number that it may be." },
+                                    "max": { "type": "number", "description": "The greatest number that it may be." },
+                                    "one_of": { "type": "array", "minItems": 1, "description": "The values that it may have." },
+                                    "program": one_or_several("", "Programs, by name or absolute path, of a shell line: a rule that allows wants all of the line's to be among them, another one any.")
+                                },
+                                "additionalProperties": false
+                            }
+                        ]
+                    }
                 },
                 "action": { "type": "string", "enum": ["allow", "ask", "deny"], "description": "What happens to the calls that match." }
             },

@@ -44,10 +44,24 @@ fn the_example_of_the_contract_loads() {
         config.approval.rules,
         [RuleText {
             tool: "filesystem__write*".to_owned(),
-            when: BTreeMap::from([("path".to_owned(), "/tmp/**".to_owned())]),
+            when: BTreeMap::from([("path".to_owned(), "/tmp/**".into())]),
             action: Action::Allow
         }]
     );
+}
+
+#[test]
+fn a_rule_can_test_arguments_in_every_way() {
+    let text = r#"
+[[approval.rules]]
+tool = "a__*"
+when = { amount = { min = 0, max = 9.5 }, path = { below = ["/tmp", "notes"] }, to = { below = "~/out" }, mode = { one_of = ["a", 1] }, command = { program = "git" }, "/a/b" = { glob = "x*" } }
+action = "allow"
+"#;
+    let rules = load_text(text).unwrap().config.approval.rules;
+    let expected = "allow a__* when /a/b = x* and amount 0 to 9.5 and command program git and mode one of \"a\", 1 \
+                    and path below /tmp or /work-dir/notes and to below /home/ada/out";
+    assert_eq!(rules.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
 }
 
 #[test]

@@ -287,6 +287,39 @@ fn a_rule_must_be_whole_and_its_globs_valid() {
 }
 
 #[test]
+fn a_test_of_an_argument_must_be_one_that_can_be_used() {
+    let rule =
+        |when: &str| format!("approve = \"ask\"\n[[approval.rules]]\ntool = \"a\"\naction = \"deny\"\nwhen = {{ {when} }}");
+    says(
+        &rule("path = { belw = \"/tmp\" }"),
+        &[
+            "turnwright.toml:5: unknown key `belw` in [approval.rules[0].when.path]; did you mean `below`? known: `glob`, `below`, `min`, `max`, `one_of`, `program`",
+        ],
+    );
+    says(
+        &rule("path = { below = \"/tmp/../etc\" }"),
+        &[
+            "turnwright.toml:5: `approval.rules[0].when.path.below` `/tmp/../etc` is not an absolute folder without `..`, such as `/tmp/notes`",
+        ],
+    );
+    says(
+        &rule("n = { min = 2, max = 1 }"),
+        &["turnwright.toml:5: `approval.rules[0].when.n.min` is 2, above `max`, 1; exchange them"],
+    );
+    says(&rule("n = { min = \"2\" }"), &["turnwright.toml:5: `approval.rules[0].when.n.min` is \"2\"; it must be a number"]);
+    says(
+        &rule("c = { program = \"git status\" }"),
+        &[
+            "turnwright.toml:5: `approval.rules[0].when.c.program` `git status` is not a program alone, such as `git`; its arguments are not part of a rule",
+        ],
+    );
+    says(
+        &rule("c = 1"),
+        &["turnwright.toml:5: `approval.rules[0].when.c` is 1; it must be a glob, such as `filesystem__write*` or a table"],
+    );
+}
+
+#[test]
 fn all_problems_are_told_in_the_order_of_the_file_then_those_of_variables_and_flags() {
     let environment = environment().with("TURNWRIGHT_APPROVE", "maybe");
     let overrides = Overrides { log_level: Some("x".to_owned()), listen: Some("y".to_owned()), ..Overrides::default() };

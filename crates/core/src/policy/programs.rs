@@ -1,0 +1,342 @@
+//! The programs that a command line starts, seen through what only starts others.
+
+use super::shell::{self, Command, Word};
+use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, wrapper};
+
+/// How deep lines may lie in the arguments of shells.
+const MAX_DEPTH: usize = 8;
+
+/// Folders in which only the system puts programs: there a name stands for what it says.
+const SYSTEM_FOLDERS: &[&str] = &["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
+
+/// One program of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    /// As it is written.
+    pub(super) word: String,
+    /// Whether it only starts another of the list.
+    pub(super) is_seen_through: bool,
+}
+
+/// All programs of a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Programs {
+    /// They; each as often as it stands there.
+    pub(super) found: Vec<Program>,
+    /// Whether there may be others.
+    pub(super) has_unknown: bool,
+    /// Whether an output goes to a file.
+    pub(super) writes: bool,
+}
+
+impl Program {
+    /// The name alone, where it lies in a folder of the system or is looked up by the shell.
+    pub(super) fn trusted_name(&self) -> Option<&str> {
+        let word = self.word.as_str();
+        match SYSTEM_FOLDERS.iter().find_map(|folder| word.strip_prefix(folder)) {
+            Some(name) if !name.contains('/') => Some(name),
+            Some(_) => None,
+            None => (!word.contains('/')).then_some(word),
+        }
+    }
+
+    /// The last part of its path.
+    pub(super) fn base(&self) -> &str {
+        base(&self.word)
+    }
+}
+
+impl Programs {
+    /// Those of a shell line.
+    pub(super) fn of_line(line: &str) -> Self {
+        let mut programs = Self::default();
+        programs.line(line, 0);
+        programs
+    }
+
+    /// Those of a program with its arguments.
+    pub(super) fn of_arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        let words: Vec<Word> = words.into_iter().map(Word::literal).collect();
+        let mut programs = Self::default();
+        programs.command(&words, Tail::Whole, 0);
+        programs
+    }
+
+    /// The programs that an allow rule must name.
+    pub(super) fn counted(&self) -> impl Iterator<Item = &Program> {
+        self.found.iter().filter(|program| !program.is_seen_through)
+    }
+
+    fn line(&mut self, line: &str, depth: usize) {
+        let Some(read) = shell::read(line).filter(|_| depth < MAX_DEPTH) else {
+            self.has_unknown = true;
+            return;
+        };
+        self.writes |= read.writes;
+        for Command { sets, words } in &read.commands {
+            self.has_unknown |= sets.iter().any(|name| is_treacherous(name));
+            self.command(words, Tail::Whole, depth);
+        }
+    }
+
+    fn command(&mut self, words: &[Word], tail: Tail, depth: usize) {
+        let Some((first, rest)) = words.split_first() else {
+            self.has_unknown |= tail == Tail::Follows;
+            return;
+        };
+        if !first.is_literal || first.text.is_empty() || is_keyword(&first.text) {
+            self.has_unknown = true;
+            return;
+        }
+        let at = self.found.len();
+        self.found.push(Program { word: first.text.clone(), is_seen_through: false });
+        let name = base(&first.text);
+        let is_seen_through = if let Some(wrapper) = wrapper(name) {
+            self.wrapped(wrapper, name, rest, tail, depth) && wrapper.is_transparent
+        } else if is_shell(name) {
+            self.shell(rest, depth)
+        } else {
+            match name {
+                "eval" => self.eval(rest, tail, depth),
+                "find" | "gfind" => self.find(rest, tail, depth),
+                "git" => self.has_unknown |= git_may_start_others(rest, tail),
+                "export" | "declare" | "typeset" | "readonly" | "local" | "set" | "setopt" | "shopt" | "unset" => {
+                    self.has_unknown |= changes_surroundings(rest);
+                }
+                "printf" => self.has_unknown |= rest.iter().any(|word| word.text.starts_with("-v")),
+                _ => self.has_unknown |= is_opaque(name),
+            }
+            false
+        };
+        // What lies elsewhere only has the wrapper's name.
+        if let Some(program) = self.found.get_mut(at) {
+            program.is_seen_through = is_seen_through && program.trusted_name().is_some();
+        }
+    }
+
+    /// What a wrapper starts; whether it starts anything.
+    fn wrapped(&mut self, wrapper: &Wrapper, name: &str, words: &[Word], tail: Tail, depth: usize) -> bool {
+        let mut words = words.iter().peekable();
+        let mut replaced = None;
+        while let Some(word) = words.next_if(|word| word.text.starts_with('-') || !word.is_literal) {
+            if !word.is_literal {
+                self.has_unknown = true;
+                return false;
+            }
+            if word.text == "--" {
+                break;
+            }
+            let value = match wrapper.option(&word.text) {
+                Meaning::Whole => None,
+                Meaning::ValueFollows => match words.next() {
+                    Some(value) if value.is_literal => Some(value.text.as_str()),
+                    _ => {
+                        self.has_unknown = true;
+                        return false;
+                    }
+                },
+                Meaning::Unknown => {
+                    self.has_unknown |= !(name == "command" && matches!(word.text.as_str(), "-v" | "-V"));
+                    return false;
+                }
+            };
+            if name == "xargs" {
+                replaced = replaced.or_else(|| replaced_by(&word.text, value));
+            }
+        }
+        if wrapper.takes_variables {
+            let sets = |word: &&Word| {
+                word.text.split_once('=').filter(|(name, _)| shell::is_name(name)).map(|(name, _)| name.to_owned())
+            };
+            while let Some(variable) = words.peek().and_then(sets) {
+                self.has_unknown |= is_treacherous(&variable);
+                words.next();
+            }
+        }
+        for _ in 0..wrapper.before {
+            if words.next().is_some_and(|word| !word.is_literal) {
+                self.has_unknown = true;
+            }
+        }
+        let inner: Vec<Word> = words.cloned().collect();
+        let Some(first) = inner.first() else {
+            self.has_unknown |= tail == Tail::Follows;
+            return false;
+        };
+        if let Some(mark) = replaced {
+            let starts_others = |name: &str| self::wrapper(name).is_some() || is_shell(name) || matches!(name, "eval" | "find");
+            let is_put_in = first.text.contains(&mark)
+                || starts_others(base(&first.text)) && inner.iter().any(|word| word.text.contains(&mark));
+            self.has_unknown |= is_put_in;
+        }
+        self.command(&inner, if name == "xargs" { Tail::Follows } else { tail }, depth);
+        true
+    }
+
+    /// What a shell runs; whether that is all seen.
+    fn shell(&mut self, words: &[Word], depth: usize) -> bool {
+        let mut words = words.iter().peekable();
+        let mut runs_line = false;
+        while let Some(word) = words.next_if(|word| word.text.starts_with(['-', '+']) || !word.is_literal) {
+            if !word.is_literal {
+                self.has_unknown = true;
+                return false;
+            }
+            if matches!(word.text.as_str(), "--" | "-") {
+                break;
+            }
+            if let Some(long) = word.text.strip_prefix("--") {
+                if !matches!(long, "login" | "noprofile" | "norc" | "posix" | "restricted" | "verbose" | "noediting") {
+                    self.has_unknown = true;
+                    return false;
+                }
+                continue;
+            }
+            for letter in word.text.chars().skip(1) {
+                match letter {
+                    'c' => runs_line = true,
+                    'e' | 'u' | 'x' | 'v' | 'l' | 'f' | 'n' | 'a' | 'b' | 'h' | 'k' | 'm' | 'p' | 'r' | 't' | 'B' | 'C'
+                    | 'E' | 'H' | 'P' | 'T' => {}
+                    'o' | 'O' => drop(words.next()),
+                    _ => {
+                        self.has_unknown = true;
+                        return false;
+                    }
+                }
+            }
+        }
+        match (words.next(), runs_line) {
+            (Some(line), true) if line.is_literal => {
+                self.line(&line.text, depth + 1);
+                true
+            }
+            // A script of that name.
+            (Some(script), false) if script.is_literal => false,
+            // What it reads from its input, or what is put after it.
+            (Some(_) | None, _) => {
+                self.has_unknown = true;
+                false
+            }
+        }
+    }
+
+    fn eval(&mut self, words: &[Word], tail: Tail, depth: usize) {
+        if tail == Tail::Follows || words.iter().any(|word| !word.is_literal) {
+            self.has_unknown = true;
+            return;
+        }
+        let line: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        self.line(&line.join(" "), depth + 1);
+    }
+
+    fn find(&mut self, words: &[Word], tail: Tail, depth: usize) {
+        if tail == Tail::Follows || words.iter().any(|word| !word.is_literal) {
+            self.has_unknown = true;
+        }
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.text.as_str() {
+                "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                    let inner: Vec<Word> =
+                        words.by_ref().take_while(|word| !matches!(word.text.as_str(), ";" | "+")).cloned().collect();
+                    let starts_others = inner.first().is_some_and(|first| {
+                        first.text.contains("{}") || wrapper(base(&first.text)).is_some() || is_shell(base(&first.text))
+                    });
+                    self.has_unknown |= starts_others && inner.iter().any(|word| word.text.contains("{}"));
+                    self.command(&inner, Tail::Whole, depth);
+                }
+                "-fprint" | "-fprint0" | "-fprintf" | "-fls" => self.writes = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether words come after those that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    Whole,
+    Follows,
+}
+
+/// What `xargs` replaces in its command, where this option says so.
+fn replaced_by(option: &str, value: Option<&str>) -> Option<String> {
+    let attached = ["-I", "-J", "-R", "-i", "--replace="].iter().find_map(|start| option.strip_prefix(start));
+    match (attached, option) {
+        (Some(""), _) | (None, "--replace") => Some(value.unwrap_or("{}").to_owned()),
+        (Some(mark), _) => Some(mark.to_owned()),
+        (None, _) => None,
+    }
+}
+
+/// Whether an invocation of `git` runs what its configuration or its arguments say.
+fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
+    const HARMLESS: &[&str] =
+        &["user.", "color.", "advice.", "init.defaultbranch", "core.quotepath", "core.autocrlf", "log.", "diff.renames"];
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let Some(option) = word.text.strip_prefix('-').filter(|_| word.is_literal) else {
+            let rest: Vec<&str> = words.map(|word| word.text.as_str()).collect();
+            let has = |names: &[&str]| rest.iter().any(|word| names.contains(word));
+            return !word.is_literal
+                || match word.text.as_str() {
+                    "submodule" => has(&["foreach"]),
+                    "bisect" => has(&["run"]),
+                    "rebase" => rest.iter().any(|word| word.starts_with("-x") || word.starts_with("--exec")),
+                    "filter-branch" | "difftool" | "mergetool" | "config" | "daemon" | "instaweb" | "send-email" => true,
+                    _ => rest.iter().any(|word| {
+                        ["--upload-pack", "--receive-pack", "--exec", "ext::"].iter().any(|start| word.starts_with(start))
+                    }),
+                };
+        };
+        let setting = match option {
+            "c" => words.next().map_or("", |word| word.text.as_str()),
+            "C" | "-git-dir" | "-work-tree" | "-namespace" => {
+                words.next();
+                continue;
+            }
+            _ if option.starts_with("-config-env") || option.starts_with("-exec-path=") => return true,
+            _ => continue,
+        };
+        let setting = setting.to_ascii_lowercase();
+        if !HARMLESS.iter().any(|start| setting.starts_with(start)) {
+            return true;
+        }
+    }
+    tail == Tail::Follows
+}
+
+/// Whether a builtin that sets variables or options changes what names stand for.
+fn changes_surroundings(words: &[Word]) -> bool {
+    words.iter().any(|word| {
+        let name = word.text.split('=').next().unwrap_or_default();
+        !word.is_literal && !shell::is_name(name) || is_treacherous(name.trim_end_matches('+')) || name == "expand_aliases"
+    })
+}
+
+/// Words with which a shell's own constructions begin: behind a wrapper they are read by nobody here.
+fn is_keyword(word: &str) -> bool {
+    matches!(
+        word,
+        "{" | "}"
+            | "!"
+            | "[["
+            | "if"
+            | "then"
+            | "else"
+            | "elif"
+            | "fi"
+            | "for"
+            | "while"
+            | "until"
+            | "do"
+            | "done"
+            | "case"
+            | "esac"
+            | "function"
+    )
+}
+
+fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}

@@ -1,0 +1,73 @@
+//! The rule that "always" stores: the narrowest that covers the call at hand and the like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::predicate::{object, programs};
+use super::{Action, PredicateText, RuleText, Tests};
+
+/// Names of arguments that hold a command.
+const COMMANDS: &[&str] = &["command", "cmd", "commands", "script"];
+/// Names of arguments that hold a path.
+const PATHS: &[&str] = &["path", "file_path", "filepath", "file", "directory", "source", "destination", "paths"];
+
+/// The rule that covers this call of `tool`: its exact name; of a command, the programs that it starts; of a path, that path
+/// and what lies below it. What cannot be said in that way is named value by value.
+pub fn proposed(tool: &str, arguments: &Value, action: Action) -> RuleText {
+    let mut when = BTreeMap::new();
+    for (key, value) in object(arguments).into_iter().flatten() {
+        if COMMANDS.contains(&key.as_str()) {
+            when.insert(key.clone(), command(key, value, arguments, action));
+        } else if PATHS.contains(&key.as_str()) {
+            when.insert(key.clone(), path(value));
+        }
+    }
+    let is_exact = when.iter().any(|(key, test)| COMMANDS.contains(&key.as_str()) && is_one_of(test));
+    if is_exact && let Some(args) = arguments.get("args") {
+        when.insert("args".to_owned(), exactly(args));
+    }
+    RuleText { tool: escaped(tool), when, action }
+}
+
+fn is_one_of(test: &PredicateText) -> bool {
+    matches!(test, PredicateText::Tests(tests) if tests.one_of.is_some())
+}
+
+/// The programs where all of them are known; else the very line.
+fn command(key: &str, value: &Value, arguments: &Value, action: Action) -> PredicateText {
+    let Some(found) = programs(value, arguments, key) else { return exactly(value) };
+    let is_certain = |program: &&super::programs::Program| program.trusted_name().is_some() || program.word.starts_with('/');
+    let is_known = !found.has_unknown && !found.writes && found.counted().next().is_some();
+    if !is_known || action != Action::Allow || !found.counted().all(|program| is_certain(&program)) {
+        return exactly(value);
+    }
+    let names = found.counted().map(|program| escaped(program.trusted_name().unwrap_or(&program.word)));
+    let names: BTreeSet<String> = names.filter(|name| !name.contains(char::is_whitespace)).collect();
+    if names.is_empty() {
+        return exactly(value);
+    }
+    Tests { program: Some(names.into_iter().collect()), ..Tests::default() }.into()
+}
+
+fn path(value: &Value) -> PredicateText {
+    match value {
+        Value::String(path) if super::path::Folder::read(path).is_some() => {
+            Tests { below: Some(vec![path.clone()]), ..Tests::default() }.into()
+        }
+        _ => exactly(value),
+    }
+}
+
+fn exactly(value: &Value) -> PredicateText {
+    let values = match value {
+        Value::Array(values) if !values.is_empty() => values.clone(),
+        other => vec![other.clone()],
+    };
+    Tests { one_of: Some(values), ..Tests::default() }.into()
+}
+
+/// A name as a glob that matches it alone.
+fn escaped(name: &str) -> String {
+    if name.contains(['*', '?', '[', ']', '{', '}', '\\', '!']) { globset::escape(name) } else { name.to_owned() }
+}

@@ -1,0 +1,463 @@
+//! A shell line as the commands that it starts, as far as that can be read without running it.
+//!
+//! It reads what people and models write every day and gives up on the rest: a line that cannot be read for certain is
+//! nobody's to allow. So it is a scanner of its own and no whole shell grammar, of which most would be refused here anyway.
+//! It follows the words of POSIX shells (`sh`, `bash`, `dash`, `zsh`, `ksh`). *Not here:* what the programs are, which is
+//! `programs.rs`.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+/// The longest line that is read, in bytes.
+const MAX_BYTES: usize = 64 * 1024;
+/// How deep substitutions and subshells may lie in one another.
+const MAX_DEPTH: usize = 16;
+
+/// One word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Its text; of what the shell would put in, nothing.
+    pub(super) text: String,
+    /// Whether the text is all there is: nothing is expanded in it.
+    pub(super) is_literal: bool,
+    is_quoted: bool,
+    /// The variable that it sets, where it stands before a command.
+    sets: Option<String>,
+}
+
+impl Word {
+    /// A word that stands for itself.
+    pub(super) fn literal(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_literal: true, is_quoted: true, sets: None }
+    }
+}
+
+/// A command with its words, the program first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Command {
+    /// The variables that are set for it, or by it where it has no words.
+    pub(super) sets: Vec<String>,
+    /// The program and its arguments; may be empty.
+    pub(super) words: Vec<Word>,
+}
+
+/// All commands of a line, those of its substitutions among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    /// They, in no particular order.
+    pub(super) commands: Vec<Command>,
+    /// Whether an output goes to a file.
+    pub(super) writes: bool,
+}
+
+/// The commands of a line; `None` where it cannot be read for certain.
+pub(super) fn read(line: &str) -> Option<Line> {
+    read_at(line, 0)
+}
+
+fn read_at(line: &str, depth: usize) -> Option<Line> {
+    if line.len() > MAX_BYTES {
+        return None;
+    }
+    let chars = line.chars().collect::<Vec<_>>().into_iter().peekable();
+    let mut reader = Reader { chars, line: Line::default(), here: Vec::new(), depth };
+    reader.list(Until::End)?;
+    Some(reader.line)
+}
+
+/// Where a list of commands ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    End,
+    Parenthesis,
+}
+
+/// What may come next in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A command.
+    Command,
+    /// The variable and the values of a `for`.
+    Values,
+    /// Nothing but redirections, until the command is over.
+    Closed,
+}
+
+/// A document within the line that is still to come.
+#[derive(Debug)]
+struct Here {
+    end: String,
+    drops_tabs: bool,
+    is_quoted: bool,
+}
+
+#[derive(Debug)]
+struct Reader {
+    chars: Peekable<IntoIter<char>>,
+    line: Line,
+    here: Vec<Here>,
+    depth: usize,
+}
+
+impl Reader {
+    fn peek(&mut self) -> Option<char> {
+        self.chars.peek().copied()
+    }
+
+    fn eat(&mut self, expected: char) -> bool {
+        self.chars.next_if_eq(&expected).is_some()
+    }
+
+    fn list(&mut self, until: Until) -> Option<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let mut command = Command::default();
+        let mut place = Place::Command;
+        loop {
+            match self.peek() {
+                None if until == Until::End && self.here.is_empty() => break,
+                Some(')') if until == Until::Parenthesis && self.here.is_empty() => {
+                    self.chars.next();
+                    break;
+                }
+                None | Some(')') => return None,
+                Some(' ' | '\t') => drop(self.chars.next()),
+                Some('\n') => {
+                    self.chars.next();
+                    self.end(&mut command, &mut place)?;
+                    self.documents()?;
+                }
+                Some(';') => {
+                    self.chars.next();
+                    if matches!(self.peek(), Some(';' | '&')) {
+                        return None;
+                    }
+                    self.end(&mut command, &mut place)?;
+                }
+                Some('&') => {
+                    self.chars.next();
+                    if self.eat('>') {
+                        self.eat('>');
+                        self.target(Direction::Out)?;
+                    } else {
+                        self.eat('&');
+                        self.end(&mut command, &mut place)?;
+                    }
+                }
+                Some('|') => {
+                    self.chars.next();
+                    if !self.eat('|') {
+                        self.eat('&');
+                    }
+                    self.end(&mut command, &mut place)?;
+                }
+                Some('(') => {
+                    self.chars.next();
+                    let is_subshell = place == Place::Command && command == Command::default() && self.peek() != Some('(');
+                    if !is_subshell {
+                        return None;
+                    }
+                    self.list(Until::Parenthesis)?;
+                    place = Place::Closed;
+                }
+                Some('#') => while self.chars.next_if(|c| *c != '\n').is_some() {},
+                Some('<' | '>') => self.redirection(&mut command, place)?,
+                Some(_) => self.word_of(&mut command, &mut place)?,
+            }
+        }
+        self.end(&mut command, &mut place)?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    /// A word in its place.
+    fn word_of(&mut self, command: &mut Command, place: &mut Place) -> Option<()> {
+        let word = self.word()?;
+        let is_number =
+            word.is_literal && !word.is_quoted && !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
+        if is_number && matches!(self.peek(), Some('<' | '>')) {
+            return self.redirection(command, *place);
+        }
+        // A lone continuation of the line.
+        if word.text.is_empty() && !word.is_quoted && word.is_literal {
+            return Some(());
+        }
+        let bare = if word.is_quoted || !word.is_literal { "" } else { word.text.as_str() };
+        match *place {
+            Place::Closed => match bare {
+                "}" | "fi" | "done" | "then" | "do" => {}
+                _ => return None,
+            },
+            Place::Command if command.words.is_empty() => match bare {
+                "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" if command.sets.is_empty() => {}
+                "fi" | "done" | "}" if command.sets.is_empty() => *place = Place::Closed,
+                "for" if command.sets.is_empty() => *place = Place::Values,
+                "case" | "esac" | "select" | "function" | "coproc" | "[[" | "in" | "foreach" | "repeat" => return None,
+                _ => match word.sets {
+                    Some(name) => command.sets.push(name),
+                    None => command.words.push(word),
+                },
+            },
+            Place::Values | Place::Command => command.words.push(word),
+        }
+        Some(())
+    }
+
+    /// A command is over.
+    fn end(&mut self, command: &mut Command, place: &mut Place) -> Option<()> {
+        let over = std::mem::take(command);
+        if std::mem::replace(place, Place::Command) == Place::Values {
+            let mut words = over.words.into_iter();
+            let variable = words.next().filter(|word| word.is_literal)?;
+            if words.next().is_some_and(|word| word.text != "in" || word.is_quoted) {
+                return None;
+            }
+            self.line.commands.push(Command { sets: vec![variable.text], words: Vec::new() });
+        } else if over != Command::default() {
+            self.line.commands.push(over);
+        }
+        Some(())
+    }
+
+    /// From its first sign on; also a substitution of a process, which is a word.
+    fn redirection(&mut self, command: &mut Command, place: Place) -> Option<()> {
+        let sign = self.chars.next()?;
+        if self.peek() == Some('(') {
+            self.chars.next();
+            self.list(Until::Parenthesis)?;
+            if place == Place::Closed {
+                return None;
+            }
+            let word = Word { text: String::new(), is_literal: false, is_quoted: false, sets: None };
+            command.words.push(word);
+            return Some(());
+        }
+        if sign == '>' {
+            if self.eat('&') {
+                return self.target(Direction::Duplicate);
+            }
+            if !self.eat('>') {
+                self.eat('|');
+            }
+            return self.target(Direction::Out);
+        }
+        if self.eat('&') {
+            return self.target(Direction::Duplicate);
+        }
+        if self.eat('>') {
+            return self.target(Direction::Out);
+        }
+        if !self.eat('<') {
+            return self.target(Direction::In);
+        }
+        if self.eat('<') {
+            return self.target(Direction::In);
+        }
+        let drops_tabs = self.eat('-');
+        self.blanks();
+        let end = self.word()?;
+        if !end.is_literal || end.text.contains('\n') {
+            return None;
+        }
+        self.here.push(Here { end: end.text, drops_tabs, is_quoted: end.is_quoted });
+        Some(())
+    }
+
+    /// The word after a redirection's sign.
+    fn target(&mut self, direction: Direction) -> Option<()> {
+        self.blanks();
+        if matches!(self.peek(), Some('<' | '>')) {
+            return None;
+        }
+        let word = self.word()?;
+        if word.text.is_empty() && word.is_literal && !word.is_quoted {
+            return None;
+        }
+        let text = word.text.as_str();
+        let is_socket = text.starts_with("/dev/tcp") || text.starts_with("/dev/udp");
+        let is_harmless = word.is_literal
+            && match direction {
+                Direction::In => !is_socket,
+                Direction::Out => matches!(text, "/dev/null" | "/dev/stdout" | "/dev/stderr"),
+                Direction::Duplicate => text == "-" || text.bytes().all(|b| b.is_ascii_digit()),
+            };
+        self.line.writes |= !is_harmless && (direction != Direction::In || is_socket);
+        Some(())
+    }
+
+    fn blanks(&mut self) {
+        while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+    }
+
+    /// The documents that begin after a line.
+    fn documents(&mut self) -> Option<()> {
+        for here in std::mem::take(&mut self.here) {
+            loop {
+                self.peek()?;
+                let mut line = String::new();
+                while let Some(c) = self.chars.next_if(|c| *c != '\n') {
+                    line.push(c);
+                }
+                self.chars.next();
+                let text = if here.drops_tabs { line.trim_start_matches('\t') } else { line.as_str() };
+                if text == here.end {
+                    break;
+                }
+                let is_plain =
+                    here.is_quoted || !line.contains(['`', '\\']) && !["$(", "${", "$["].iter().any(|s| line.contains(s));
+                if !is_plain {
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn word(&mut self) -> Option<Word> {
+        let mut word = Word { text: String::new(), is_literal: true, is_quoted: false, sets: None };
+        while let Some(c) = self.peek() {
+            if matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') {
+                break;
+            }
+            self.chars.next();
+            match c {
+                '\\' => match self.chars.next()? {
+                    '\n' => {}
+                    escaped => {
+                        word.is_quoted = true;
+                        word.text.push(escaped);
+                    }
+                },
+                '\'' => {
+                    word.is_quoted = true;
+                    loop {
+                        match self.chars.next()? {
+                            '\'' => break,
+                            inner => word.text.push(inner),
+                        }
+                    }
+                }
+                '"' => {
+                    word.is_quoted = true;
+                    self.double_quoted(&mut word)?;
+                }
+                '$' if matches!(self.peek(), Some('\'' | '"')) => return None,
+                '$' => self.dollar(&mut word)?,
+                '`' => self.backtick(&mut word)?,
+                '{' if self.peek() == Some('}') => {
+                    self.chars.next();
+                    word.text.push_str("{}");
+                }
+                '{' if word.text.is_empty() && matches!(self.peek(), Some(' ' | '\t' | '\n')) => word.text.push(c),
+                '*' | '?' | '[' | '{' => {
+                    word.is_literal = false;
+                    word.text.push(c);
+                }
+                '~' | '=' if word.text.is_empty() && !word.is_quoted => {
+                    word.is_literal = false;
+                    word.text.push(c);
+                }
+                '=' => {
+                    if word.sets.is_none() && !word.is_quoted && word.is_literal {
+                        let name = word.text.strip_suffix('+').unwrap_or(&word.text);
+                        word.sets = is_name(name).then(|| name.to_owned());
+                    }
+                    word.text.push(c);
+                }
+                c if c.is_control() => return None,
+                c => word.text.push(c),
+            }
+        }
+        Some(word)
+    }
+
+    fn double_quoted(&mut self, word: &mut Word) -> Option<()> {
+        loop {
+            match self.chars.next()? {
+                '"' => return Some(()),
+                '\\' => match self.chars.next()? {
+                    '\n' => {}
+                    escaped @ ('$' | '`' | '"' | '\\') => word.text.push(escaped),
+                    other => word.text.extend(['\\', other]),
+                },
+                '$' => self.dollar(word)?,
+                '`' => self.backtick(word)?,
+                c => word.text.push(c),
+            }
+        }
+    }
+
+    /// After a `$`.
+    fn dollar(&mut self, word: &mut Word) -> Option<()> {
+        match self.peek() {
+            Some('(') => {
+                self.chars.next();
+                if self.peek() == Some('(') {
+                    return None;
+                }
+                word.is_literal = false;
+                self.list(Until::Parenthesis)
+            }
+            Some('{') => {
+                self.chars.next();
+                let mut name = String::new();
+                loop {
+                    match self.chars.next()? {
+                        '}' => break,
+                        c => name.push(c),
+                    }
+                }
+                word.is_literal = false;
+                (is_name(&name) || matches!(name.as_str(), "?" | "#" | "@" | "*" | "!" | "-" | "$")).then_some(())
+            }
+            Some('[') => None,
+            Some(c) if c.is_ascii_alphanumeric() || c == '_' => {
+                word.is_literal = false;
+                while self.chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
+                Some(())
+            }
+            Some('?' | '#' | '@' | '*' | '!' | '-' | '$') => {
+                self.chars.next();
+                word.is_literal = false;
+                Some(())
+            }
+            _ => {
+                word.text.push('$');
+                Some(())
+            }
+        }
+    }
+
+    /// After a backtick.
+    fn backtick(&mut self, word: &mut Word) -> Option<()> {
+        word.is_literal = false;
+        let mut inner = String::new();
+        loop {
+            match self.chars.next()? {
+                '`' => break,
+                '\\' => return None,
+                c => inner.push(c),
+            }
+        }
+        let line = read_at(&inner, self.depth)?;
+        self.line.commands.extend(line.commands);
+        self.line.writes |= line.writes;
+        Some(())
+    }
+}
+
+/// Which way a redirection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    In,
+    Out,
+    Duplicate,
+}
+
+/// Whether a text can be a variable's name.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

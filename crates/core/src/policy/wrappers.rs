@@ -1,0 +1,296 @@
+//! Programs that start the program which their arguments name.
+
+/// How a wrapper's own arguments are told from the command that it starts.
+#[derive(Debug)]
+pub(super) struct Wrapper {
+    pub(super) names: &'static [&'static str],
+    /// Whether the command that it starts is all there is to it. One that changes who runs it counts besides.
+    pub(super) is_transparent: bool,
+    /// Letters of options without a value.
+    flags: &'static str,
+    /// Letters of options with one.
+    values: &'static str,
+    /// Letters whose value, if any, is in the same word.
+    attached: &'static str,
+    long_flags: &'static [&'static str],
+    long_values: &'static [&'static str],
+    /// How many words come before the command.
+    pub(super) before: usize,
+    /// Whether `NAME=VALUE` may come before the command.
+    pub(super) takes_variables: bool,
+}
+
+const PLAIN: Wrapper = Wrapper {
+    names: &[],
+    is_transparent: true,
+    flags: "",
+    values: "",
+    attached: "",
+    long_flags: &[],
+    long_values: &[],
+    before: 0,
+    takes_variables: false,
+};
+
+static WRAPPERS: &[Wrapper] = &[
+    Wrapper {
+        names: &["sudo"],
+        is_transparent: false,
+        flags: "AbEHknPSiN",
+        values: "CghprRTtuUD",
+        long_flags: &[
+            "preserve-env",
+            "set-home",
+            "non-interactive",
+            "stdin",
+            "background",
+            "askpass",
+            "login",
+            "reset-timestamp",
+        ],
+        long_values: &["user", "group", "host", "prompt", "chdir", "chroot", "close-from", "role", "type", "command-timeout"],
+        takes_variables: true,
+        ..PLAIN
+    },
+    Wrapper { names: &["doas"], is_transparent: false, flags: "Ln", values: "uC", ..PLAIN },
+    Wrapper {
+        names: &["env"],
+        flags: "i0v",
+        values: "uC",
+        long_flags: &["ignore-environment", "null", "debug"],
+        long_values: &["unset", "chdir"],
+        takes_variables: true,
+        ..PLAIN
+    },
+    Wrapper { names: &["nice"], flags: "0123456789", values: "n", long_values: &["adjustment"], ..PLAIN },
+    Wrapper {
+        names: &["timeout", "gtimeout"],
+        flags: "vfp",
+        values: "ks",
+        long_flags: &["preserve-status", "foreground", "verbose"],
+        long_values: &["kill-after", "signal"],
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["xargs"],
+        flags: "0rtpxo",
+        values: "InPsdEaLJRS",
+        attached: "iel",
+        long_flags: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
+        long_values: &["replace", "max-args", "max-procs", "max-chars", "delimiter", "eof", "arg-file", "max-lines"],
+        ..PLAIN
+    },
+    Wrapper { names: &["nohup"], ..PLAIN },
+    Wrapper { names: &["time"], flags: "p", ..PLAIN },
+    Wrapper { names: &["setsid"], flags: "cfw", long_flags: &["ctty", "fork", "wait"], ..PLAIN },
+    Wrapper { names: &["stdbuf"], values: "ioe", long_values: &["input", "output", "error"], ..PLAIN },
+    Wrapper {
+        names: &["ionice"],
+        flags: "t",
+        values: "cn",
+        long_flags: &["ignore"],
+        long_values: &["class", "classdata"],
+        ..PLAIN
+    },
+    Wrapper { names: &["chrt"], flags: "bfiord", before: 1, ..PLAIN },
+    Wrapper { names: &["taskset"], flags: "ac", long_flags: &["all-tasks", "cpu-list"], before: 1, ..PLAIN },
+    Wrapper {
+        names: &["chroot"],
+        is_transparent: false,
+        long_values: &["userspec", "groups"],
+        long_flags: &["skip-chdir"],
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper { names: &["command"], flags: "p", ..PLAIN },
+    Wrapper { names: &["builtin"], ..PLAIN },
+    Wrapper { names: &["exec"], flags: "cl", values: "a", ..PLAIN },
+];
+
+/// The wrapper of this name.
+pub(super) fn wrapper(name: &str) -> Option<&'static Wrapper> {
+    WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name))
+}
+
+/// Programs that run others in ways that are not followed here: what they start is not known.
+pub(super) fn is_opaque(name: &str) -> bool {
+    const OPAQUE: &[&str] = &[
+        ".",
+        "alias",
+        "at",
+        "batch",
+        "bind",
+        "busybox",
+        "bwrap",
+        "chpst",
+        "complete",
+        "coproc",
+        "cpulimit",
+        "crontab",
+        "csh",
+        "cmd",
+        "dash.exe",
+        "dumb-init",
+        "enable",
+        "entr",
+        "expect",
+        "fakeroot",
+        "fc",
+        "firejail",
+        "fish",
+        "flock",
+        "getopts",
+        "gosu",
+        "hash",
+        "let",
+        "ltrace",
+        "mapfile",
+        "nsenter",
+        "nu",
+        "numactl",
+        "parallel",
+        "pkexec",
+        "powershell",
+        "prlimit",
+        "proot",
+        "pwsh",
+        "read",
+        "readarray",
+        "rlwrap",
+        "run-parts",
+        "runuser",
+        "sandbox-exec",
+        "screen",
+        "script",
+        "setpriv",
+        "source",
+        "start-stop-daemon",
+        "strace",
+        "su",
+        "systemd-run",
+        "tcsh",
+        "tini",
+        "tmux",
+        "toybox",
+        "trap",
+        "unalias",
+        "unshare",
+        "watch",
+        "zmodload",
+        "autoload",
+        "emulate",
+        "noglob",
+        "nocorrect",
+        "doexec",
+        "ld.so",
+        "chronic",
+        "ifne",
+        "errno",
+        "vipe",
+        "sg",
+        "newgrp",
+        "caffeinate",
+        "unbuffer",
+        "valgrind",
+        "gdb",
+        "lldb",
+        "perf",
+        "torsocks",
+        "proxychains",
+        "proxychains4",
+        "faketime",
+    ];
+    OPAQUE.contains(&name) || name.starts_with("ld-linux") || name.contains(".exe")
+}
+
+/// Shells whose lines are read.
+pub(super) fn is_shell(name: &str) -> bool {
+    matches!(name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "rbash" | "rzsh")
+}
+
+/// Whether a variable changes which program a name stands for, or what a program starts.
+pub(super) fn is_treacherous(variable: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "PATH",
+        "IFS",
+        "ENV",
+        "BASH_ENV",
+        "SHELL",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "PS4",
+        "PROMPT_COMMAND",
+        "CDPATH",
+        "HOME",
+        "ZDOTDIR",
+        "VISUAL",
+        "BROWSER",
+        "GCONV_PATH",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "TERMINFO",
+        "MAKEFLAGS",
+        "FPATH",
+        "EXECIGNORE",
+        "GLOBIGNORE",
+    ];
+    const STARTS: &[&str] = &[
+        "LD_",
+        "DYLD_",
+        "BASH_FUNC_",
+        "GIT_",
+        "PYTHON",
+        "PERL",
+        "RUBY",
+        "XDG_",
+        "RUSTC",
+        "CARGO",
+        "npm_config_",
+        "SSH_",
+        "LESS",
+    ];
+    const ENDS: &[&str] = &["PAGER", "EDITOR", "_COMMAND", "_PRELOAD", "_ASKPASS", "_OPTIONS", "OPTS", "_WRAPPER"];
+    NAMES.contains(&variable)
+        || STARTS.iter().any(|start| variable.starts_with(start))
+        || ENDS.iter().any(|end| variable.ends_with(end))
+}
+
+/// What an option of a wrapper is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Complete.
+    Whole,
+    /// Its value is the next word.
+    ValueFollows,
+    /// Not one that is known, so nobody can tell where the command begins.
+    Unknown,
+}
+
+impl Wrapper {
+    /// What a word that begins with `-` means.
+    pub(super) fn option(&self, word: &str) -> Meaning {
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, has_value) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
+            return match (self.long_flags.contains(&name), self.long_values.contains(&name), has_value) {
+                (true, ..) | (_, true, true) => Meaning::Whole,
+                (_, true, false) => Meaning::ValueFollows,
+                _ => Meaning::Unknown,
+            };
+        }
+        let mut letters = word.chars().skip(1).peekable();
+        while let Some(letter) = letters.next() {
+            if self.flags.contains(letter) {
+                continue;
+            }
+            if self.attached.contains(letter) {
+                return Meaning::Whole;
+            }
+            if self.values.contains(letter) {
+                return if letters.peek().is_some() { Meaning::Whole } else { Meaning::ValueFollows };
+            }
+            return Meaning::Unknown;
+        }
+        Meaning::Whole
+    }
+}

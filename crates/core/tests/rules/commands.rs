@@ -1,0 +1,308 @@
+//! Programs of command lines.
+
+use serde_json::{Value, json};
+
+use crate::Is::{self, In, Mixed, Out};
+
+/// Whether a line runs only `git` and `ls`, as a rule sees it.
+fn git_and_ls(line: &str) -> Is {
+    crate::is("command__run", &json!({"command": {"program": ["git", "ls"]}}), &json!({"command": line}))
+}
+
+/// As above; whether a rule that denies `rm` sees it.
+fn denies_rm(arguments: &Value) -> bool {
+    crate::decided(turnwright_core::policy::Action::Deny, "command__run", &json!({"command": {"program": "rm"}}), arguments)
+}
+
+/// Each line beside a rule about `git` and `ls`.
+const CASES: &[(&str, Is)] = &[
+    // Alone, and joined.
+    ("git status", In),
+    ("  git   status  ", In),
+    ("git", In),
+    ("git status; ls", In),
+    ("git status && ls -la || git log", In),
+    ("git log | ls", In),
+    ("git log |& ls", In),
+    ("git status & ls", In),
+    ("git status\nls\n", In),
+    ("git status \\\n --short", In),
+    ("git status # rm -rf /", In),
+    ("git status#x", In),
+    ("(git status; ls)", In),
+    ("{ git status; ls; }", In),
+    ("! git diff --quiet", In),
+    ("if git diff --quiet; then ls; else git status; fi", In),
+    ("for f in a b; do git add \"$f\"; done", In),
+    ("while git fetch; do ls; done", In),
+    // Another one among them.
+    ("git status; rm -rf /", Mixed),
+    ("git status && rm x", Mixed),
+    ("git log | xargs rm", Mixed),
+    ("git status & rm x", Mixed),
+    ("git status\nrm x", Mixed),
+    ("(git status; (rm x))", Mixed),
+    ("rm x", Out),
+    ("cat x | grep y", Out),
+    ("echo git", Out),
+    ("gitk", Out),
+    ("xgit", Out),
+    ("", Out),
+    ("   ", Out),
+    ("# git", Out),
+    // Substitutions.
+    ("git add $(ls)", In),
+    ("git add \"$(ls a)\"", In),
+    ("git add $(rm x)", Mixed),
+    ("git add \"$(rm x)\"", Mixed),
+    ("git add '$(rm x)'", In),
+    ("git add `rm x`", Mixed),
+    ("git add \"`rm x`\"", Mixed),
+    ("git add `ls`", In),
+    ("git add `ls \\`rm x\\``", Mixed),
+    ("git diff <(ls a) <(ls b)", In),
+    ("git diff <(rm a) <(ls b)", Mixed),
+    ("X=$(rm x) git status", Mixed),
+    ("git $((1+1))", Mixed),
+    ("git ${x:-$(rm y)}", Mixed),
+    ("ls ${branch}", In),
+    ("git ${branch}", Mixed),
+    ("ls $branch *", In),
+    ("git diff $branch", In),
+    ("git $(", Mixed),
+    ("git \"", Mixed),
+    ("git '", Mixed),
+    ("git )", Mixed),
+    ("git `", Mixed),
+    ("git status \\", Mixed),
+    // Written in another way.
+    ("'git' status", In),
+    ("g\"i\"t status", In),
+    ("\\git status", In),
+    ("g\\it status", In),
+    ("$'git' status", Mixed),
+    ("$\"git\" status", Mixed),
+    ("$git status", Mixed),
+    ("$(echo git) status", Mixed),
+    ("/usr/bin/gi? status", Mixed),
+    ("gi* status", Mixed),
+    ("{git,rm} x", Mixed),
+    ("~/bin/git status", Mixed),
+    ("GIT status", Mixed),
+    ("=git status", Mixed),
+    ("git\u{a0}status", Out),
+    ("gіt status", Out),
+    ("git\u{200b} status", Out),
+    ("git\r\nrm x", Mixed),
+    ("git \u{7}", Mixed),
+    // Paths.
+    ("/usr/bin/git status", In),
+    ("/bin/ls", In),
+    ("/tmp/git status", Mixed),
+    ("./git status", Mixed),
+    ("../git status", Mixed),
+    ("/usr/bin/../../tmp/git status", Mixed),
+    ("/usr/bin/x/git status", Mixed),
+    // Seen through what only starts others.
+    ("env git status", In),
+    ("env A=1 git status", In),
+    ("A=1 git status", In),
+    ("env -i -u X A=1 git status", In),
+    ("env PATH=/tmp git status", Mixed),
+    ("PATH=/tmp git status", Mixed),
+    ("PATH=/tmp; git status", Mixed),
+    ("export PATH=/tmp; git status", Mixed),
+    ("LD_PRELOAD=/tmp/x.so git status", Mixed),
+    ("GIT_PAGER='rm x' git log", Mixed),
+    ("for PATH in /tmp; do git status; done", Mixed),
+    ("env -S 'rm x'", Mixed),
+    ("env --odd git status", Mixed),
+    ("nice -n 5 git gc", In),
+    ("nice -5 git gc", In),
+    ("timeout 5 git fetch", In),
+    ("timeout -k 1 5s git fetch", In),
+    ("timeout 5 rm x", Out),
+    ("nohup git gc &", In),
+    ("time git gc", In),
+    ("command git status", In),
+    ("command -v git", Out),
+    ("exec git status", In),
+    ("stdbuf -oL git log", In),
+    ("ls | xargs git add", In),
+    ("ls | xargs -n 1 -I{} git add {}", In),
+    ("ls | xargs -0 rm", Mixed),
+    ("ls | xargs -I{} {} x", Mixed),
+    ("ls | xargs -I{} sh -c '{}'", Mixed),
+    ("ls | xargs sh -c 'git status'", In),
+    ("ls | xargs env", Mixed),
+    ("ls | xargs", Mixed),
+    ("sh -c 'git status'", In),
+    ("bash -c \"git status; ls\"", In),
+    ("bash -lc 'git status'", In),
+    ("bash -o pipefail -ec 'git status'", In),
+    ("bash -c 'rm x'", Out),
+    ("bash -c \"git status; rm -rf /\"", Mixed),
+    ("bash -c \"$X\"", Mixed),
+    ("bash -c 'bash -c \"bash -c ls\"'", In),
+    ("bash -c 'bash -c \"bash -c rm\"'", Out),
+    ("bash script.sh", Out),
+    ("ls | bash", Mixed),
+    ("bash <<< 'rm x'", Mixed),
+    ("bash --rcfile x -c ls", Mixed),
+    ("eval 'git status'", Mixed),
+    ("eval git status", Mixed),
+    ("eval \"$X\"", Mixed),
+    // Who runs it is another: it counts itself.
+    ("sudo git status", Mixed),
+    ("sudo -u x env A=1 bash -c \"git status; rm -rf /\"", Mixed),
+    ("doas git status", Mixed),
+    ("sudo -z git status", Mixed),
+    ("su -c 'git status'", Mixed),
+    ("chroot /x git status", Mixed),
+    // What runs what it is told to.
+    ("git -c alias.x='!rm -rf /' x", Mixed),
+    ("git -c core.pager='rm x' log", Mixed),
+    ("git -c user.name=a commit", In),
+    ("git -C /tmp status", In),
+    ("git submodule foreach 'rm x'", Mixed),
+    ("git rebase -x 'rm x' main", Mixed),
+    ("git --exec-path=/tmp status", Mixed),
+    ("git $X", Mixed),
+    ("find . -name x", Out),
+    ("find . -exec git add {} \\;", Mixed),
+    ("source x; git status", Mixed),
+    (". ./x; git status", Mixed),
+    ("alias git=rm; git x", Mixed),
+    ("git() { rm x; }; git status", Mixed),
+    ("function git { rm x; }; git status", Mixed),
+    ("trap 'rm x' EXIT; git status", Mixed),
+    ("hash -p /tmp/x git; git status", Mixed),
+    ("case x in x) rm y;; esac", Mixed),
+    ("[[ -f x ]] && git status", Mixed),
+    ("busybox ls", Mixed),
+    ("watch git status", Mixed),
+    // Outputs in files.
+    ("git log > x", Mixed),
+    ("git log >> ~/.bashrc", Mixed),
+    ("git log >| x", Mixed),
+    ("git log &> x", Mixed),
+    ("git log > /dev/null", In),
+    ("git log 2>&1", In),
+    ("git log 2> /dev/null < x", In),
+    ("git apply < x.patch", In),
+    ("cat x > y", Out),
+    // Documents.
+    ("git apply <<EOF\nrm x\nEOF", In),
+    ("git apply <<'EOF'\n$(rm x)\nEOF\nls", In),
+    ("git apply <<EOF\n$(rm x)\nEOF", Mixed),
+    ("git apply <<EOF\nx\nEOF\nrm x", Mixed),
+    ("git apply <<-EOF\n\tx\n\tEOF\nls", In),
+    ("git apply <<EOF\nx", Mixed),
+    ("bash <<EOF\ngit status\nEOF", Mixed),
+];
+
+#[test]
+fn the_programs_of_a_line_are_seen() {
+    let wrong: Vec<_> = CASES
+        .iter()
+        .filter(|(line, expected)| git_and_ls(line) != *expected)
+        .map(|(line, expected)| (line, expected, git_and_ls(line)))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_rule_that_denies_a_program_sees_it_wherever_it_is_started() {
+    let lines = [
+        "rm x",
+        "/bin/rm x",
+        "/tmp/rm x",
+        "RM x",
+        "r''m x",
+        "sudo rm x",
+        "sudo -u a rm x",
+        "ls | xargs rm",
+        "find . -exec rm {} +",
+        "nice rm x",
+        "sudo -u x env A=1 bash -c \"git status; rm -rf /\"",
+        "echo $(rm x)",
+        "cat <(rm x)",
+        "doas rm x",
+        "chroot / rm x",
+        "timeout 1 nice rm x",
+        "eval rm x",
+        "sh -c 'sh -c \"rm x\"'",
+        "if true; then rm x; fi",
+        "x=`rm y`",
+        "busybox rm x",
+        "$x",
+        "python3 -c 'x' | sh",
+        "ionice -c 3 rm x",
+        "exec rm x",
+    ];
+    let missed: Vec<_> = lines.iter().filter(|line| !denies_rm(&json!({"command": line}))).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    let harmless = [
+        "echo rm",
+        "ls rm",
+        "git rm x",
+        "cat > x",
+        "grep -r 'rm -rf' .",
+        "ls # rm",
+        "bash script.sh",
+        "make clean",
+        "docker rm x",
+    ];
+    let hit: Vec<_> = harmless.iter().filter(|line| denies_rm(&json!({"command": line}))).collect();
+    assert!(hit.is_empty(), "{hit:#?}");
+}
+
+#[test]
+fn a_program_with_its_arguments_is_no_line() {
+    let when = json!({"command": {"program": ["git"]}});
+    for (arguments, expected) in [
+        (json!({"command": "git", "args": ["status"]}), In),
+        (json!({"command": "git", "args": []}), In),
+        (json!({"command": "git", "args": ["status; rm x"]}), In),
+        (json!({"command": "git status", "args": []}), Out),
+        (json!({"command": "git; rm x", "args": []}), Out),
+        (json!({"command": "rm", "args": ["git"]}), Out),
+        (json!({"command": "env", "args": ["git", "status"]}), In),
+        (json!({"command": "env", "args": ["rm", "git"]}), Out),
+        (json!({"command": "sh", "args": ["-c", "git status; rm x"]}), Mixed),
+        (json!({"command": "git", "args": null}), In),
+        (json!({"command": "git", "args": "status"}), Mixed),
+        (json!({"command": "git", "args": [1]}), Mixed),
+        (json!({"command": ["git", "status"]}), In),
+        (json!({"command": ["git", "status", ";", "rm"]}), In),
+        (json!({"command": ["rm", "git"]}), Out),
+        (json!({"command": ["sudo", "git"]}), Mixed),
+        (json!({"command": []}), Out),
+        (json!({"command": ["git", 1]}), Mixed),
+        (json!({"command": 1}), Mixed),
+        (json!({"command": {"line": "git"}}), Mixed),
+        (json!({"command": null}), Mixed),
+        (json!({"cmd": "git"}), Out),
+        (json!({}), Out),
+    ] {
+        assert_eq!(crate::is("command__run", &when, &arguments), expected, "{arguments}");
+    }
+}
+
+#[test]
+fn programs_are_named_by_glob_and_by_path() {
+    let cases = [
+        (json!("python3*"), "python3.12 x.py", In),
+        (json!("python3*"), "python2 x.py", Out),
+        (json!("/opt/x/tool"), "/opt/x/tool a", In),
+        (json!("/opt/x/tool"), "tool a", Mixed),
+        (json!("/opt/x/tool"), "/tmp/tool a", Out),
+        (json!(["*"]), "ls | rm x", In),
+        (json!(["*"]), "eval \"$x\"", Mixed),
+        (json!(["sudo", "git"]), "sudo git status", In),
+    ];
+    for (program, line, expected) in cases {
+        let when = json!({"command": {"program": program}});
+        assert_eq!(crate::is("command__run", &when, &json!({"command": line})), expected, "{program} {line}");
+    }
+}

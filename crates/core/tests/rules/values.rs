@@ -1,0 +1,186 @@
+//! Paths, numbers, words, and rules that cannot be used.
+
+use serde_json::{Value, json};
+use turnwright_core::policy::{Action, Policy, RuleText, proposed};
+
+use crate::Is::{self, In, Mixed, Out};
+
+#[test]
+fn values_are_compared_as_the_rule_says() {
+    let below = || json!({"path": {"below": "/tmp"}});
+    let here = || json!({"path": {"below": "/home/a/work"}});
+    let range = || json!({"amount": {"min": 0, "max": 10}});
+    let mode = || json!({"mode": {"one_of": ["a", "B", 1, true, null]}});
+    let glob = || json!({"path": "/tmp/**"});
+    let cases: Vec<(&str, Value, Value, Is)> = vec![
+        // Below a folder.
+        ("x__t", below(), json!({"path": "/tmp/a"}), In),
+        ("x__t", below(), json!({"path": "/tmp"}), In),
+        ("x__t", below(), json!({"path": "/tmp/"}), In),
+        ("x__t", below(), json!({"path": "//tmp//a/./b"}), In),
+        ("x__t", below(), json!({"path": "/tmp/a b"}), In),
+        ("x__t", below(), json!({"path": "/tmp/é"}), In),
+        ("x__t", below(), json!({"path": "/tmp/..."}), In),
+        ("x__t", below(), json!({"path": "/tmp/..a/b"}), In),
+        ("x__t", below(), json!({"path": "/tmpx/a"}), Out),
+        ("x__t", below(), json!({"path": "/etc/passwd"}), Out),
+        ("x__t", below(), json!({"path": "/"}), Out),
+        ("x__t", below(), json!({"path": "/var/tmp"}), Out),
+        ("x__t", below(), json!({"path": "/tmp/../etc"}), Mixed),
+        ("x__t", below(), json!({"path": "/etc/../tmp"}), Mixed),
+        ("x__t", below(), json!({"path": "/tmp/a\\..\\..\\etc"}), Mixed),
+        ("x__t", below(), json!({"path": "/TMP/a"}), Mixed),
+        ("x__t", below(), json!({"path": "\\tmp\\a"}), Mixed),
+        ("x__t", below(), json!({"path": "~/a"}), Mixed),
+        ("x__t", below(), json!({"path": "file:///tmp/a"}), Mixed),
+        ("x__t", below(), json!({"path": "FILE:/tmp/a"}), Mixed),
+        ("x__t", below(), json!({"path": "/tmp/a\u{0}/etc"}), Mixed),
+        ("x__t", below(), json!({"path": ""}), Mixed),
+        ("x__t", below(), json!({"path": "a"}), Mixed),
+        ("x__t", below(), json!({"path": 1}), Mixed),
+        ("x__t", below(), json!({"path": null}), Mixed),
+        ("x__t", below(), json!({"path": {"a": "/tmp"}}), Mixed),
+        ("x__t", below(), json!({}), Out),
+        ("x__t", below(), json!({"Path": "/tmp/a"}), Out),
+        ("x__t", json!({"path": {"below": ["/a", "/tmp"]}}), json!({"path": "/tmp/a"}), In),
+        ("x__t", json!({"path": {"below": "/"}}), json!({"path": "/etc"}), In),
+        ("x__t", json!({"path": {"below": "/tmp", "glob": "**/*.txt"}}), json!({"path": "/tmp/a.txt"}), In),
+        ("x__t", json!({"path": {"below": "/tmp", "glob": "**/*.txt"}}), json!({"path": "/tmp/a.sh"}), Out),
+        // Relative paths of the built-in tools begin at the first root, of others nobody knows where.
+        ("filesystem__write", here(), json!({"path": "a.txt"}), In),
+        ("filesystem__write", below(), json!({"path": "a.txt"}), Out),
+        ("filesystem__write", here(), json!({"path": "../a.txt"}), Mixed),
+        ("x__write", here(), json!({"path": "a.txt"}), Mixed),
+        // Lists.
+        ("x__t", below(), json!({"path": ["/tmp/a", "/tmp/b"]}), In),
+        ("x__t", below(), json!({"path": ["/tmp/a", "/etc/b"]}), Mixed),
+        ("x__t", below(), json!({"path": ["/etc/b"]}), Out),
+        ("x__t", below(), json!({"path": []}), Out),
+        ("x__t", below(), json!({"path": [["/tmp/a"]]}), Mixed),
+        ("x__t", json!({"/a/0/b": {"one_of": [1]}}), json!({"a": [{"b": 1}]}), In),
+        ("x__t", json!({"/a/0/b": {"one_of": [1]}}), json!({"a": [{"b": 2}]}), Out),
+        // Globs.
+        ("x__t", glob(), json!({"path": "/tmp/a/b"}), In),
+        ("x__t", glob(), json!({"path": "/etc"}), Out),
+        ("x__t", glob(), json!({"path": "/tmp/../etc"}), Mixed),
+        ("x__t", json!({"path": "/tmp/*"}), json!({"path": "/tmp/a/b"}), Out),
+        ("x__t", json!({"n": "1?"}), json!({"n": 12}), In),
+        ("x__t", json!({"n": "true"}), json!({"n": true}), In),
+        ("x__t", json!({"n": "*"}), json!({"n": {"a": 1}}), Mixed),
+        ("x__t", json!({"n": {"glob": "[a-c]?"}}), json!({"n": "bz"}), In),
+        ("x__t", json!({"n": "é*"}), json!({"n": "été"}), In),
+        // Ranges.
+        ("x__t", range(), json!({"amount": 0}), In),
+        ("x__t", range(), json!({"amount": 10}), In),
+        ("x__t", range(), json!({"amount": 9.99}), In),
+        ("x__t", range(), json!({"amount": 10.0}), In),
+        ("x__t", range(), json!({"amount": -1}), Out),
+        ("x__t", range(), json!({"amount": 10.01}), Out),
+        ("x__t", range(), json!({"amount": 1e300}), Out),
+        ("x__t", range(), json!({"amount": "5"}), Mixed),
+        ("x__t", range(), json!({"amount": "500"}), Mixed),
+        ("x__t", range(), json!({"amount": null}), Mixed),
+        ("x__t", range(), json!({"amount": true}), Mixed),
+        ("x__t", range(), json!({"amount": [5, 6]}), In),
+        ("x__t", range(), json!({"amount": [5, 60]}), Mixed),
+        ("x__t", range(), json!({}), Out),
+        ("x__t", json!({"n": {"max": 9_007_199_254_740_992_u64}}), json!({"n": 9_007_199_254_740_993_u64}), Out),
+        ("x__t", json!({"n": {"min": 0.5}}), json!({"n": 1}), In),
+        ("x__t", json!({"n": {"max": -1}}), json!({"n": 18_446_744_073_709_551_615_u64}), Out),
+        // One of.
+        ("x__t", mode(), json!({"mode": "a"}), In),
+        ("x__t", mode(), json!({"mode": "B"}), In),
+        ("x__t", mode(), json!({"mode": 1}), In),
+        ("x__t", mode(), json!({"mode": 1.0}), In),
+        ("x__t", mode(), json!({"mode": true}), In),
+        ("x__t", mode(), json!({"mode": null}), In),
+        ("x__t", mode(), json!({"mode": "A"}), Mixed),
+        ("x__t", mode(), json!({"mode": " a "}), Mixed),
+        ("x__t", mode(), json!({"mode": "1"}), Mixed),
+        ("x__t", mode(), json!({"mode": "c"}), Out),
+        ("x__t", mode(), json!({"mode": 2}), Out),
+        ("x__t", mode(), json!({"mode": ["a", "B"]}), In),
+        ("x__t", mode(), json!({"mode": ["a", "c"]}), Mixed),
+        ("x__t", mode(), json!({"mode": {"a": 1}}), Mixed),
+        // Several at once.
+        ("x__t", json!({"path": {"below": "/tmp"}, "mode": {"one_of": ["a"]}}), json!({"path": "/tmp/a", "mode": "a"}), In),
+        ("x__t", json!({"path": {"below": "/tmp"}, "mode": {"one_of": ["a"]}}), json!({"path": "/tmp/a", "mode": "b"}), Out),
+        ("x__t", json!({"path": {"below": "/tmp"}, "mode": {"one_of": ["a"]}}), json!({"path": "/tmp/../a", "mode": "b"}), Out),
+        (
+            "x__t",
+            json!({"path": {"below": "/tmp"}, "mode": {"one_of": ["a"]}}),
+            json!({"path": "/tmp/../a", "mode": "a"}),
+            Mixed,
+        ),
+    ];
+    let found = |(tool, when, arguments, _): &(&str, Value, Value, Is)| crate::is(tool, when, arguments);
+    let wrong: Vec<_> = cases.iter().filter(|case| found(case) != case.3).map(|case| (case, found(case))).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_rule_that_cannot_be_used_says_what_would_be_right() {
+    for (when, expected) in [
+        (json!({"path": "["}), "`when.path` `[` is not a glob: unclosed character class; missing ']'; `/tmp/**` would be one"),
+        (json!({"path": {}}), "`when.path` says nothing; give it one of `glob`, `below`, `min`, `max`, `one_of` and `program`"),
+        (
+            json!({"path": {"below": "tmp"}}),
+            "`when.path.below` `tmp` is not an absolute folder without `..`, such as `/tmp/notes`",
+        ),
+        (
+            json!({"path": {"below": "/a/../b"}}),
+            "`when.path.below` `/a/../b` is not an absolute folder without `..`, such as `/tmp/notes`",
+        ),
+        (json!({"path": {"below": []}}), "`when.path.below` is empty, so that it could never match; name at least one"),
+        (json!({"n": {"min": 2, "max": 1}}), "`when.n.min` is 2, above `max`, 1; exchange them"),
+        (json!({"n": {"one_of": []}}), "`when.n.one_of` is empty, so that it could never match; name at least one"),
+        (
+            json!({"c": {"program": "git status"}}),
+            "`when.c.program` `git status` is not a program alone, such as `git`; its arguments are not part of a rule",
+        ),
+        (
+            json!({"c": {"program": ["./git"]}}),
+            "`when.c.program` `./git` is neither a name, such as `git`, nor an absolute path",
+        ),
+    ] {
+        let rule: RuleText = serde_json::from_value(json!({"tool": "*", "when": when, "action": "deny"})).unwrap();
+        let good: RuleText = serde_json::from_value(json!({"tool": "*", "action": "ask"})).unwrap();
+        assert_eq!(Policy::new([good, rule]).unwrap_err().to_string(), format!("approval rule 2: {expected}"));
+    }
+    let unknown = serde_json::from_value::<RuleText>(json!({"tool": "*", "when": {"a": {"belw": "/tmp"}}, "action": "deny"}));
+    let expected = "unknown field `belw`, expected one of `glob`, `below`, `min`, `max`, `one_of`, `program`";
+    assert_eq!(unknown.unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
+    for (tool, arguments, expected) in [
+        ("jira__create", json!({"title": "a"}), "allow jira__create"),
+        (
+            "filesystem__write",
+            json!({"path": "/tmp/a.txt", "content": "x"}),
+            "allow filesystem__write when path below /tmp/a.txt",
+        ),
+        ("filesystem__write", json!({"path": "a.txt", "content": "x"}), "allow filesystem__write when path one of \"a.txt\""),
+        (
+            "x__move",
+            json!({"source": "/a", "destination": "/b"}),
+            "allow x__move when destination below /b and source below /a",
+        ),
+        ("command__run", json!({"command": "git status | head"}), "allow command__run when command program git, head"),
+        ("command__run", json!({"command": "git", "args": ["log"]}), "allow command__run when command program git"),
+        ("command__run", json!({"command": "sudo /usr/bin/git x"}), "allow command__run when command program git, sudo"),
+        ("command__run", json!({"command": "/opt/a/b x"}), "allow command__run when command program /opt/a/b"),
+        ("command__run", json!({"command": "ls > x"}), "allow command__run when command one of \"ls > x\""),
+        ("command__run", json!({"command": "eval $x"}), "allow command__run when command one of \"eval $x\""),
+        ("command__run", json!({"command": "./x"}), "allow command__run when command one of \"./x\""),
+        ("x__t*", json!({}), "allow x__t[*]"),
+    ] {
+        let rule = proposed(tool, &arguments, Action::Allow);
+        assert_eq!(rule.to_string(), expected);
+        let policy = Policy::new([rule]).unwrap();
+        let verdict = policy.decide(turnwright_core::ApproveMode::Ask, tool, turnwright_core::Declared::default(), &arguments);
+        // A path that climbs, or begins nobody knows where, is one that no rule allows.
+        assert_eq!(verdict.action, Action::Allow, "{tool} {arguments}");
+    }
+}
