@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -56,6 +57,64 @@ impl<'de> Deserialize<'de> for ConversationId {
 }
 
 impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Somebody to whom conversations belong: 1 to 64 characters of `[A-Za-z0-9_-]`, never given twice. What people call
+/// themselves is not it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct UserId(Arc<str>);
+
+impl UserId {
+    /// Whoever sits at this machine: the one user where there are no logins, and the owner of all that was made without.
+    pub const LOCAL: &str = "local";
+
+    /// Whoever sits at this machine.
+    pub fn local() -> Self {
+        Self(Self::LOCAL.into())
+    }
+
+    /// Whether it is [`UserId::LOCAL`].
+    pub fn is_local(&self) -> bool {
+        *self.0 == *Self::LOCAL
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for UserId {
+    fn default() -> Self {
+        Self::local()
+    }
+}
+
+impl FromStr for UserId {
+    type Err = IdError;
+    fn from_str(value: &str) -> Result<Self, IdError> {
+        let fits =
+            (1..=64).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        if fits {
+            Ok(Self(value.into()))
+        } else {
+            Err(IdError::new(value, "a user id (1 to 64 characters of A-Z a-z 0-9 _ -)"))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for UserId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for UserId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::Policy;
-use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings};
+use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId};
 
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
@@ -18,7 +18,7 @@ use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::{
     Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay,
-    SourceSet, Store, StoreError, ToolFace, ToolSource, Watch, WatchFrom,
+    SourceSet, Store, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -26,6 +26,7 @@ mod agree;
 mod asking;
 mod import;
 mod news;
+mod reach;
 mod tool_call;
 mod wait;
 
@@ -33,6 +34,8 @@ pub use act::{Choice, ClientResult, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
 pub use import::WholeJournal;
 pub use wait::TurnState;
+
+use reach::not_there;
 
 /// How long people are waited for while a call holds its connection, where nothing else is said: 10 minutes.
 const DEFAULT_QUESTION_MS: u64 = 600_000;
@@ -62,9 +65,13 @@ pub struct EngineParts {
 /// [`Engine::send`], [`Engine::decide`], [`Engine::cancel`] and [`Engine::retry`] store what they are told before they
 /// return; what follows happens in the background and belongs to no caller. [`Engine::watch`] tells it,
 /// [`Engine::wait`] waits for its end. Call [`Engine::shutdown`] once at the end.
+///
+/// Each handle acts for one user, [`UserId::LOCAL`] at first: what it makes belongs to that user, and what belongs to
+/// another is not there for it. [`Engine::acting_for`] gives a handle for somebody else.
 #[derive(Debug, Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
+    user: UserId,
 }
 
 /// A conversation, besides its journal.
@@ -72,6 +79,8 @@ pub struct Engine {
 pub struct Conversation {
     /// Its name.
     pub id: ConversationId,
+    /// To whom it belongs.
+    pub owner: UserId,
     /// Its title, where it has one.
     pub title: Option<String>,
     /// Its own settings over the installation's.
@@ -142,7 +151,18 @@ impl Engine {
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
             is_unattended: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), user: UserId::local() }
+    }
+
+    /// The same engine, acting for this user.
+    #[must_use]
+    pub fn acting_for(&self, user: UserId) -> Self {
+        Self { inner: self.inner.clone(), user }
+    }
+
+    /// For whom this handle acts.
+    pub fn user(&self) -> &UserId {
+        &self.user
     }
 
     /// How long people are waited for while a call holds its connection to ask them something; then the question is
@@ -237,7 +257,14 @@ impl Engine {
             None => new_id()?,
         };
         let now = self.inner.clock.now_ms();
-        let conversation = Conversation { id, title: new.title, overlay: new.overlay, created_at_ms: now, updated_at_ms: now };
+        let conversation = Conversation {
+            id,
+            owner: self.user.clone(),
+            title: new.title,
+            overlay: new.overlay,
+            created_at_ms: now,
+            updated_at_ms: now,
+        };
         let record = record(&conversation)?;
         let live = Arc::new(live_of(&record)?);
         self.inner.store.create(record).await?;
@@ -250,13 +277,13 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn conversation(&self, id: &ConversationId) -> Result<Conversation, EngineError> {
-        let record = self.inner.store.conversation(id).await?;
-        record.map(conversation).ok_or_else(|| EngineError::NotFound { what: format!("conversation `{id}`") })?
+        let record = self.inner.store.conversation(id).await?.filter(|record| record.owner == self.user);
+        record.map(conversation).ok_or_else(|| not_there(id))?
     }
 
-    /// Conversations, the one with the newest entry first, from after `after`, at most `limit`.
+    /// The user's conversations, the one with the newest entry first, from after `after`, at most `limit`.
     pub async fn conversations(&self, after: Option<&ConversationId>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
-        self.inner.store.conversations(Page { after, limit }).await?.into_iter().map(conversation).collect()
+        self.inner.store.conversations(Page { owner: &self.user, after, limit }).await?.into_iter().map(conversation).collect()
     }
 
     /// Changes a conversation's title or settings; turns that are open go on with what they began with.
@@ -281,6 +308,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn delete(&self, id: &ConversationId) -> Result<(), EngineError> {
+        self.conversation(id).await?;
         let (inner, id) = (self.inner.clone(), id.clone());
         let delete = async move {
             inner.store.delete(&id).await?;
@@ -342,10 +370,10 @@ impl Engine {
         Ok(questions_in(id, &state.journal))
     }
 
-    /// What the calls of all conversations ask of people.
+    /// What the calls of all conversations of the user ask of people.
     pub async fn all_questions(&self) -> Result<Vec<WaitingQuestion>, EngineError> {
         let mut questions = Vec::new();
-        for open in self.inner.store.open_turns().await? {
+        for open in self.own_open_turns().await? {
             match self.load_open(&open).await {
                 Ok(live) => questions.extend(questions_in(&open.conversation, &live.lock().journal)),
                 Err(EngineError::NotFound { .. }) => {}
@@ -365,10 +393,10 @@ impl Engine {
         Ok(waiting_in(id, &state.journal))
     }
 
-    /// The calls of all conversations about which a person is asked.
+    /// The calls of all conversations of the user about which a person is asked.
     pub async fn all_waiting(&self) -> Result<Vec<WaitingCall>, EngineError> {
         let mut waiting = Vec::new();
-        for open in self.inner.store.open_turns().await? {
+        for open in self.own_open_turns().await? {
             match self.load_open(&open).await {
                 Ok(live) => waiting.extend(waiting_in(&open.conversation, &live.lock().journal)),
                 Err(EngineError::NotFound { .. }) => {}
@@ -380,7 +408,7 @@ impl Engine {
 
     /// The answer that an idempotency key was given.
     pub async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, EngineError> {
-        Ok(self.inner.store.idempotent(key).await?)
+        Ok(self.inner.store.idempotent(&self.own_key(key)).await?)
     }
 
     /// Takes a conversation's open turn up where its driver is gone; the turn that is driven then.
@@ -467,57 +495,6 @@ impl Engine {
             Some(_) | None => Ok(false),
         }
     }
-
-    async fn load(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
-        let live = self.inner.registry.load(id, &*self.inner.store).await?;
-        self.learn_keeper(&live).await?;
-        Ok(live)
-    }
-
-    /// The conversation with everything that any process has stored.
-    async fn load_newest(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
-        let live = self.inner.registry.load(id, &*self.inner.store).await?;
-        let live = self.newest(live).await?;
-        self.learn_keeper(&live).await?;
-        Ok(live)
-    }
-
-    /// The same for a row of the index of open turns.
-    async fn load_open(&self, open: &OpenTurn) -> Result<Arc<Live>, EngineError> {
-        let live = self.inner.registry.load(&open.conversation, &*self.inner.store).await?;
-        let live = self.newest(live).await?;
-        let mut state = live.lock();
-        if state.kept_by().is_none() {
-            state.keeper = Some((open.turn, open.kept_by));
-        }
-        drop(state);
-        Ok(live)
-    }
-
-    async fn newest(&self, live: Arc<Live>) -> Result<Arc<Live>, EngineError> {
-        if live.lock().is_driven {
-            return Ok(live);
-        }
-        match self.inner.catch_up(&live).await {
-            Ok(()) => Ok(live),
-            // What was known is gone; there may be another of its name.
-            Err(StoreError::Gone { .. }) => self.inner.registry.load(&live.id, &*self.inner.store).await,
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Reads what takes the open turn up again, where another process began it.
-    async fn learn_keeper(&self, live: &Live) -> Result<(), EngineError> {
-        let is_known = {
-            let state = live.lock();
-            state.journal.open_turn().is_none() || state.kept_by().is_some()
-        };
-        if !is_known {
-            let row = self.inner.store.open_turns().await?.into_iter().find(|open| open.conversation == live.id);
-            live.lock().keeper = row.map(|open| (open.turn, open.kept_by));
-        }
-        Ok(())
-    }
 }
 
 fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingCall> {
@@ -549,6 +526,7 @@ fn record(conversation: &Conversation) -> Result<ConversationRecord, EngineError
         serde_json::to_string(&conversation.overlay).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
     Ok(ConversationRecord {
         id: conversation.id.clone(),
+        owner: conversation.owner.clone(),
         title: conversation.title.clone(),
         settings,
         created_at_ms: conversation.created_at_ms,
@@ -560,6 +538,7 @@ fn conversation(record: ConversationRecord) -> Result<Conversation, EngineError>
     Ok(Conversation {
         overlay: overlay_of(&record)?,
         id: record.id,
+        owner: record.owner,
         title: record.title,
         created_at_ms: record.created_at_ms,
         updated_at_ms: record.updated_at_ms,

@@ -78,7 +78,9 @@ impl From<StoreError> for EngineError {
         match error {
             StoreError::Gone { conversation } => Self::NotFound { what: format!("conversation `{conversation}`") },
             StoreError::Exists { conversation } => Self::Exists { id: conversation },
+            StoreError::Missing { what } => Self::NotFound { what },
             StoreError::Conflict { .. }
+            | StoreError::Taken { .. }
             | StoreError::Repeated { .. }
             | StoreError::Newer { .. }
             | StoreError::Damaged { .. }

@@ -4,6 +4,7 @@
 //! watchers what happens. It holds no policy of its own beyond what [`turnwright_core`] decides, and knows no wire format,
 //! no database and no protocol.
 
+pub mod accounts;
 mod arguments;
 pub mod asks;
 mod catalog;

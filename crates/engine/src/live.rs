@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use turnwright_core::{
     AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Sampled,
-    SamplingOutcome, Seq, StoredEntry, TurnId,
+    SamplingOutcome, Seq, StoredEntry, TurnId, UserId,
 };
 
 use crate::fold;
@@ -24,6 +24,7 @@ const READ_PAGE: usize = 5_000;
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) id: ConversationId,
+    pub(crate) owner: UserId,
     state: Mutex<State>,
     /// Wakes the driver: somebody else appended, or the conversation was deleted.
     pub(crate) changed: Notify,
@@ -88,7 +89,7 @@ struct News {
 }
 
 impl Live {
-    pub(crate) fn new(id: ConversationId, overlay: SettingsOverlay, title: Option<String>) -> Self {
+    pub(crate) fn new(id: ConversationId, owner: UserId, overlay: SettingsOverlay, title: Option<String>) -> Self {
         let state = State {
             journal: Journal::default(),
             in_flight: None,
@@ -102,7 +103,7 @@ impl Live {
             last_used: 0,
             weight: 0,
         };
-        Self { id, state: Mutex::new(state), changed: Notify::new(), settled: Notify::new() }
+        Self { id, owner, state: Mutex::new(state), changed: Notify::new(), settled: Notify::new() }
     }
 
     /// The state, for as long as nothing is awaited.

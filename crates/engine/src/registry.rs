@@ -108,7 +108,7 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
 
 /// A conversation of a record, with no entries yet.
 pub(crate) fn live_of(record: &ConversationRecord) -> Result<Live, EngineError> {
-    Ok(Live::new(record.id.clone(), overlay_of(record)?, record.title.clone()))
+    Ok(Live::new(record.id.clone(), record.owner.clone(), overlay_of(record)?, record.title.clone()))
 }
 
 /// The conversation's own settings.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId};
+use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId, UserId};
 
 /// Where conversations are kept. Every method may be called from any number of tasks and processes at once.
 #[async_trait]
@@ -18,16 +18,16 @@ pub trait Store: Send + Sync + Debug {
     /// A conversation's record; `None` where there is none.
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError>;
 
-    /// Replaces a conversation's title and settings.
+    /// Replaces a conversation's title and settings; its owner stays.
     ///
     /// # Errors
     /// [`StoreError::Gone`], where there is none.
     async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError>;
 
-    /// Conversations, the one with the newest entry first.
+    /// Conversations of one owner, the one with the newest entry first.
     ///
     /// # Errors
-    /// [`StoreError::Gone`], where there is no conversation [`Page::after`].
+    /// [`StoreError::Gone`], where the owner has no conversation [`Page::after`].
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError>;
 
     /// Removes a conversation with its entries and side records, the answers to idempotency keys among them.
@@ -158,6 +158,8 @@ pub struct Idempotent {
 pub struct OpenTurn {
     /// Its conversation.
     pub conversation: ConversationId,
+    /// To whom that belongs.
+    pub owner: UserId,
     /// Which turn.
     pub turn: TurnId,
     /// Whether only a person can move it on.
@@ -171,6 +173,8 @@ pub struct OpenTurn {
 pub struct ConversationRecord {
     /// Its name.
     pub id: ConversationId,
+    /// To whom it belongs.
+    pub owner: UserId,
     /// A title; made from the first message where nobody gave one.
     pub title: Option<String>,
     /// The conversation's own settings over the configuration's, a JSON object text: see `SettingsOverlay`.
@@ -184,6 +188,8 @@ pub struct ConversationRecord {
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page<'a> {
+    /// Whose.
+    pub owner: &'a UserId,
     /// Goes on after this conversation; from the start where `None`.
     pub after: Option<&'a ConversationId>,
     /// At most so many.
@@ -210,6 +216,18 @@ pub enum StoreError {
     Exists {
         /// Its name.
         conversation: ConversationId,
+    },
+    /// Somebody else has this name.
+    #[error("the name `{what}` is taken")]
+    Taken {
+        /// The name.
+        what: String,
+    },
+    /// There is no such thing.
+    #[error("there is no {what}")]
+    Missing {
+        /// What, and its name.
+        what: String,
     },
     /// An append of this idempotency key was stored before; ask for its answer.
     #[error("a request with the idempotency key `{key}` was stored before")]

@@ -20,6 +20,8 @@ mod early;
 mod ends;
 #[path = "turns/failures.rs"]
 mod failures;
+#[path = "turns/owners.rs"]
+mod owners;
 #[path = "turns/plain.rs"]
 mod plain;
 #[path = "turns/processes.rs"]

@@ -190,8 +190,8 @@ fn store_status(error: &StoreError) -> (StatusCode, &'static str) {
     match error {
         // Only where the first request's answer went with its conversation a moment ago is a repetition told to anybody.
         StoreError::Conflict { .. } | StoreError::Repeated { .. } => (StatusCode::SERVICE_UNAVAILABLE, "conflict"),
-        StoreError::Gone { .. } => (StatusCode::NOT_FOUND, "not_found"),
-        StoreError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+        StoreError::Gone { .. } | StoreError::Missing { .. } => (StatusCode::NOT_FOUND, "not_found"),
+        StoreError::Exists { .. } | StoreError::Taken { .. } => (StatusCode::CONFLICT, "exists"),
         StoreError::Newer { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_newer"),
         StoreError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_damaged"),
         StoreError::Unusable { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unusable"),

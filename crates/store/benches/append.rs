@@ -45,8 +45,14 @@ fn entries(count: u64) -> Vec<Entry> {
 fn whole(id: &str, at_ms: u64, count: u64) -> Append {
     let conversation: ConversationId = id.parse().unwrap();
     let settings = "{}".to_owned();
-    let record =
-        ConversationRecord { id: conversation.clone(), title: None, settings, created_at_ms: at_ms, updated_at_ms: at_ms };
+    let record = ConversationRecord {
+        id: conversation.clone(),
+        owner: turnwright_core::UserId::local(),
+        title: None,
+        settings,
+        created_at_ms: at_ms,
+        updated_at_ms: at_ms,
+    };
     Append { conversation, at: Seq::FIRST, entries: entries(count), at_ms, side: vec![SideRecord::Create(record)] }
 }
 
@@ -92,7 +98,11 @@ impl Subject {
                 drop(black_box(read));
             }
             What::List => {
-                let list = self.store.conversations(Page { after: None, limit: 50 }).await.unwrap();
+                let list = self
+                    .store
+                    .conversations(Page { owner: &turnwright_core::UserId::local(), after: None, limit: 50 })
+                    .await
+                    .unwrap();
                 assert_eq!(list.len(), 50);
                 drop(black_box(list));
             }

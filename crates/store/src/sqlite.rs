@@ -1,5 +1,6 @@
 //! The store on one SQLite file.
 
+mod accounts;
 mod documents;
 mod drivers;
 mod failure;
@@ -79,8 +80,8 @@ impl Store for SqliteStore {
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
-        let (after, limit) = (page.after.cloned(), page.limit);
-        self.readers.read(move |connection| read::conversations(connection, after.as_ref(), limit)).await
+        let (owner, after, limit) = (page.owner.clone(), page.after.cloned(), page.limit);
+        self.readers.read(move |connection| read::conversations(connection, &owner, after.as_ref(), limit)).await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserMessage};
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
@@ -22,7 +22,14 @@ fn append(id: &str, at: u64, text: &str) -> Append {
 
 fn record(id: &str) -> ConversationRecord {
     let id = id.parse().unwrap();
-    ConversationRecord { id, title: None, settings: "{}".to_owned(), created_at_ms: 1, updated_at_ms: 1 }
+    ConversationRecord {
+        id,
+        owner: UserId::local(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
 }
 
 fn open(file: &Path) -> SqliteStore {
@@ -147,6 +154,59 @@ fn the_database_of_another_application_is_left_as_it_is() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside them");
 }
 
+/// Makes of a database what the version before there were users had made.
+const BEFORE_USERS: &str = "
+    DROP TABLE user;
+    DROP TABLE credential;
+    DROP INDEX conversation_by_owner;
+    ALTER TABLE conversation DROP COLUMN owner;
+    CREATE INDEX conversation_by_update ON conversation (updated_at_ms);
+    PRAGMA user_version = 2";
+
+#[tokio::test]
+async fn an_older_database_is_copied_before_it_is_brought_up_and_belongs_to_whoever_is_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    let version = |file: &Path| -> i64 {
+        Connection::open(file).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    let newest = version(&file);
+    change(&file, BEFORE_USERS);
+
+    let store = open(&file);
+
+    let id = "a".parse().unwrap();
+    assert_eq!(store.conversation(&id).await.unwrap().unwrap().owner, UserId::local());
+    assert_eq!(store.entries(&id, Seq::FIRST, 9).await.unwrap().len(), 1);
+    store.append(append("a", 2, "since then")).await.unwrap();
+    store.close().await;
+    let copy = folder.path().join(format!("ours.db.before-v{newest}"));
+    assert_eq!((version(&file), version(&copy)), (newest, 2));
+    let entries: i64 = Connection::open(&copy).unwrap().query_row("SELECT count(*) FROM entry", (), |row| row.get(0)).unwrap();
+    assert_eq!(entries, 1);
+    let left = std::fs::read_dir(folder.path())
+        .unwrap()
+        .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(".part"));
+    assert_eq!(left.count(), 0);
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_copied_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    change(&file, BEFORE_USERS);
+    let newest = 10;
+    for version in 3..newest {
+        std::fs::create_dir_all(folder.path().join(format!("ours.db.before-v{version}.part/in the way"))).unwrap();
+    }
+
+    let said = refusal(&file);
+
+    assert!(said.contains("ours.db.before-v"), "{said}");
+    let found: i64 = Connection::open(&file).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(found, 2);
+}
+
 #[tokio::test]
 async fn a_database_of_a_newer_version_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +218,7 @@ async fn a_database_of_a_newer_version_is_left_as_it_is() {
 
     assert!(matches!(error, StoreError::Newer { .. }));
     let expected = format!(
-        "the database `{}` (schema 1000, this build reads up to 2) was written by a newer version of turnwright; \
+        "the database `{}` (schema 1000, this build reads up to 4) was written by a newer version of turnwright; \
          use that version or newer",
         file.display()
     );

@@ -34,7 +34,14 @@ async fn store(folder: &Path) -> (SqliteStore, PathBuf) {
     let store = SqliteStore::open(&SqliteOptions::at_file(&file)).unwrap();
     for number in 0..WRITERS {
         let id = name(number).parse().unwrap();
-        let record = ConversationRecord { id, title: None, settings: "{}".to_owned(), created_at_ms: 1, updated_at_ms: 1 };
+        let record = ConversationRecord {
+            id,
+            owner: turnwright_core::UserId::local(),
+            title: None,
+            settings: "{}".to_owned(),
+            created_at_ms: 1,
+            updated_at_ms: 1,
+        };
         store.create(record).await.unwrap();
     }
     (store, file)

@@ -17,7 +17,14 @@ fn open(directory: &Path) -> SqliteStore {
 
 fn record(id: &str) -> ConversationRecord {
     let id = id.parse().unwrap();
-    ConversationRecord { id, title: None, settings: "{}".to_owned(), created_at_ms: 1, updated_at_ms: 1 }
+    ConversationRecord {
+        id,
+        owner: turnwright_core::UserId::local(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
 }
 
 fn append(at: u64, text: &str) -> Append {
@@ -189,7 +196,7 @@ async fn processes_that_start_together_make_one_database() {
         for (number, store) in &stores {
             store.create(record(&format!("c{number}"))).await.unwrap();
         }
-        let page = turnwright_engine::Page { after: None, limit: 100 };
+        let page = turnwright_engine::Page { owner: &turnwright_core::UserId::local(), after: None, limit: 100 };
         assert_eq!(stores[0].1.conversations(page).await.unwrap().len(), 8);
     }
 }

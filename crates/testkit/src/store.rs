@@ -177,7 +177,7 @@ impl Tables {
             Some(record) => self.create(record)?,
             None => self.kept(id)?,
         };
-        let number = kept.number;
+        let (number, owner) = (kept.number, kept.record.owner.clone());
         let places = std::iter::successors(Some(next), |seq| Some(seq.next()));
         let times_ms = append.times_ms();
         let stored = |((entry, at_ms), seq)| StoredEntry { seq, at_ms, entry: Arc::new(entry) };
@@ -191,7 +191,8 @@ impl Tables {
                 SideRecord::Create(_) | SideRecord::Times(_) => {}
                 SideRecord::Title(title) => self.kept(id)?.record.title = Some(title),
                 SideRecord::TurnOpen { turn, parked, kept_by } => {
-                    self.open.insert(number, OpenTurn { conversation: id.clone(), turn, parked, kept_by });
+                    self.open
+                        .insert(number, OpenTurn { conversation: id.clone(), owner: owner.clone(), turn, parked, kept_by });
                 }
                 SideRecord::TurnOver => drop(self.open.remove(&number)),
                 SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, (id.clone(), record))),
@@ -221,7 +222,7 @@ impl Store for MemoryStore {
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
         self.ask(|tables| {
-            let mut all: Vec<&Kept> = tables.conversations.values().collect();
+            let mut all: Vec<&Kept> = tables.conversations.values().filter(|kept| kept.record.owner == *page.owner).collect();
             all.sort_unstable_by_key(|kept| std::cmp::Reverse((kept.record.updated_at_ms, kept.number)));
             let start = match page.after {
                 None => 0,

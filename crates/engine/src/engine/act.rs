@@ -136,6 +136,8 @@ impl Engine {
         if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });
         }
+        let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
+        let message = NewMessage { idempotency, ..message };
         let (engine, id) = (self.clone(), id.clone());
         self.inner.whole(async move { engine.send_once(&id, &message).await }).await
     }
@@ -167,8 +169,11 @@ impl Engine {
             Err(error) => Err(error),
         };
         match said {
-            // It was deleted, by another process or a moment ago.
-            Err(EngineError::NotFound { .. }) if message.create => self.begin(id, message).await,
+            // It was deleted, by another process or a moment ago; or it is somebody else's.
+            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, message).await {
+                Err(EngineError::Exists { .. }) => Err(super::not_there(id)),
+                begun => begun,
+            },
             said => said,
         }
     }
@@ -180,6 +185,7 @@ impl Engine {
         let title = title_of(&message.content);
         let new = super::Conversation {
             id: id.clone(),
+            owner: self.user.clone(),
             title,
             overlay: message.conversation.clone(),
             created_at_ms: now,
@@ -199,7 +205,8 @@ impl Engine {
         let Some((key, fingerprint)) = &message.idempotency else { return Ok(None) };
         let Some(record) = self.inner.store.idempotent(key).await? else { return Ok(None) };
         if record.fingerprint != *fingerprint {
-            return Err(EngineError::KeyReused { key: key.clone() });
+            let key = key.split_once('\t').map_or(key.as_str(), |(_, key)| key).to_owned();
+            return Err(EngineError::KeyReused { key });
         }
         let sent = serde_json::from_str(&record.answer);
         sent.map(Some).map_err(|error| {

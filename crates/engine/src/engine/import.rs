@@ -74,7 +74,7 @@ impl Engine {
     /// The conversation that the same request created before.
     async fn created_before(&self, idempotency: Option<&(String, String)>) -> Result<Option<Conversation>, EngineError> {
         let Some((key, fingerprint)) = idempotency else { return Ok(None) };
-        let Some(record) = self.inner.store.idempotent(key).await? else { return Ok(None) };
+        let Some(record) = self.inner.store.idempotent(&self.own_key(key)).await? else { return Ok(None) };
         if record.fingerprint != *fingerprint {
             return Err(EngineError::KeyReused { key: key.clone() });
         }
@@ -111,6 +111,7 @@ impl Engine {
         });
         let conversation = Conversation {
             id: id.clone(),
+            owner: self.user.clone(),
             title: title.or(first),
             overlay,
             created_at_ms,
@@ -119,7 +120,7 @@ impl Engine {
         let mut side = vec![SideRecord::Create(record(&conversation)?), SideRecord::Times(times_ms)];
         if let Some((key, fingerprint)) = idempotency {
             let record = Idempotent { fingerprint, answer: id.to_string() };
-            side.push(SideRecord::Idempotent { key, record });
+            side.push(SideRecord::Idempotent { key: self.own_key(&key), record });
         }
         let append = Append { conversation: id, at: Seq::FIRST, entries, at_ms, side };
         let inner = self.inner.clone();

@@ -46,7 +46,7 @@ impl Engine {
         let permit = tool.slots.clone().acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?;
         let conversation: ConversationId =
             "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
-        let live = Arc::new(crate::live::Live::new(conversation, SettingsOverlay::default(), None));
+        let live = Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), None));
         let ready = Ready { tool: tool.clone(), arguments, permit };
         Ok(run_alone(id, ready, live, self.inner.shutdown.child_token()).await)
     }

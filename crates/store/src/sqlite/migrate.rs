@@ -6,11 +6,16 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 use turnwright_engine::StoreError;
 
-use super::failure;
-use super::options::{Durability, SqliteOptions};
+use super::options::{Durability, SqliteOptions, with_suffix};
+use super::{failure, open};
 
 /// The schema's history. A database's `user_version` counts how many of these it has seen; none is ever changed.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_journal.sql"), include_str!("../migrations/0002_documents.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_journal.sql"),
+    include_str!("../migrations/0002_documents.sql"),
+    include_str!("../migrations/0003_owner.sql"),
+    include_str!("../migrations/0004_accounts.sql"),
+];
 
 /// Marks a database as ours: `Turn` in ASCII.
 const APPLICATION_ID: i64 = 0x5475_726e;
@@ -38,15 +43,15 @@ pub(super) fn migrate(connection: &Connection, file: &Path, options: &SqliteOpti
     connection.pragma_update(None, "synchronous", making).map_err(fails)?;
     write_ahead(connection, file, options.lock_wait)?;
     if !seen.is_current() {
-        run_missing(connection, file)?;
+        run_missing(connection, file, options.lock_wait)?;
     }
     connection.pragma_update(None, "synchronous", kept).map_err(fails)
 }
 
-fn run_missing(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+fn run_missing(connection: &Connection, file: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     let fails = |error: rusqlite::Error| failure::of(file, &error);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(fails)?;
-    let done = missing(connection, file);
+    let done = missing(connection, file, lock_wait);
     if done.is_err() {
         // The first error tells what happened; the transaction is over either way when the connection closes.
         let _ = connection.execute_batch("ROLLBACK");
@@ -121,8 +126,11 @@ fn write_ahead(connection: &Connection, file: &Path, lock_wait: Duration) -> Res
 }
 
 /// Runs what is missing. Looks again first: another process may have been quicker.
-fn missing(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+fn missing(connection: &Connection, file: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     let seen = Seen::of(connection, file)?;
+    if seen.migrations > 0 && !seen.is_current() {
+        keep_copy(file, lock_wait)?;
+    }
     let run = || {
         for script in MIGRATIONS.iter().skip(seen.migrations) {
             connection.execute_batch(script)?;
@@ -132,4 +140,28 @@ fn missing(connection: &Connection, file: &Path) -> Result<(), StoreError> {
         connection.execute_batch("COMMIT")
     };
     run().map_err(|error| failure::of(file, &error))
+}
+
+/// Keeps the database as it is beside itself, once for each version that it is brought to: `turnwright.db.before-v3`. The
+/// caller holds the right to write and has not written yet, so nothing is missing in it.
+fn keep_copy(file: &Path, lock_wait: Duration) -> Result<(), StoreError> {
+    let copy = with_suffix(file, &format!("before-v{}", MIGRATIONS.len()));
+    if copy.exists() {
+        return Ok(());
+    }
+    // Under its own name only once it is whole.
+    let part = with_suffix(&copy, "part");
+    let fails = |error: std::io::Error| failure::of_file(&copy, "written", &error);
+    match std::fs::remove_file(&part) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fails(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let target = part.to_str().ok_or_else(|| StoreError::Unusable {
+        reason: format!("the copy `{}` cannot be made: its path is not UTF-8", copy.display()),
+    })?;
+    let reader = open::for_reading(file, lock_wait).map_err(|error| failure::of(file, &error))?;
+    reader.execute("VACUUM INTO ?1", (target,)).map_err(|error| failure::of(&copy, &error))?;
+    let permissions = std::fs::metadata(file).map_err(fails)?.permissions();
+    std::fs::set_permissions(&part, permissions).map_err(fails)?;
+    std::fs::rename(&part, &copy).map_err(fails)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
-use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId};
+use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
 use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, StoreError};
 
 use super::readers::Unread;
@@ -19,6 +19,7 @@ pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Resu
 
 pub(super) fn conversations(
     connection: &Connection,
+    owner: &UserId,
     after: Option<&ConversationId>,
     limit: usize,
 ) -> Result<Vec<ConversationRecord>, Unread> {
@@ -27,16 +28,16 @@ pub(super) fn conversations(
     let mut before = i64::MAX;
     if let Some(id) = after {
         let mut cursor = instant.prepare_cached(sql::CURSOR)?;
-        let place = cursor.query_row((id.as_str(),), |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        let place = cursor.query_row((id.as_str(), owner.as_str()), |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
         let (updated_at_ms, key) = place.optional()?.ok_or_else(|| gone(id))?;
         before = updated_at_ms;
         let mut of_time = instant.prepare_cached(sql::CONVERSATIONS_OF_TIME)?;
-        collect(of_time.query((updated_at_ms, key, rows_at_most(limit)))?, &mut found)?;
+        collect(of_time.query((updated_at_ms, key, rows_at_most(limit), owner.as_str()))?, &mut found)?;
     }
     let left = limit.saturating_sub(found.len());
     if left > 0 {
         let mut older = instant.prepare_cached(sql::CONVERSATIONS_BEFORE)?;
-        collect(older.query((before, rows_at_most(left)))?, &mut found)?;
+        collect(older.query((before, rows_at_most(left), owner.as_str()))?, &mut found)?;
     }
     Ok(found)
 }
@@ -118,6 +119,7 @@ fn record(row: &Row<'_>) -> Result<ConversationRecord, Unread> {
         settings: row.get(2)?,
         created_at_ms: milliseconds(row.get(3)?),
         updated_at_ms: milliseconds(row.get(4)?),
+        owner: owner(row, 5)?,
     })
 }
 
@@ -129,10 +131,15 @@ fn open_turn(row: &Row<'_>) -> Result<OpenTurn, Unread> {
     let seq = seq.ok_or_else(|| damaged(what(), format!("`{number}` names no entry")))?;
     let keeper: String = row.get(3)?;
     let kept_by = kept_by(&keeper).ok_or_else(|| damaged(what(), format!("`{keeper}` takes no turn up")))?;
-    Ok(OpenTurn { turn: TurnId(seq), parked: row.get(2)?, kept_by, conversation })
+    Ok(OpenTurn { turn: TurnId(seq), parked: row.get(2)?, kept_by, owner: owner(row, 4)?, conversation })
 }
 
 fn conversation_id(row: &Row<'_>, column: usize) -> Result<ConversationId, Unread> {
+    let id = String::column_result(row.get_ref(column)?).unwrap_or_default();
+    Ok(id.parse().map_err(|error: turnwright_core::IdError| damaged("a conversation's record", error.to_string()))?)
+}
+
+fn owner(row: &Row<'_>, column: usize) -> Result<UserId, Unread> {
     let id = String::column_result(row.get_ref(column)?).unwrap_or_default();
     Ok(id.parse().map_err(|error: turnwright_core::IdError| damaged("a conversation's record", error.to_string()))?)
 }

@@ -11,8 +11,8 @@ macro_rules! statements {
 statements! {
     /// A conversation's key and fence.
     FIND = "SELECT key, next_seq FROM conversation WHERE id = ?1";
-    CREATE = "INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, title, settings)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO NOTHING";
+    CREATE = "INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, title, settings, owner)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING";
     TITLE = "UPDATE conversation SET title = ?2 WHERE key = ?1";
     UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1";
     ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = ?3 WHERE key = ?1";
@@ -26,22 +26,47 @@ statements! {
     DELETE_ENTRIES = "DELETE FROM entry WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295";
     DELETE_IDEMPOTENT = "DELETE FROM idempotency WHERE conversation = ?1";
 
-    CONVERSATION = "SELECT id, title, settings, created_at_ms, updated_at_ms FROM conversation WHERE id = ?1";
+    CONVERSATION = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = ?1";
     /// Where a page begins.
-    CURSOR = "SELECT updated_at_ms, key FROM conversation WHERE id = ?1";
+    CURSOR = "SELECT updated_at_ms, key FROM conversation WHERE id = ?1 AND owner = ?2";
     /// The rest of those with the cursor's time, then the older ones: as one condition SQLite would only search by the time.
-    CONVERSATIONS_OF_TIME = "SELECT id, title, settings, created_at_ms, updated_at_ms FROM conversation
-        WHERE updated_at_ms = ?1 AND key < ?2 ORDER BY key DESC LIMIT ?3";
-    CONVERSATIONS_BEFORE = "SELECT id, title, settings, created_at_ms, updated_at_ms FROM conversation
-        WHERE updated_at_ms < ?1 ORDER BY updated_at_ms DESC, key DESC LIMIT ?2";
+    CONVERSATIONS_OF_TIME = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
+        WHERE owner = ?4 AND updated_at_ms = ?1 AND key < ?2 ORDER BY key DESC LIMIT ?3";
+    CONVERSATIONS_BEFORE = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
+        WHERE owner = ?3 AND updated_at_ms < ?1 ORDER BY updated_at_ms DESC, key DESC LIMIT ?2";
     /// One statement, so that what it sees is of one instant: no row where there is no conversation, one row of nulls where
     /// there is no entry.
     ENTRIES = "SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
         LEFT JOIN entry ON entry.place BETWEEN (conversation.key << 32) + ?2 AND (conversation.key << 32) + 4294967295
         WHERE conversation.id = ?1 ORDER BY entry.place LIMIT ?3";
     IDEMPOTENT = "SELECT fingerprint, answer FROM idempotency WHERE key = ?1";
-    OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by
+    OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner
         FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";
+
+    ADD_USER = "INSERT INTO user (id, name, role, is_enabled, created_at_ms, issuer, subject)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+    USERS = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user ORDER BY name";
+    USER = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user WHERE id = ?1";
+    USER_NAMED = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user WHERE name = ?1";
+    USER_KNOWN_AS = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user
+        WHERE issuer = ?1 AND subject = ?2";
+    CHANGE_USER = "UPDATE user SET role = ?2, is_enabled = ?3 WHERE id = ?1";
+    REMOVE_USER = "DELETE FROM user WHERE id = ?1";
+    /// Nothing, where the user was removed meanwhile.
+    ADD_CREDENTIAL = "INSERT INTO credential
+        (hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms)
+        SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM user WHERE id = ?3";
+    CREDENTIAL = "SELECT hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms
+        FROM credential WHERE hash = ?1";
+    CREDENTIAL_NAMED = "SELECT hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms
+        FROM credential WHERE id = ?1";
+    CREDENTIALS = "SELECT hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms
+        FROM credential WHERE user = ?1 ORDER BY created_at_ms DESC, id";
+    CREDENTIAL_USED = "UPDATE credential SET used_at_ms = ?2 WHERE id = ?1";
+    REMOVE_CREDENTIAL = "DELETE FROM credential WHERE id = ?1";
+    REMOVE_CHILDREN = "DELETE FROM credential WHERE parent = ?1";
+    REMOVE_CREDENTIALS = "DELETE FROM credential WHERE user = ?1";
+    REMOVE_EXPIRED = "DELETE FROM credential WHERE expires_at_ms < ?1";
 
     DOCUMENT = "SELECT key, body FROM document WHERE kind = ?1 AND key = ?2";
     DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";

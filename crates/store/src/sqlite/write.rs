@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
 use turnwright_engine::{ConversationRecord, KeptBy, SideRecord, StoreError};
 
+use super::accounts;
 use super::documents::Change;
 use super::statements as sql;
 
@@ -17,6 +18,7 @@ pub(super) enum Write {
     Delete(ConversationId),
     Append(EncodedAppend),
     Document(Change),
+    Account(accounts::Change),
 }
 
 /// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
@@ -54,7 +56,7 @@ impl Write {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Create(record) | Self::Update(record) => record_bytes(record),
-            Self::Delete(_) => 0,
+            Self::Delete(_) | Self::Account(_) => 0,
             Self::Document(change) => change.bytes(),
             Self::Append(append) => {
                 let side = append.side.iter().map(|record| match record {
@@ -79,6 +81,7 @@ impl Write {
             Self::Delete(id) => delete(connection, id),
             Self::Append(append) => append.carry_out(connection),
             Self::Document(change) => change.carry_out(connection).map(Ok),
+            Self::Account(change) => change.carry_out(connection),
         }
     }
 }
@@ -106,7 +109,8 @@ fn insert(connection: &Connection, record: &ConversationRecord, next: i64, updat
         integer(record.created_at_ms),
         updated_at_ms,
         record.title,
-        record.settings
+        record.settings,
+        record.owner.as_str()
     ])
 }
 

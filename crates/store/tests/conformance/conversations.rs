@@ -1,6 +1,6 @@
 //! Conversations as such: creating, listing, changing, deleting.
 
-use turnwright_core::{ConversationId, Seq, TurnId};
+use turnwright_core::{ConversationId, Seq, TurnId, UserId};
 use turnwright_engine::{ConversationRecord, Idempotent, KeptBy, Page, SideRecord, Store, StoreError};
 
 use super::Backend;
@@ -68,7 +68,8 @@ pub(super) async fn the_conversation_with_the_newest_entry_is_listed_first(backe
     for (id, at_ms) in [("a", 10), ("b", 20), ("c", 30)] {
         store.create(record(id, at_ms)).await.unwrap();
     }
-    let page = Page { after: None, limit: 10 };
+    let owner = UserId::local();
+    let page = Page { owner: &owner, after: None, limit: 10 };
     assert_eq!(listed(&*store, page).await, ["c", "b", "a"]);
 
     store.append(append("a", 1, vec![said("x")])).await.unwrap();
@@ -84,14 +85,14 @@ pub(super) async fn pages_show_every_conversation_once(backend: &dyn Backend) {
     for number in 0..23 {
         store.create(record(&format!("c{number}"), 5 + number / 9)).await.unwrap();
     }
-    let whole = listed(&*store, Page { after: None, limit: 100 }).await;
+    let whole = listed(&*store, Page { owner: &UserId::local(), after: None, limit: 100 }).await;
     assert_eq!(whole.len(), 23);
 
     for limit in [1, 4, 23] {
         let mut shown: Vec<String> = Vec::new();
         loop {
             let after: Option<ConversationId> = shown.last().map(|id| id.parse().unwrap());
-            let page = listed(&*store, Page { after: after.as_ref(), limit }).await;
+            let page = listed(&*store, Page { owner: &UserId::local(), after: after.as_ref(), limit }).await;
             assert!(page.len() <= limit);
             if page.is_empty() {
                 break;
@@ -100,7 +101,7 @@ pub(super) async fn pages_show_every_conversation_once(backend: &dyn Backend) {
         }
         assert_eq!(shown, whole, "in pages of {limit}");
     }
-    assert_eq!(listed(&*store, Page { after: None, limit: 0 }).await, Vec::<String>::new());
+    assert_eq!(listed(&*store, Page { owner: &UserId::local(), after: None, limit: 0 }).await, Vec::<String>::new());
 }
 
 pub(super) async fn a_page_after_a_conversation_that_is_not_there_is_gone(backend: &dyn Backend) {
@@ -108,7 +109,7 @@ pub(super) async fn a_page_after_a_conversation_that_is_not_there_is_gone(backen
     store.create(record("a", 1)).await.unwrap();
     let missing = "b".parse().unwrap();
 
-    assert_eq!(store.conversations(Page { after: Some(&missing), limit: 5 }).await, Err(gone("b")));
+    assert_eq!(store.conversations(Page { owner: &UserId::local(), after: Some(&missing), limit: 5 }).await, Err(gone("b")));
 }
 
 pub(super) async fn a_deleted_conversation_leaves_nothing_and_takes_nothing_else(backend: &dyn Backend) {
@@ -148,4 +149,32 @@ pub(super) async fn a_deleted_name_can_be_used_again(backend: &dyn Backend) {
         store.delete(&id).await.unwrap();
     }
     assert_eq!(store.conversation(&id).await, Ok(None));
+}
+
+pub(super) async fn a_list_shows_what_belongs_to_one_owner_alone(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let (anna, ben): (UserId, UserId) = ("anna".parse().unwrap(), "ben".parse().unwrap());
+    for number in 0..9 {
+        let owner = [&anna, &ben][number % 2].clone();
+        // Of few times, so that the pages of one end among those of the other.
+        let record = ConversationRecord { owner, ..record(&format!("c{number}"), 5 + u64::try_from(number / 4).unwrap()) };
+        store.create(record).await.unwrap();
+    }
+    let annas = ["c8", "c6", "c4", "c2", "c0"];
+    assert_eq!(listed(&*store, Page { owner: &anna, after: None, limit: 9 }).await, annas);
+    let after = "c6".parse().unwrap();
+    assert_eq!(listed(&*store, Page { owner: &anna, after: Some(&after), limit: 9 }).await, annas[2..]);
+    assert_eq!(store.conversations(Page { owner: &ben, after: Some(&after), limit: 9 }).await, Err(gone("c6")));
+    assert_eq!(listed(&*store, Page { owner: &UserId::local(), after: None, limit: 9 }).await, Vec::<String>::new());
+}
+
+pub(super) async fn an_update_leaves_the_owner(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let anna: UserId = "anna".parse().unwrap();
+    let annas = ConversationRecord { owner: anna, ..record("a", 1) };
+    store.create(annas.clone()).await.unwrap();
+
+    store.update(record("a", 1)).await.unwrap();
+
+    assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(annas)));
 }

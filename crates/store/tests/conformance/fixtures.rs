@@ -6,7 +6,7 @@ use turnwright_core::{
     ApproveMode, AssistantBlock, AssistantMessage, CallId, Claim, Completion, ContentBlock, Control, CutOffCause, DecidedBy,
     Decision, DriverId, EmbeddedResource, Entry, Finish, FinishReason, MessageId, NativeBlock, Origin, Outcome,
     ProviderFailure, ProviderFailureKind, Question, QuestionReason, Seq, Started, StopReason, StoredEntry, ToolCall,
-    ToolDefinition, ToolErrorKind, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Verdict,
+    ToolDefinition, ToolErrorKind, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserId, UserMessage, Verdict,
 };
 use turnwright_engine::{Append, ConversationRecord, SideRecord, Store};
 
@@ -18,6 +18,7 @@ pub(crate) fn seq(number: u64) -> Seq {
 pub(crate) fn record(id: &str, at_ms: u64) -> ConversationRecord {
     ConversationRecord {
         id: id.parse().unwrap(),
+        owner: UserId::local(),
         title: Some(format!("About {id}")),
         settings: r#"{"system_prompt":"Answer briefly. Ä ✓"}"#.to_owned(),
         created_at_ms: at_ms,

@@ -47,6 +47,8 @@ claims! {
     conversations::an_update_replaces_title_and_settings_alone,
     conversations::what_is_not_there_is_gone,
     conversations::the_conversation_with_the_newest_entry_is_listed_first,
+    conversations::a_list_shows_what_belongs_to_one_owner_alone,
+    conversations::an_update_leaves_the_owner,
     conversations::pages_show_every_conversation_once,
     conversations::a_page_after_a_conversation_that_is_not_there_is_gone,
     conversations::a_deleted_conversation_leaves_nothing_and_takes_nothing_else,

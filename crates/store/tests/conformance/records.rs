@@ -56,6 +56,7 @@ pub(super) async fn the_index_of_open_turns_follows_the_journal(backend: &dyn Ba
     let open = |turn, parked, kept_by| SideRecord::TurnOpen { turn: TurnId(seq(turn)), parked, kept_by };
     let row = |id: &str, turn, parked, kept_by| OpenTurn {
         conversation: id.parse().unwrap(),
+        owner: turnwright_core::UserId::local(),
         turn: TurnId(seq(turn)),
         parked,
         kept_by,
