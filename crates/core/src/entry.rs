@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     Answered, AnsweredBy, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled, Seq,
@@ -11,7 +12,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 5;
+pub const ENTRY_VERSION: u8 = 6;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub enum Entry {
     Question(Question),
     /// The call may touch the world from here on. Stored before it does.
     Started(Started),
+    /// A call that was started goes on by itself at its source, which can be asked how far it is.
+    TaskAccepted(TaskAccepted),
     /// A call that was started asks people for something before it goes on.
     Elicited(Elicited),
     /// The one answer to what a call asks.
@@ -133,6 +136,17 @@ pub struct Started {
     pub call: CallId,
     /// Whether it may be run again by itself if its outcome is lost, as declared when it started.
     pub replayable: bool,
+}
+
+/// A source goes on with a call by itself. Whoever drives asks how far it is, and never makes the call again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAccepted {
+    /// Which call.
+    pub call: CallId,
+    /// The tool source's name.
+    pub source: String,
+    /// What the source needs to ask for it, in the source's own form.
+    pub task: Value,
 }
 
 /// A driver's hold on a turn.
@@ -272,6 +286,7 @@ impl Entry {
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
+            Self::TaskAccepted(_) => 6,
             Self::Elicited(_) | Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
@@ -304,6 +319,7 @@ impl Entry {
             Self::Decision(_) => "decision",
             Self::Question(_) => "question",
             Self::Started(_) => "started",
+            Self::TaskAccepted(_) => "task_accepted",
             Self::Elicited(_) => "elicited",
             Self::Answered(_) => "answered",
             Self::Sampled(_) => "sampled",

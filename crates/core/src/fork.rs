@@ -83,6 +83,7 @@ impl Copy<'_> {
             | Entry::Decision(_)
             | Entry::Question(_)
             | Entry::Started(_)
+            | Entry::TaskAccepted(_)
             | Entry::Elicited(_)
             | Entry::Answered(_)
             | Entry::Sampled(_) => {}

@@ -283,6 +283,7 @@ impl Folded {
                 | Entry::Question(_)
                 | Entry::Started(_)
                 | Entry::Elicited(_)
+                | Entry::TaskAccepted(_)
                 | Entry::Answered(_)
                 | Entry::Sampled(_)
                 | Entry::Result(_)

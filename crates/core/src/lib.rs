@@ -31,7 +31,7 @@ pub use content::{ContentBlock, EmbeddedResource, text_of};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
-    StoredEntry, Verdict,
+    StoredEntry, TaskAccepted, Verdict,
 };
 pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};

@@ -25,6 +25,23 @@ pub trait Asks: Send + Sync + Debug {
     fn whose(&self) -> Option<&str>;
 }
 
+/// Keeps that a call goes on by itself at its source.
+#[async_trait]
+pub trait Tasks: Send + Sync + Debug {
+    /// The source accepted the call as a task: it goes on there whatever becomes of us. Returns once that is stored; then the
+    /// call is never made again, and whoever drives next asks for the task.
+    async fn accepted(&self, task: Value);
+}
+
+/// What a source wanted people to open in a browser is done there (MCP `notifications/elicitation/complete`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completed {
+    /// The tool source's name.
+    pub source: String,
+    /// The source's own name for the question.
+    pub key: String,
+}
+
 /// What people answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
@@ -63,6 +80,11 @@ impl Asks for Nobody {
     fn whose(&self) -> Option<&str> {
         None
     }
+}
+
+#[async_trait]
+impl Tasks for Nobody {
+    async fn accepted(&self, _task: Value) {}
 }
 
 /// How a call of a tool that may ask came to rest.

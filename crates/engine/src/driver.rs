@@ -3,7 +3,7 @@
 //! One task per driven conversation. Everything it decides, [`turnwright_core::plan`] decides; here is only the carrying
 //! out. It lets go where the turn is over or parked, where another driver has claimed it, and where the engine ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{
-    CallId, Claim, Control, Entry, JournalError, Next, Outcome, Plan, Seq, Step, ToolErrorKind, ToolResult, TurnStatus, plan,
+    CallId, Claim, Control, Entry, JournalError, Next, Outcome, Plan, Seq, Step, ToolErrorKind, TurnStatus, plan,
 };
 
 use crate::inner::Inner;
@@ -29,14 +29,16 @@ mod model;
 mod sampling;
 mod slot_waits;
 mod summary;
+mod tasks;
 
 use asked::Asked;
+pub(crate) use call::run_alone;
 use call::{Asking, CallJob, Rest};
 use early::Early;
-use model::{ModelCall, Said};
+use model::{ModelCall, Said, next_said};
 use sampling::Samplings;
 use slot_waits::SlotWaits;
-use summary::Summary;
+use summary::{Summary, next_summary};
 
 /// How long is waited before an append is tried again that carries something that cannot be had again. It is tried for as
 /// long as this process lives: a known result must not become an unknown one.
@@ -59,6 +61,10 @@ pub(crate) struct Driver {
     slot_waits: SlotWaits,
     calls: FuturesUnordered<Job>,
     running: HashMap<CallId, CancellationToken>,
+    /// Fires when this driver ends although the turn is open.
+    halts: CancellationToken,
+    /// The tasks that were called off.
+    called_off: HashSet<CallId>,
     asked: Asked,
     samplings: Samplings,
     model: Option<ModelCall>,
@@ -111,6 +117,8 @@ impl Driver {
             slot_waits: SlotWaits::default(),
             calls: FuturesUnordered::new(),
             running: HashMap::new(),
+            halts: CancellationToken::new(),
+            called_off: HashSet::new(),
             asked: Asked::default(),
             samplings: Samplings::default(),
             model: None,
@@ -180,6 +188,8 @@ impl Driver {
         self.model = None;
         self.summary = None;
         self.live.lock().watchers.release();
+        // What goes on by itself is let go of, what needs us is told to end.
+        self.halts.cancel();
         for cancel in self.running.values() {
             cancel.cancel();
         }
@@ -229,9 +239,10 @@ impl Driver {
         loop {
             self.offer(&mut first).await?;
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
-            let holds = first.iter().any(is_dear);
+            let holds = first.iter().any(asked::is_dear);
             let holds = holds || !self.running.is_empty();
             let Some((at, mut plan, mut ready)) = self.plan(&first, None)? else { continue };
+            self.call_off(&first, &plan).await;
             if plan.entries.is_empty() {
                 return Ok(self.carry_out(&plan, ready));
             }
@@ -275,14 +286,17 @@ impl Driver {
         }
     }
 
-    /// Before a turn's first model call: waits for sources that are starting, and stores what is offered where it changed.
+    /// Before a turn's first model call, or where a task is taken up: waits for sources that are starting, and stores what is
+    /// offered where it changed.
     async fn offer(&mut self, first: &mut Vec<Entry>) -> Result<(), Halt> {
         if self.has_offered {
             return Ok(());
         }
         self.has_offered = true;
         let settings = match self.live.lock().journal.open_turn() {
-            Some(turn) if turn.steps() == 0 => turn.settings().clone(),
+            Some(turn) if turn.steps() == 0 => Some(turn.settings().clone()),
+            // A task is asked for at its source, which must be there for that.
+            Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => None,
             _ => return Ok(()),
         };
         self.live.lock().watchers.release();
@@ -302,6 +316,7 @@ impl Driver {
                 }
             }
         };
+        let Some(settings) = settings else { return Ok(()) };
         let changed = self.inner.catalogs.current().changed_in_words();
         let mut state = self.live.lock();
         if let Some(text) = changed {
@@ -416,9 +431,14 @@ impl Driver {
     }
 
     fn job(&self, id: CallId, attempt: u32, ready: Ready, cancel: CancellationToken) -> Job {
-        let resume = self.live.lock().journal.turn().and_then(|turn| turn.resumption(id));
-        let asking = Asking::Turn { questions: self.asked.door(), resume };
-        Box::pin(CallJob { id, attempt, ready, cancel, live: self.live.clone(), asking }.run())
+        let (resume, task) = {
+            let state = self.live.lock();
+            let turn = state.journal.turn();
+            (turn.and_then(|turn| turn.resumption(id)), turn.and_then(|turn| turn.task(id).cloned()))
+        };
+        let asking = Asking::Turn { questions: self.asked.door(), resume, task };
+        let (live, halts) = (self.live.clone(), self.halts.clone());
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -442,6 +462,9 @@ impl Driver {
                 news = self.asked.next() => match news {
                     asked::News::Over(id, answer) => if let Some(answer) = self.hear_over(id, *answer) {
                         return Ok(vec![answer]);
+                    },
+                    asked::News::Accepted(accepted) => if let Some(entry) = self.hear_accepted(accepted) {
+                        return Ok(vec![entry]);
                     },
                     asked::News::Asked(question) => if let Some(entries) = self.hear_question(question) {
                         return Ok(entries);
@@ -518,11 +541,6 @@ impl Driver {
     }
 }
 
-/// Whether an entry says what cannot be had again.
-fn is_dear(entry: &Entry) -> bool {
-    matches!(entry, Entry::Result(_) | Entry::Assistant(_) | Entry::Elicited(_) | Entry::Sampled(_))
-}
-
 /// How often other tasks may run before what was held is told although the model's answer is ending: its last bytes may be
 /// on their way from another task.
 const ENDING_ROUNDS: u8 = 4;
@@ -547,30 +565,8 @@ async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {
     .await
 }
 
-async fn next_said(model: &mut Option<ModelCall>) -> Said {
-    match model {
-        Some(model) => model.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_summary(summary: &mut Option<Summary>) -> Entry {
-    match summary {
-        Some(summary) => summary.done().await,
-        None => std::future::pending().await,
-    }
-}
-
 fn over(status: TurnStatus) -> Plan {
     Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status) }
-}
-
-/// Runs a call outside of any turn.
-pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken) -> ToolResult {
-    match (CallJob { id, attempt: 0, ready, cancel, live, asking: Asking::Nobody }).run().await {
-        Rest::Result(result) => result,
-        Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
-    }
 }
 
 /// Waits before what is held is tried to be stored again.

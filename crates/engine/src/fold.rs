@@ -75,6 +75,8 @@ fn tell(journal: &Journal, turn: Option<&Turn>, stored: &StoredEntry, out: &mut 
             by: answered.by.as_str(),
             reason: answered.reason.clone(),
         }),
+        // How far it is, its source tells as progress.
+        Entry::TaskAccepted(_) => {}
         Entry::Sampled(sampled) => out.push(Event::SamplingFinished {
             question_id: sampled.question,
             call_id: sampled.question.call,

@@ -31,7 +31,7 @@ mod stand_back;
 pub mod store;
 mod watch;
 
-pub use asks::{Asks, Nobody, Reply, Standstill, ToolReply};
+pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{

@@ -298,7 +298,8 @@ fn weight(entry: &Entry) -> usize {
         Entry::Sampled(Sampled { outcome: SamplingOutcome::Answered(message), .. }) => {
             message.blocks.iter().map(block_weight).sum()
         }
-        Entry::Sampled(_)
+        Entry::TaskAccepted(_)
+        | Entry::Sampled(_)
         | Entry::Decision(_)
         | Entry::Question(_)
         | Entry::Started(_)

@@ -102,11 +102,19 @@ impl Ruler for TurnRuler<'_> {
 
     fn start(&mut self, call: &CallView<'_>) -> StartRuling {
         let Some(tool) = self.catalog.get_changed_too(call.name) else {
+            if call.task.is_some() {
+                let text = format!(
+                    "`{}` went on as a task, and its server is not there any more. What came of it is unknown.",
+                    call.name
+                );
+                return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Interrupted, text));
+            }
             let text = format!("`{}` did not run: it is not there at the moment.", call.name);
             return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::Unavailable, text));
         };
         let is_set_aside = self.catalog.changed.contains_key(call.name);
-        if call.decided_hash.map_or(is_set_aside, |hash| *hash != *tool.hash) {
+        // A task is only asked for.
+        if call.task.is_none() && call.decided_hash.map_or(is_set_aside, |hash| *hash != *tool.hash) {
             if self.settings.approve == ApproveMode::Ask {
                 return StartRuling::DefinitionChanged;
             }
@@ -115,6 +123,7 @@ impl Ruler for TurnRuler<'_> {
         }
         let arguments = match self.validators.check(&tool.hash, &tool.definition.input_schema, call.arguments) {
             Ok(arguments) => arguments,
+            Err(_) if call.task.is_some() => Map::new(),
             Err(problem) => {
                 let text = format!("`{}` did not run: {problem}.", call.name);
                 return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));

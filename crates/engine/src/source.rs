@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind};
 
-use crate::{Asks, Nobody, Standstill, ToolReply};
+use crate::{Asks, Nobody, Standstill, Tasks, ToolReply};
 
 /// Something that offers tools.
 #[async_trait]
@@ -53,6 +53,10 @@ pub trait ToolSource: Send + Sync + Debug {
     async fn advance(&self, call: SourceCall, context: CallContext) -> Result<ToolReply, ToolError> {
         self.call(call, context).await.map(ToolReply::Done)
     }
+
+    /// Nobody needs what a call of `tool` comes to that goes on by itself, and that nobody here asks for; `task` was kept by
+    /// [`Tasks::accepted`]. It may be ended, and may be told so more than once.
+    async fn call_off(&self, _tool: &str, _task: &Value) {}
 
     /// How long a call of `tool` may take.
     fn limits(&self, tool: &str) -> CallLimits;
@@ -234,6 +238,10 @@ pub struct CallContext {
     pub asks: Arc<dyn Asks>,
     /// Lets the limits of the call stand still.
     pub standstill: Standstill,
+    /// Keeps that the call goes on by itself.
+    pub tasks: Arc<dyn Tasks>,
+    /// What was kept by [`Tasks::accepted`], where the call goes on by itself: it is asked for, and not made.
+    pub task: Option<Arc<Value>>,
     /// What [`ToolReply::Asks`] left, and the answers, where the call is made again.
     pub resume: Option<Resumption>,
 }
@@ -241,7 +249,8 @@ pub struct CallContext {
 impl CallContext {
     /// A call that can ask nobody.
     pub fn new(cancel: CancellationToken, progress: Arc<dyn ProgressSink>) -> Self {
-        Self { cancel, progress, asks: Arc::new(Nobody), standstill: Standstill::default(), resume: None }
+        let (asks, tasks) = (Arc::new(Nobody), Arc::new(Nobody));
+        Self { cancel, progress, asks, standstill: Standstill::default(), tasks, task: None, resume: None }
     }
 }
 

@@ -30,5 +30,7 @@ mod processes;
 mod sampling;
 #[path = "turns/sources.rs"]
 mod sources;
+#[path = "turns/tasks.rs"]
+mod tasks;
 #[path = "turns/watching.rs"]
 mod watching;

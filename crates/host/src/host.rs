@@ -91,7 +91,7 @@ impl HostBuilder {
         };
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board), own)?;
-        let Sources { built_in, servers, surroundings, mut problems, command_mark } = sources;
+        let Sources { built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
         let resources = Arc::clone(&surroundings.resources);
         let set = Arc::new(ServerSet::new(store.clone(), environment.clone(), surroundings, needs, built_in, servers));
         set.refresh().await?;
@@ -111,6 +111,7 @@ impl HostBuilder {
         });
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
+        engine.hear_completed(completed);
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
         if let Some(limit_ms) = loaded.config.mcp.question_ms {
             engine.limit_questions(Duration::from_millis(limit_ms));

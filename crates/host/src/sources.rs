@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
-use turnwright_engine::{CallLimits, SystemClock, ToolSource};
+use turnwright_engine::{CallLimits, Completed, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
     Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig,
@@ -17,6 +18,9 @@ use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
 use crate::{Environment, HostError};
+
+/// How much of what servers say is done in a browser may wait to be looked at.
+const MAX_COMPLETED: usize = 64;
 
 /// A server of the configuration that runs, or would.
 #[derive(Debug, Clone)]
@@ -34,6 +38,8 @@ pub(crate) struct Sources {
     pub(crate) servers: Vec<Server>,
     /// What every MCP server gets.
     pub(crate) surroundings: Surroundings,
+    /// What servers say is done in a browser.
+    pub(crate) completed: mpsc::Receiver<Completed>,
     /// What is not right and does not hinder the rest.
     pub(crate) problems: Vec<String>,
     /// The mark that every command carries in its environment, by which the next start finds what was left (law 8).
@@ -73,8 +79,11 @@ pub(crate) fn sources(
     surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
     surroundings.definitions = Arc::new(FileDefinitions::new(loaded.data_dir.join("mcp/definitions")));
     surroundings.board = board;
+    let (says, completed) = mpsc::channel(MAX_COMPLETED);
+    surroundings.completed = Some(says);
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
-    let mut sources = Sources { built_in: own, servers: Vec::new(), surroundings, problems: Vec::new(), command_mark: None };
+    let mut sources =
+        Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
     add_built_ins(&mut sources, loaded, environment, &*ledger)?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);

@@ -88,6 +88,11 @@ impl Agreed {
         self.offers.contains(&offer)
     }
 
+    /// Whether its version has calls in the form of tasks.
+    pub(crate) fn knows_tasks(&self) -> bool {
+        self.version == ProtocolVersion::V_2025_11_25.as_str()
+    }
+
     /// Whether it is spoken to without a handshake.
     pub(crate) fn is_modern(&self) -> bool {
         self.version == ProtocolVersion::V_2026_07_28.as_str()

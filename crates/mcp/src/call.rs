@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ErrorCode, ErrorData,
-    GetExtensions, RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, CustomRequest, ErrorCode,
+    ErrorData, GetExtensions, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::json;
@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::input::{self, Again, URL_ELICITATION_REQUIRED, Wanted};
 use crate::log::ServerLog;
 use crate::output::{self, NoOutput};
+use crate::task::{self, Task};
 use crate::transport::{Door, ProgressRoute};
 
 /// How long the reason of a server's end is waited for.
@@ -54,26 +55,46 @@ pub(crate) enum Called {
     Done(ToolOutput),
     /// The server wants something first.
     Wants(Wanted),
+    /// The server goes on with it by itself.
+    Task(Task),
+    /// The server takes it as a task alone, and did not begin.
+    OnlyAsTask,
+}
+
+/// In which form a tool is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As one request, whose answer is its result.
+    Plain,
+    /// As a task, which the server goes on with by itself (2025-11-25).
+    Task,
 }
 
 /// Calls the tool and waits for its end.
 pub(crate) async fn call(
     caller: Caller<'_>,
     connection: &Connection,
-    call: SourceCall,
+    (call, form): (SourceCall, Form),
     again: Again,
     context: CallContext,
 ) -> Result<Called, ToolError> {
     let SourceCall { tool, arguments, .. } = call;
-    let mut params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
-    if let Again::Answered { responses, state } = again {
-        (params.input_responses, params.request_state) = (Some(responses), state);
-    }
-    let mut request = CallToolRequest::new(params);
+    let mut request = match form {
+        Form::Plain => {
+            let mut params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
+            if let Again::Answered { responses, state } = again {
+                (params.input_responses, params.request_state) = (Some(responses), state);
+            }
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        }
+        Form::Task => {
+            let params = json!({"name": tool, "arguments": arguments, "task": task::wish()});
+            ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(params)))
+        }
+    };
     request.extensions_mut().insert(ProgressRoute(context.progress));
     request.extensions_mut().insert(Door { asks: context.asks, standstill: context.standstill.clone() });
-    let sent =
-        connection.peer.send_request_with_option(ClientRequest::CallToolRequest(request), PeerRequestOptions::no_options());
+    let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options());
     let handle = match tokio::time::timeout(caller.total, sent).await {
         Ok(Ok(handle)) => handle,
         Ok(Err(error)) => return Err(unanswered(caller, connection, &tool, error).await),
@@ -156,6 +177,10 @@ async fn result(
                 None => Err(refused(caller.server, tool, &error)),
             };
         }
+        // "Not in this form"; without its method no server has tools.
+        Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND && connection.agreed.knows_tasks() => {
+            return Ok(Called::OnlyAsTask);
+        }
         Err(error) => {
             return Err(match connection.wire.why_not_taken(id) {
                 Some(why) => not_called(caller.server, tool, why, &error),
@@ -176,7 +201,10 @@ async fn result(
             Ok(wanted) => Ok(Called::Wants(wanted)),
             Err(why) => Err(failed(&why)),
         },
-        Err(NoOutput::Task) => Err(failed("goes on as a task, although none was asked for; its result cannot be fetched")),
+        Err(NoOutput::Task(answer)) => {
+            let task = Task::read(&answer).map(Called::Task);
+            task.ok_or_else(|| failed("goes on as a task and does not say as which; its result cannot be fetched"))
+        }
     }
 }
 
@@ -231,7 +259,7 @@ fn not_called(server: &str, tool: &str, why: &str, error: &ServiceError) -> Tool
 }
 
 /// A JSON-RPC error is the server's own word on the call.
-fn refused(server: &str, tool: &str, error: &ErrorData) -> ToolError {
+pub(crate) fn refused(server: &str, tool: &str, error: &ErrorData) -> ToolError {
     let (kind, verb) = match error.code {
         ErrorCode::INVALID_PARAMS => (ToolErrorKind::InvalidArguments, "was refused"),
         _ => (ToolErrorKind::ExecutionFailed, "failed"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CustomRequest, CustomResult, ElicitationCapability, ErrorCode, ErrorData,
-    FormElicitationCapability, Implementation, ProtocolVersion, RootsCapabilities, SamplingCapability,
+    FormElicitationCapability, Implementation, JsonObject, ProtocolVersion, RootsCapabilities, SamplingCapability,
     UrlElicitationCapability,
 };
 use rmcp::service::RequestContext;
@@ -16,9 +16,9 @@ use rmcp::{ClientHandler, RoleClient};
 pub(crate) use elicitation::{question, result as answer_of};
 pub(crate) use sampling::{METHOD as SAMPLING, question as sampling_question, result as sampled_of};
 
-use crate::Granted;
 use crate::log::{LogOrigin, ServerLog};
 use crate::transport::Wire;
+use crate::{Granted, task};
 
 /// Who we are to servers.
 pub(crate) fn me() -> Implementation {
@@ -48,6 +48,8 @@ impl ClientHandler for Client {
         elicitation = elicitation.with_form(FormElicitationCapability::default()).with_url(UrlElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
+        // The server alone decides whether a call is one (2026-07-28).
+        capabilities.extensions = Some([(task::EXTENSION.to_owned(), JsonObject::new())].into());
         // They are of the configuration: a server that has other ones is another connection.
         capabilities.roots = (!self.granted.roots.is_empty()).then(RootsCapabilities::default);
         // Without `tools`: what a server wants to have called, it gets refused.

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use turnwright_core::Declared;
-use turnwright_engine::{CallLimits, Clock};
+use turnwright_engine::{CallLimits, Clock, Completed};
 
 pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
@@ -158,6 +159,8 @@ pub struct Surroundings {
     pub resources: Arc<ResourceSource>,
     /// Where the Docker engine listens, as `DOCKER_HOST` says it; its usual socket where not given.
     pub docker_host: Option<String>,
+    /// Takes that what servers wanted people to open in a browser is done there.
+    pub completed: Option<mpsc::Sender<Completed>>,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
 }
@@ -173,6 +176,7 @@ impl Surroundings {
             board: Arc::new(NoBoard),
             resources: Arc::default(),
             docker_host: None,
+            completed: None,
             clock,
         }
     }

@@ -119,6 +119,9 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
     let deadline = Instant::now() + limit;
     let (carrier, way) = carry(opening, deadline).await?;
     let wire = Arc::new(Wire::default());
+    if let Some(completed) = &opening.surroundings.completed {
+        let _ = wire.completed.set((completed.clone(), config.name.clone()));
+    }
     let mut waited_for = "no answer to server/discover or initialize came";
     let result = tokio::select! {
         biased;

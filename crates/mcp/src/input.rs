@@ -7,6 +7,7 @@ use turnwright_core::{AnswerAction, Elicitation, Resumption, Settled, Wants};
 
 use crate::Granted;
 use crate::client::{self, question};
+use crate::task::Task;
 
 /// The code of "open these addresses first, then call again".
 pub(crate) const URL_ELICITATION_REQUIRED: i32 = -32042;
@@ -32,6 +33,13 @@ pub(crate) enum Again {
         responses: InputResponses,
         /// The server's state, where it gave one.
         state: Option<String>,
+    },
+    /// It goes on by itself, and is given these answers.
+    Task {
+        /// As what.
+        task: Task,
+        /// The answers so far.
+        responses: InputResponses,
     },
 }
 
@@ -86,8 +94,16 @@ impl Again {
     /// Whether nothing goes with it.
     pub(crate) fn is_nothing(&self) -> bool {
         match self {
-            Self::Plain => true,
+            Self::Plain | Self::Task { .. } => true,
             Self::Answered { responses, state } => responses.is_empty() && state.is_none(),
+        }
+    }
+
+    /// The answers that it goes with.
+    pub(crate) fn responses(self) -> InputResponses {
+        match self {
+            Self::Plain => InputResponses::new(),
+            Self::Answered { responses, .. } | Self::Task { responses, .. } => responses,
         }
     }
 
@@ -105,6 +121,7 @@ impl Again {
     pub(crate) fn stored(&self) -> Value {
         match self {
             Self::Plain => json!({"call": "again"}),
+            Self::Task { task, responses } => json!({"task": task.stored(), "inputResponses": responses}),
             Self::Answered { responses, state } => json!({"requestState": state, "inputResponses": responses}),
         }
     }
@@ -123,6 +140,9 @@ impl Again {
         let mut responses: InputResponses = serde_json::from_value(responses.clone()).unwrap_or_default();
         for settled in &resumption.answers {
             responses.insert(settled.ask.key.clone(), response(settled)?);
+        }
+        if let Some(task) = stored.get("task").and_then(Task::resumed) {
+            return Ok(Self::Task { task, responses });
         }
         let state = stored.get("requestState").and_then(Value::as_str).map(str::to_owned);
         Ok(Self::Answered { responses, state })

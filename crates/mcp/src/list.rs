@@ -40,6 +40,8 @@ pub(crate) struct Listing {
     pub(crate) quarantined: Vec<Quarantined>,
     /// What is not right with tools that are offered.
     pub(crate) remarks: Vec<Quarantined>,
+    /// The names of those that are called as tasks (2025-11-25).
+    pub(crate) tasks: HashSet<String>,
     /// The tools as they came.
     pub(crate) raw: Vec<Value>,
     /// How long the server says that the list stays true (2026-07-28, `ttlMs`), where it says so.
@@ -175,6 +177,11 @@ impl<'a> ListReader<'a> {
         if face.visibility == Visibility::Pages {
             self.listing.remarks.push(remark("it is for its server's pages alone: models are not offered it".to_owned()));
         }
+        let support = tool.get("execution").and_then(|execution| execution.get("taskSupport")).and_then(Value::as_str);
+        // What may be called anew after a restart needs nothing that outlives one.
+        if support == Some("required") || (support == Some("optional") && !declared.is_replayable()) {
+            self.listing.tasks.insert(name.clone());
+        }
         let face = Arc::new(face);
         self.listing.tools.push(SourceTool { name, title, description, input_schema, annotations, declared, face });
     }
@@ -271,6 +278,8 @@ pub(crate) struct Offered {
     pub(crate) tools: Arc<[SourceTool]>,
     pub(crate) quarantined: Arc<[Quarantined]>,
     pub(crate) remarks: Arc<[Quarantined]>,
+    /// The names of those that are called as tasks alone.
+    pub(crate) tasks: Arc<HashSet<String>>,
     pub(crate) promises: Arc<Promises>,
     pub(crate) fresh_for: Option<Duration>,
 }
@@ -281,6 +290,7 @@ impl From<Listing> for Offered {
             tools: listing.tools.into(),
             quarantined: listing.quarantined.into(),
             remarks: listing.remarks.into(),
+            tasks: Arc::new(listing.tasks),
             promises: Arc::default(),
             fresh_for: listing.fresh_for,
         }

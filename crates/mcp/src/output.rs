@@ -9,8 +9,8 @@ use turnwright_engine::ToolOutput;
 pub(crate) enum NoOutput {
     /// The server wants something of the caller first (`resultType: input_required`); its answer, to be read further.
     InputRequired(Map<String, Value>),
-    /// It goes on by itself (`resultType: task`).
-    Task,
+    /// It goes on by itself as a task; its answer.
+    Task(Map<String, Value>),
 }
 
 /// Reads the answer.
@@ -20,7 +20,11 @@ pub(crate) fn read(answer: Value) -> Result<ToolOutput, NoOutput> {
     };
     match answer.get("resultType").and_then(Value::as_str) {
         Some("input_required") => return Err(NoOutput::InputRequired(answer)),
-        Some("task") => return Err(NoOutput::Task),
+        Some("task") => return Err(NoOutput::Task(answer)),
+        // The form of 2025-11-25, which only comes where it was asked for.
+        None if answer.get("task").is_some_and(|task| task.get("taskId").is_some()) && !answer.contains_key("content") => {
+            return Err(NoOutput::Task(answer));
+        }
         Some(_) | None => {}
     }
     let is_error = answer.get("isError") == Some(&Value::Bool(true));
@@ -156,6 +160,8 @@ mod tests {
     fn an_answer_that_is_not_the_end_is_no_output() {
         let asks = json!({"resultType": "input_required", "requestState": "s"});
         assert_eq!(read(asks.clone()), Err(NoOutput::InputRequired(asks.as_object().unwrap().clone())));
-        assert_eq!(read(json!({"resultType": "task", "taskId": "x"})), Err(NoOutput::Task));
+        for task in [json!({"resultType": "task", "taskId": "x"}), json!({"task": {"taskId": "x"}})] {
+            assert_eq!(read(task.clone()), Err(NoOutput::Task(task.as_object().unwrap().clone())));
+        }
     }
 }

@@ -16,11 +16,12 @@ use turnwright_engine::{
     ToolSource,
 };
 
-use crate::call::{self, Called, Caller};
+use crate::call::{self, Called, Caller, Form};
 use crate::connection::Connection;
 use crate::input::Again;
 use crate::list::Quarantined;
 use crate::supervisor::{self, Phase, Shared, Status};
+use crate::task::{Reach, Task};
 use crate::{Agreed, LogLine, ServerConfig, StartPolicy, Surroundings, TokenStore};
 
 /// How often a call is made again since its server wants something first.
@@ -117,6 +118,20 @@ impl McpServer {
         match &self.shared.status.borrow().phase {
             Phase::Ready(connection) => Some(connection.agreed.clone()),
             Phase::Idle | Phase::Starting | Phase::Failing(_) | Phase::NeedsSignIn(_) | Phase::Unused | Phase::Stopped => None,
+        }
+    }
+
+    /// The open connection, where there is one now.
+    pub(crate) fn open_connection(&self) -> Option<Arc<Connection>> {
+        match &self.shared.status.borrow().phase {
+            Phase::Ready(connection) if connection.is_open() => Some(Arc::clone(connection)),
+            Phase::Ready(_)
+            | Phase::Idle
+            | Phase::Starting
+            | Phase::Failing(_)
+            | Phase::NeedsSignIn(_)
+            | Phase::Unused
+            | Phase::Stopped => None,
         }
     }
 
@@ -229,7 +244,13 @@ impl McpServer {
             total: self.limits(&call.tool).total,
             cancel_grace: self.shared.config.cancel_grace,
         };
-        match call::call(caller, &connection, call, again, context).await {
+        let knows = connection.agreed.knows_tasks() && again == Again::Plain;
+        let form = if knows && self.shared.offered().tasks.contains(&call.tool) { Form::Task } else { Form::Plain };
+        let mut answer = call::call(caller, &connection, (call.clone(), form), again, context.clone()).await;
+        if let (Ok(Called::OnlyAsTask), Form::Plain) = (&answer, form) {
+            answer = call::call(caller, &connection, (call, Form::Task), Again::Plain, context).await;
+        }
+        match answer {
             Ok(answer) => {
                 connection.served();
                 Ok(answer)
@@ -260,6 +281,19 @@ impl McpServer {
                 self.call_once(meant, call, again, context.clone()).await.map_err(Broken::into_error)
             }
             done => done.map_err(Broken::into_error),
+        }
+    }
+
+    /// The call that was stored, with what was answered. A task whose server does not get what it wants is of no use.
+    async fn again(&self, tool: &str, resumption: &Resumption) -> Result<Again, ToolError> {
+        match Again::resumed(resumption) {
+            Ok(again) => Ok(again),
+            Err(why) => {
+                if let Some(task) = resumption.resume.get("task").and_then(Task::resumed) {
+                    self.called_off(tool, &task, Reach::Start).await;
+                }
+                Err(self.not_finished(tool, &why))
+            }
         }
     }
 
@@ -387,11 +421,28 @@ impl ToolSource for McpServer {
         let _user = self.in_use();
         let meant = self.tool(&call.tool);
         let mut again = match &context.resume {
-            Some(resumption) => Again::resumed(resumption).map_err(|why| self.not_finished(&call.tool, &why))?,
+            Some(resumption) => self.again(&call.tool, resumption).await?,
             None => Again::Plain,
         };
+        let mut task = context.task.as_deref().and_then(Task::resumed);
         for round in 0..MAX_ROUNDS {
-            match self.call_mended(meant.clone(), call.clone(), again, &context).await? {
+            if let Again::Task { task: own, responses } = &again {
+                self.tell_task(&call.tool, own, responses).await?;
+                task = Some(own.clone());
+            }
+            let called = match &task {
+                Some(task) => self.follow(&call.tool, task, &context).await?,
+                None => self.call_mended(meant.clone(), call.clone(), again, &context).await?,
+            };
+            again = Again::Plain;
+            match called {
+                Called::OnlyAsTask => {
+                    return Err(self.not_finished(&call.tool, "is taken as a task alone, and was not taken as one"));
+                }
+                Called::Task(accepted) => {
+                    context.tasks.accepted(accepted.stored()).await;
+                    task = Some(accepted);
+                }
                 Called::Done(output) => {
                     let promises = self.shared.offered().promises;
                     let output = self.shared.log.secrets().hidden_in(output);
@@ -408,6 +459,13 @@ impl ToolSource for McpServer {
             }
         }
         Err(self.insatiable(&call.tool))
+    }
+
+    async fn call_off(&self, tool: &str, task: &Value) {
+        let _in_use = self.in_use();
+        if let Some(task) = Task::resumed(task) {
+            self.called_off(tool, &task, Reach::Start).await;
+        }
     }
 
     fn limits(&self, tool: &str) -> CallLimits {

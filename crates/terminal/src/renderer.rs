@@ -107,6 +107,9 @@ impl Renderer {
             Event::ElicitationAnswered { by: "nobody", .. } => {
                 self.aside("note: a tool asked for something and nobody is here to ask; it was told no", out);
             }
+            Event::ElicitationAnswered { by: "asker", action: "accept", .. } => {
+                self.aside("note: the tool says that what it wanted to have opened is done", out);
+            }
             Event::ElicitationAnswered { by: "asker", .. } => {
                 self.aside("note: the tool took its question back", out);
             }

@@ -92,6 +92,7 @@ pub struct ScriptedSource {
     name: String,
     tools: Mutex<(Vec<ScriptedTool>, Arc<[SourceTool]>)>,
     effects: Mutex<Vec<Effect>>,
+    called_off: Mutex<Vec<Value>>,
     limits: CallLimits,
     max_concurrent_calls: usize,
     is_foreign: bool,
@@ -104,6 +105,7 @@ impl ScriptedSource {
             name: name.to_owned(),
             tools: Mutex::new((Vec::new(), Arc::from([]))),
             effects: Mutex::default(),
+            called_off: Mutex::default(),
             limits: CallLimits::default(),
             max_concurrent_calls: 16,
             is_foreign: false,
@@ -144,6 +146,11 @@ impl ScriptedSource {
     pub fn effects(&self) -> Vec<Effect> {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// The tasks that nobody needs any more, in the order in which it was told.
+    pub fn called_off(&self) -> Vec<Value> {
+        self.called_off.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 #[async_trait]
@@ -180,6 +187,10 @@ impl ToolSource for ScriptedSource {
             idempotency_key: call.idempotency_key.clone(),
         });
         (tool.work)(call, context).await
+    }
+
+    async fn call_off(&self, _tool: &str, task: &Value) {
+        self.called_off.lock().unwrap_or_else(PoisonError::into_inner).push(task.clone());
     }
 
     fn limits(&self, _tool: &str) -> CallLimits {

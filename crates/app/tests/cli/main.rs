@@ -26,3 +26,4 @@ mod serve;
 mod servers;
 mod signals;
 mod support;
+mod tasks;

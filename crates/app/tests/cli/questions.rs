@@ -243,3 +243,35 @@ fn an_address_is_shown_whole_with_its_host_and_not_opened() {
     terminal.type_line("> ", "/quit");
     assert_eq!(terminal.end(), Some(0));
 }
+
+#[test]
+fn an_address_is_answered_by_its_server_once_it_is_done_there() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    for (mode, said_at_the_end) in [("completes", r#"It said: {"action": "accept"}"#), ("completes_later", "It said: paid")] {
+        let model = ModelServer::start(None, |request| {
+            if results_shown(request) == 0 {
+                return vec![call_chunk(0, "pays__t", "{}"), finish_chunk("tool_calls"), Piece::Done];
+            }
+            let messages = request["messages"].as_array().cloned().unwrap_or_default();
+            let said = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
+            vec![text_chunk(&format!("It said: {said}")), finish_chunk("stop"), Piece::Done]
+        })
+        .unwrap();
+        let place = Place::new();
+        place.write(
+            "turnwright.toml",
+            format!(
+                "model = \"scripted/m\"\napprove = \"all\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
+                 models = [\"m\"]\n[mcp.servers.pays]\ncommand = \"python3\"\nargs = [\"{}\", \"{mode}\"]\n",
+                model.base_url(),
+                script.display()
+            ),
+        );
+        let server = Server::start(&place);
+        server.request("POST /api/v1/conversations", r#"{"id":"c"}"#);
+        server.request("POST /api/v1/conversations/c/messages", r#"{"content":"pay"}"#);
+        assert_eq!(said(&server), said_at_the_end);
+        assert_eq!(body(&server.request("GET /api/v1/approvals", ""))["data"], json!([]));
+        server.stop();
+    }
+}

@@ -38,6 +38,7 @@ impl Turn {
                 // Starting again is no progress: a call that takes its host down each time must end.
                 return Ok(());
             }
+            Entry::TaskAccepted(accepted) => self.apply_accepted(accepted)?,
             Entry::Elicited(elicited) => {
                 let epoch = self.epoch();
                 self.call_mut(elicited.call)?.elicit(epoch, elicited)?;
@@ -207,6 +208,7 @@ impl Turn {
         };
         // Answers were given to what was asked then; where it begins anew, it asks anew.
         call.forget_answers();
+        call.task = None;
         call.state = next;
         call.decided_hash = decision.definition_hash.as_deref().map(Arc::from);
         call.attempt = call.attempt.saturating_add(1);

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::call::{self, Call, CallState};
 use super::{Misfit, Turn};
-use crate::{AnswerAction, Answered, CallId, CallView, Elicitation, ElicitationId, Elicited, Sampled, Waits, Wants};
+use crate::{
+    AnswerAction, Answered, CallId, CallView, Elicitation, ElicitationId, Elicited, Sampled, TaskAccepted, Waits, Wants,
+};
 
 /// What a call asked so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,6 +151,16 @@ impl Turn {
         self.call_mut(answered.question.call)?.take_answer(epoch, answered)?;
         self.reserve(answered);
         Ok(())
+    }
+
+    pub(super) fn apply_accepted(&mut self, accepted: &TaskAccepted) -> Result<(), Misfit> {
+        let epoch = self.epoch();
+        self.call_mut(accepted.call)?.accept(epoch, &accepted.task)
+    }
+
+    /// What the source of a call needs to ask how far it is, where it goes on there by itself.
+    pub fn task(&self, call: CallId) -> Option<&Arc<Value>> {
+        call::find(&self.calls, call)?.task.as_ref()
     }
 
     pub(super) fn epoch(&self) -> u64 {

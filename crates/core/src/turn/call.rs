@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Misfit;
 use super::asking::Asking;
 use crate::{CallId, Question, QuestionReason, ToolCall, ToolErrorKind, ToolResult};
@@ -78,6 +80,8 @@ pub struct CallView<'a> {
     pub attempt: u32,
     /// Why it was denied, where it was.
     pub denial: Option<&'a str>,
+    /// What its source needs to be asked how far it is, where it goes on there by itself.
+    pub task: Option<&'a Value>,
 }
 
 /// A call in its state. Its texts are shared: planning copies the turn.
@@ -92,6 +96,8 @@ pub(super) struct Call {
     pub(super) denial: Option<Arc<str>>,
     /// What it asked of people; shared, few calls ask.
     pub(super) asking: Option<Arc<Asking>>,
+    /// What its source needs to ask how far it is, where it goes on there by itself; shared, few do.
+    pub(super) task: Option<Arc<Value>>,
     pub(super) state: CallState,
 }
 
@@ -123,6 +129,7 @@ impl Call {
             attempt: 0,
             denial: None,
             asking: None,
+            task: None,
             state: CallState::Undecided,
         }
     }
@@ -137,6 +144,8 @@ impl Call {
             CallState::Parked if self.has_all_answers() => {}
             CallState::Parked => return Err("the call waits for answers"),
             CallState::Started { epoch: before, replayable: true } if *before < epoch => {}
+            // It is not made again: its source is asked how far it is.
+            CallState::Started { epoch: before, .. } if *before < epoch && self.task.is_some() => {}
             CallState::Started { .. } => {
                 return Err("the call was started before and may not run twice");
             }
@@ -146,6 +155,17 @@ impl Call {
             CallState::Answered => return Err("the call has its result"),
         }
         self.state = CallState::Started { epoch, replayable };
+        Ok(())
+    }
+
+    /// It goes on by itself at its source.
+    pub(super) fn accept(&mut self, epoch: u64, task: &Value) -> Result<(), Misfit> {
+        match &self.state {
+            CallState::Started { epoch: started, .. } if *started == epoch && self.task.is_none() => {}
+            CallState::Started { .. } if self.task.is_some() => return Err("the call is a task already"),
+            _ => return Err("the call does not run and cannot become a task"),
+        }
+        self.task = Some(Arc::new(task.clone()));
         Ok(())
     }
 
@@ -190,6 +210,7 @@ impl Call {
             decided_hash: self.decided_hash.as_deref(),
             attempt: self.attempt,
             denial: self.denial.as_deref(),
+            task: self.task.as_deref(),
         }
     }
 }

@@ -111,7 +111,7 @@ impl Turn {
             CallState::Denied => CallNeed::Answer(SyntheticResult::Denied),
             CallState::Started { epoch: started, .. } if *started == epoch => CallNeed::Wait,
             CallState::Started { replayable, .. } => match give_up {
-                None if *replayable => CallNeed::Start,
+                None if *replayable || call.task.is_some() => CallNeed::Start,
                 None if self.can_ask() => CallNeed::Ask(QuestionReason::UnknownOutcome),
                 Some(_) | None => CallNeed::Answer(SyntheticResult::Interrupted),
             },

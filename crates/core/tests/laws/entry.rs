@@ -37,7 +37,7 @@ fn entries() -> Vec<Entry> {
     let mut result = ToolResult::of(call_id(3, 0), Outcome::Error(ToolErrorKind::Timeout), "late");
     result.structured_content = Some(serde_json::json!({"b": 1, "a": [null, 1.5]}));
     result.content.push(ContentBlock::Image { data: "AA==".to_owned(), mime_type: "image/png".to_owned() });
-    vec![
+    let said = vec![
         user_message("hello", settings()),
         Entry::Assistant(message(seq(2), FinishReason::Stop, vec![text("hi")])),
         Entry::Assistant(cut_off),
@@ -46,6 +46,36 @@ fn entries() -> Vec<Entry> {
         question(call_id(3, 0), QuestionReason::UnknownOutcome),
         question(call_id(3, 0), QuestionReason::ClientTool),
         started(call_id(3, 0), true),
+        success(call_id(3, 0)),
+        failed(call_id(3, 0)),
+        Entry::Result(result),
+        claimed(1),
+        resumed(2),
+        Entry::Control(Control::Offered { definitions: Vec::new() }),
+        cancel(1),
+        Entry::Control(Control::Suspended),
+        Entry::Control(Control::Failed(failure.clone())),
+        Entry::Control(Control::Compacted(Compacted {
+            turn: TurnId(seq(1)),
+            through: seq(3),
+            summary: "they said hello".to_owned(),
+            origin: Some(Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: "m".to_owned() }),
+            usage: Usage { output_tokens: Some(3), ..Usage::default() },
+        })),
+        retried(1),
+        Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
+        hidden(1),
+        Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),
+        ended(1, TurnStatus::StepLimit),
+        ended(1, TurnStatus::Stopped { reason: StopReason::Refused }),
+        ended(1, TurnStatus::Failed { reason: "why".to_owned() }),
+    ];
+    said.into_iter().chain(asked(&failure)).collect()
+}
+
+/// One of each that a call has on its way.
+fn asked(failure: &ProviderFailure) -> Vec<Entry> {
+    vec![
         Entry::Elicited(Elicited {
             call: call_id(3, 0),
             source: "shop".to_owned(),
@@ -83,29 +113,29 @@ fn entries() -> Vec<Entry> {
             by: AnsweredBy::Deadline,
             reason: None,
         }),
-        success(call_id(3, 0)),
-        failed(call_id(3, 0)),
-        Entry::Result(result),
-        claimed(1),
-        resumed(2),
-        Entry::Control(Control::Offered { definitions: Vec::new() }),
-        cancel(1),
-        Entry::Control(Control::Suspended),
-        Entry::Control(Control::Failed(failure)),
-        Entry::Control(Control::Compacted(Compacted {
-            turn: TurnId(seq(1)),
-            through: seq(3),
-            summary: "they said hello".to_owned(),
-            origin: Some(Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: "m".to_owned() }),
-            usage: Usage { output_tokens: Some(3), ..Usage::default() },
-        })),
-        retried(1),
-        Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
-        hidden(1),
-        Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),
-        ended(1, TurnStatus::StepLimit),
-        ended(1, TurnStatus::Stopped { reason: StopReason::Refused }),
-        ended(1, TurnStatus::Failed { reason: "why".to_owned() }),
+        Entry::Answered(Answered {
+            question: ElicitationId { call: call_id(3, 0), index: 2 },
+            action: AnswerAction::Accept,
+            content: None,
+            by: AnsweredBy::Policy,
+            reason: Some("rule 1".to_owned()),
+        }),
+        Entry::Sampled(turnwright_core::Sampled {
+            question: ElicitationId { call: call_id(3, 0), index: 2 },
+            outcome: turnwright_core::SamplingOutcome::Answered(message(seq(2), FinishReason::Stop, vec![text("4")])),
+        }),
+        Entry::Sampled(turnwright_core::Sampled {
+            question: ElicitationId { call: call_id(3, 0), index: 3 },
+            outcome: turnwright_core::SamplingOutcome::Failed {
+                failure: failure.clone(),
+                usage: Usage { input_tokens: Some(3), ..Usage::default() },
+            },
+        }),
+        Entry::TaskAccepted(turnwright_core::TaskAccepted {
+            call: call_id(3, 0),
+            source: "shop".to_owned(),
+            task: json!({"taskId": "t1", "pollInterval": 30}),
+        }),
     ]
 }
 
@@ -131,7 +161,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 6, this build reads up to 5");
+    assert_eq!(error.to_string(), "entry is of version 7, this build reads up to 6");
 }
 
 #[test]

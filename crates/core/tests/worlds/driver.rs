@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, CallView, Claim, Compacted, Completion, Control, CutOffCause, DriverId,
     ElicitationId, Entry, Journal, MessageId, Next, Outcome, ProviderFailure, ProviderFailureKind, Sampled, SamplingOutcome,
-    Settled, Step, StoredEntry, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage, Waits, compaction, plan,
-    prompt,
+    Settled, Step, StoredEntry, TaskAccepted, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage, Waits,
+    compaction, plan, prompt,
 };
 
 use crate::laws::{Depth, well_formed};
@@ -240,8 +240,20 @@ impl Driver<'_> {
             self.running.push(id);
             return Ok(vec![entry]);
         }
+        if let Some(task) = turn.task(id) {
+            // It is only asked for, by whoever drives.
+            assert_eq!(**task, *"the task", "another task is known\n{}", self.world.story());
+            let output = format!("output of the task of {id}");
+            return Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, output))]);
+        }
+        let is_task = call.name == "job";
         self.world.effects.entry(id).or_default().push(call.arguments.to_owned());
         self.world.point()?;
+        if is_task {
+            self.running.push(id);
+            let accepted = TaskAccepted { call: id, source: "scripted".to_owned(), task: "the task".into() };
+            return Ok(vec![Entry::TaskAccepted(accepted)]);
+        }
         Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, format!("output of {id}")))])
     }
 

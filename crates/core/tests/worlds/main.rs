@@ -172,14 +172,18 @@ fn what_tools_want_models_to_be_asked_is_asked_once_it_is_allowed() {
         Entry::Elicited(elicited) => Some(format!("{} asks", elicited.call)),
         Entry::Answered(answered) => Some(format!("{} {}", answered.question, answered.by.as_str())),
         Entry::Sampled(sampled) => Some(format!("{} is answered", sampled.question)),
+        Entry::TaskAccepted(accepted) => Some(format!("{} is a task", accepted.call)),
         Entry::Started(started) => Some(format!("{} starts", started.call)),
         Entry::Result(result) => Some(format!("{} is done", result.call)),
         _ => None,
     };
     let told: Vec<String> = world.log.iter().filter_map(|stored| told(&stored.entry)).collect();
-    let [think, write, question] = ["call_3_0", "call_3_1", "question_3_0_0"];
+    let [think, write, job, question] = ["call_3_0", "call_3_1", "call_3_2", "question_3_0_0"];
     let expected = [
         format!("{think} starts"),
+        format!("{job} starts"),
+        format!("{job} is a task"),
+        format!("{job} is done"),
         format!("{think} asks"),
         format!("{write} starts"),
         format!("{write} is done"),
@@ -189,6 +193,30 @@ fn what_tools_want_models_to_be_asked_is_asked_once_it_is_allowed() {
         format!("{think} is done"),
     ];
     assert_eq!(told, expected, "{}", world.story());
+}
+
+#[test]
+fn a_task_whose_driver_dies_is_asked_for_by_the_next_and_not_made_again() {
+    let script = Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Working };
+    let (mut resumed, mut unknown) = (0, 0);
+    for at in 0..points(script) {
+        let world = world(script, &[(at, What::Crash)], Depth::End);
+        assert_eq!(check_world(&world), Ok(()), "{}", world.story());
+        let of = |wanted: &dyn Fn(&Entry) -> bool| world.log.iter().filter(|stored| wanted(&stored.entry)).count();
+        let message =
+            world.log.iter().find(|stored| matches!(&*stored.entry, Entry::Assistant(message) if message.calls().count() == 3));
+        let Some(message) = message.map(|stored| stored.seq) else { continue };
+        let job = turnwright_core::CallId { message, index: 2 };
+        let starts = of(&|entry| matches!(entry, Entry::Started(started) if started.call == job));
+        let accepted = of(&|entry| matches!(entry, Entry::TaskAccepted(_)));
+        let succeeded =
+            of(&|entry| matches!(entry, Entry::Result(result) if result.call == job && result.outcome == Outcome::Success));
+        assert!(world.runs(job) <= 1, "it is made twice\n{}", world.story());
+        assert_eq!(accepted, succeeded, "a task that is known comes to its result\n{}", world.story());
+        resumed += usize::from(accepted == 1 && starts == 2);
+        unknown += usize::from(accepted == 0 && world.runs(job) == 1);
+    }
+    assert!(resumed >= 1 && unknown >= 1, "{resumed} tasks were taken up, of {unknown} nobody had heard");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) enum Service {
     Troubled,
     /// As it should; its tools ask people for something while they run.
     Asking,
-    /// As it should; its tools want models to be asked.
+    /// As it should; its tools want models to be asked, or go on by themselves.
     Working,
 }
 
@@ -154,6 +154,7 @@ pub(crate) fn answer(prompt: &Prompt<'_>, service: Service, saw: Seq, said: usiz
         0 if service == Service::Working => {
             call(&mut assembler, 0, "think", r#"{"a":0}"#);
             call(&mut assembler, 1, "write", r#"{"a":1}"#);
+            call(&mut assembler, 2, "job", r#"{"a":2}"#);
             finish(&mut assembler, FinishReason::ToolCalls);
         }
         _ if matches!(service, Service::Asking | Service::Working) => finish(&mut assembler, FinishReason::Stop),
@@ -201,7 +202,7 @@ impl Ruler for Rules {
             return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, "not JSON"));
         }
         match (call.name, self.mode) {
-            ("read" | "post" | "fill" | "talk" | "think", _) | ("write" | "send" | "edit", ApproveMode::All) => {
+            ("read" | "post" | "fill" | "talk" | "think" | "job", _) | ("write" | "send" | "edit", ApproveMode::All) => {
                 Ruling::Allow { rule: "allow".to_owned(), definition_hash: "hash".to_owned() }
             }
             ("write" | "send" | "edit", _) => Ruling::Ask { rule: "ask".to_owned() },

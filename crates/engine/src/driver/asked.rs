@@ -7,16 +7,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Elicitation, ElicitationId, Elicited, Entry, ToolErrorKind,
-    ToolResult, Turn, TurnSettings, Waits, Wants,
+    AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, Elicitation, ElicitationId, Elicited, Entry, TaskAccepted,
+    ToolErrorKind, ToolResult, Turn, TurnSettings, Waits, Wants,
 };
 
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::{Asks, Reply, Standstill};
+use crate::{Asks, Reply, Standstill, Tasks};
 
 use super::Driver;
 use super::sampling::{Reach, Ruled, ruled};
@@ -36,11 +37,29 @@ pub(super) struct Question {
     reply: oneshot::Sender<Reply>,
 }
 
+/// A task on its way from a call to the journal.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) task: TaskAccepted,
+    stored: oneshot::Sender<()>,
+}
+
+/// What a call says to its driver.
+#[derive(Debug)]
+pub(super) enum Word {
+    /// It asks.
+    Asks(Question),
+    /// It goes on by itself.
+    Accepted(Accepted),
+}
+
 /// What is new of the questions of a driver's calls.
 #[derive(Debug)]
 pub(super) enum News {
     /// A call asks.
     Asked(Question),
+    /// A call goes on by itself.
+    Accepted(Accepted),
     /// Nobody answers any more; the question, and the answer to store.
     Over(ElicitationId, Box<Entry>),
 }
@@ -52,7 +71,7 @@ pub(super) struct Asker {
     pub(super) source: String,
     pub(super) live: Arc<Live>,
     pub(super) standstill: Standstill,
-    pub(super) questions: mpsc::Sender<Box<Question>>,
+    pub(super) questions: mpsc::Sender<Box<Word>>,
 }
 
 #[async_trait]
@@ -61,7 +80,7 @@ impl Asks for Asker {
         let _held = self.standstill.hold();
         let (reply, answer) = oneshot::channel();
         let question = Question { call: self.call, source: self.source.clone(), ask, reply };
-        if self.questions.send(Box::new(question)).await.is_err() {
+        if self.questions.send(Box::new(Word::Asks(question))).await.is_err() {
             return Reply::of(AnswerAction::Cancel);
         }
         answer.await.unwrap_or(Reply::of(AnswerAction::Cancel))
@@ -72,13 +91,28 @@ impl Asks for Asker {
     }
 }
 
+#[async_trait]
+impl Tasks for Asker {
+    async fn accepted(&self, task: Value) {
+        let (stored, is_stored) = oneshot::channel();
+        let task = TaskAccepted { call: self.call, source: self.source.clone(), task };
+        let accepted = Box::new(Word::Accepted(Accepted { task, stored }));
+        if self.questions.send(accepted).await.is_ok() {
+            // Where it could not be stored, the next process does not know of it; this one goes on all the same.
+            let _ = is_stored.await;
+        }
+    }
+}
+
 /// The questions of this driver's calls that are open.
 #[derive(Debug)]
 pub(super) struct Asked {
     /// Boxed, since a channel keeps room for its queue from the beginning, and every driver has one.
-    sender: mpsc::Sender<Box<Question>>,
-    receiver: mpsc::Receiver<Box<Question>>,
+    sender: mpsc::Sender<Box<Word>>,
+    receiver: mpsc::Receiver<Box<Word>>,
     open: Vec<Open>,
+    /// The tasks that are being stored.
+    accepted: Vec<(CallId, oneshot::Sender<()>)>,
 }
 
 #[derive(Debug)]
@@ -91,7 +125,7 @@ struct Open {
 impl Default for Asked {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        Self { sender, receiver, open: Vec::new() }
+        Self { sender, receiver, open: Vec::new(), accepted: Vec::new() }
     }
 }
 
@@ -105,7 +139,7 @@ pub(super) fn can_ask(settings: &TurnSettings) -> bool {
 
 impl Asked {
     /// Where the calls of this driver ask.
-    pub(super) fn door(&self) -> mpsc::Sender<Box<Question>> {
+    pub(super) fn door(&self) -> mpsc::Sender<Box<Word>> {
         self.sender.clone()
     }
 
@@ -114,9 +148,18 @@ impl Asked {
         let Self { receiver, open, .. } = self;
         tokio::select! {
             biased;
-            Some(question) = receiver.recv() => News::Asked(*question),
+            Some(word) = receiver.recv() => match *word {
+                Word::Asks(question) => News::Asked(question),
+                Word::Accepted(accepted) => News::Accepted(accepted),
+            },
             (id, over) = next_over(open) => News::Over(id, Box::new(over)),
         }
+    }
+
+    /// The entry of a call that goes on by itself.
+    pub(super) fn keep(&mut self, accepted: Accepted) -> Entry {
+        self.accepted.push((accepted.task.call, accepted.stored));
+        Entry::TaskAccepted(accepted.task)
     }
 
     /// Whoever asked this does not wait any more, and the answer is there: nothing is left to say.
@@ -145,6 +188,10 @@ impl Asked {
 
     /// Hands on the answers that are stored. What is closed is answered too, so that nobody waits for ever.
     pub(super) fn deliver(&mut self, turn: Option<&Turn>) {
+        for (_, stored) in std::mem::take(&mut self.accepted) {
+            // Whoever waits for it may be gone.
+            let _ = stored.send(());
+        }
         let is_closed = turn.is_none_or(|turn| turn.ended().is_some() || turn.is_cancelling());
         let (open, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open)
             .into_iter()
@@ -171,6 +218,15 @@ impl Asked {
 }
 
 impl Driver {
+    /// A call goes on by itself at its source.
+    pub(super) fn hear_accepted(&mut self, accepted: Accepted) -> Option<Entry> {
+        // One that came to rest meanwhile has its result.
+        if !self.running.contains_key(&accepted.task.call) {
+            return None;
+        }
+        Some(self.asked.keep(accepted))
+    }
+
     /// Nobody answers a question any more, unless somebody did.
     pub(super) fn hear_over(&mut self, id: ElicitationId, answer: Entry) -> Option<Entry> {
         let is_answered = self.live.lock().journal.turn().is_some_and(|turn| turn.answer(id).is_some());
@@ -245,4 +301,9 @@ fn answer_ruled(question: ElicitationId, ruled: Ruled) -> Entry {
 /// A moment that never comes.
 fn far() -> Instant {
     Instant::now() + Duration::from_hours(24 * 365)
+}
+
+/// Whether an entry says what cannot be had again.
+pub(super) fn is_dear(entry: &Entry) -> bool {
+    matches!(entry, Entry::Result(_) | Entry::Assistant(_) | Entry::TaskAccepted(_) | Entry::Elicited(_) | Entry::Sampled(_))
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Waits};
 
-use super::asked::{Asker, Question};
+use super::asked::{Asker, Word};
 use crate::live::Live;
 use crate::names::hex;
 use crate::ruler::Ready;
@@ -26,6 +26,8 @@ pub(super) struct CallJob {
     pub(super) attempt: u32,
     pub(super) ready: Ready,
     pub(super) cancel: CancellationToken,
+    /// Fires where the driver ends and the turn does not: a task goes on without it.
+    pub(super) halts: CancellationToken,
     pub(super) live: Arc<Live>,
     pub(super) asking: Asking,
 }
@@ -35,9 +37,11 @@ pub(super) enum Asking {
     /// By its turn.
     Turn {
         /// Where it asks while it runs.
-        questions: mpsc::Sender<Box<Question>>,
+        questions: mpsc::Sender<Box<Word>>,
         /// The answers to what it asked before.
         resume: Option<Resumption>,
+        /// What its source needs to ask how far it is.
+        task: Option<Arc<serde_json::Value>>,
     },
     /// It belongs to no turn.
     Nobody,
@@ -83,11 +87,12 @@ impl CallJob {
         let standstill = Standstill::default();
         let mut context = CallContext { standstill: standstill.clone(), ..CallContext::new(self.cancel.clone(), progress) };
         let may_park = match self.asking {
-            Asking::Turn { questions, resume } => {
+            Asking::Turn { questions, resume, task } => {
                 let (source, live) = (tool.source.name().to_owned(), self.live.clone());
                 let asker = Asker { call: self.id, source, live, standstill: standstill.clone(), questions };
-                context.asks = Arc::new(asker);
-                context.resume = resume;
+                let asker = Arc::new(asker);
+                (context.asks, context.tasks) = (asker.clone(), asker);
+                (context.resume, context.task) = (resume, task);
                 true
             }
             Asking::Nobody => false,
@@ -103,9 +108,17 @@ impl CallJob {
         tokio::pin!(total);
         let idle = standstill.run_out(limits.idle);
         tokio::pin!(idle);
+        let mut is_halting = false;
         let ending = loop {
             tokio::select! {
                 biased;
+                // First: the work must not see that it is cancelled.
+                () = self.halts.cancelled(), if !is_halting => {
+                    is_halting = true;
+                    if self.live.lock().journal.turn().is_some_and(|turn| turn.task(self.id).is_some()) {
+                        return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task."));
+                    }
+                }
                 done = &mut work => break ended(done),
                 () = self.cancel.cancelled() => break Ending::Cancelled,
                 () = signs.notified() => idle.set(standstill.run_out(limits.idle)),
@@ -162,6 +175,15 @@ impl CallJob {
         };
         result.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
         Rest::Result(result)
+    }
+}
+
+/// Runs a call outside of any turn.
+pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken) -> ToolResult {
+    let halts = CancellationToken::new();
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody }).run().await {
+        Rest::Result(result) => result,
+        Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }
 }
 

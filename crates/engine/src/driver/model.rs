@@ -125,3 +125,11 @@ impl ModelCall {
 fn origin(dialect: String, model: &ModelRef) -> Origin {
     Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() }
 }
+
+/// What the model says next, where one is asked.
+pub(super) async fn next_said(model: &mut Option<ModelCall>) -> Said {
+    match model {
+        Some(model) => model.next().await,
+        None => std::future::pending().await,
+    }
+}

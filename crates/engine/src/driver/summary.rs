@@ -102,3 +102,11 @@ async fn take(mut stream: ModelStream, assembler: &mut Assembler) -> Result<(), 
 fn failed(kind: ProviderFailureKind, message: &str) -> ProviderFailure {
     ProviderFailure::new(kind, message)
 }
+
+/// The summary, where one is made.
+pub(super) async fn next_summary(summary: &mut Option<Summary>) -> Entry {
+    match summary {
+        Some(summary) => summary.done().await,
+        None => std::future::pending().await,
+    }
+}

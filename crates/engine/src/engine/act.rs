@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry, TurnId,
-    TurnStatus, Verdict, check,
+    AnsweredBy, CallId, ContentBlock, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry,
+    TurnId, TurnStatus, Verdict, check,
 };
 
 use super::Engine;
@@ -283,11 +283,21 @@ impl Engine {
         question: ElicitationId,
         reply: Reply,
     ) -> Result<Option<Map<String, Value>>, EngineError> {
+        self.answer_by(id, question, reply, AnsweredBy::Person).await
+    }
+
+    pub(super) async fn answer_by(
+        &self,
+        id: &ConversationId,
+        question: ElicitationId,
+        reply: Reply,
+        by: AnsweredBy,
+    ) -> Result<Option<Map<String, Value>>, EngineError> {
         let (engine, id) = (self.clone(), id.clone());
         let answering = async move {
             let live = engine.load_newest(&id).await?;
             engine.close_what_is_gone(&live, question).await?;
-            act(&engine.inner, &live, |state| answer(&engine.inner, state, question, &reply)).await
+            act(&engine.inner, &live, |state| answer(&engine.inner, state, question, (&reply, by))).await
         };
         self.inner.whole(answering).await
     }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{CallId, ConversationId, Elicitation, ElicitationId, Hold, Journal, Wants};
+use tokio::sync::mpsc;
+use turnwright_core::{AnswerAction, AnsweredBy, CallId, ConversationId, Elicitation, ElicitationId, Hold, Journal, Wants};
 
 use super::Engine;
-use crate::EngineError;
 use crate::live::Live;
+use crate::{Completed, EngineError, Reply};
 
 /// A question that a call asks of people.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +66,39 @@ pub fn questions_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingQuesti
 }
 
 impl Engine {
+    /// Answers, from here on, what people were to open in a browser once their source says that it is done there.
+    pub fn hear_completed(&self, mut completed: mpsc::Receiver<Completed>) {
+        let engine = self.clone();
+        self.inner.tasks.spawn(async move {
+            loop {
+                let completed = tokio::select! {
+                    biased;
+                    () = engine.inner.shutdown.cancelled() => return,
+                    completed = completed.recv() => completed,
+                };
+                let Some(completed) = completed else { return };
+                if let Err(error) = engine.complete(&completed).await {
+                    tracing::warn!(source = completed.source, %error, "what a tool says is done in a browser stays asked");
+                }
+            }
+        });
+    }
+
+    async fn complete(&self, completed: &Completed) -> Result<(), EngineError> {
+        let is_meant = |question: &WaitingQuestion| {
+            let is_address = matches!(question.ask.wants, Wants::Url { .. });
+            is_address && question.source == completed.source && question.ask.key == completed.key
+        };
+        for question in self.all_questions().await?.into_iter().filter(is_meant) {
+            let reply = Reply::of(AnswerAction::Accept);
+            match self.answer_by(&question.conversation, question.id, reply, AnsweredBy::Asker).await {
+                Ok(_) | Err(EngineError::NotAsked { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Where the process is gone whose call holds its connection for the answer, its turn is taken up: that closes the question.
     pub(super) async fn close_what_is_gone(&self, live: &Arc<Live>, question: ElicitationId) -> Result<(), EngineError> {
         let claimer = {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnwright_core::{AnswerAction, ApproveMode, Elicitation, ElicitationId, TurnId, TurnStatus, Wants};
 use turnwright_engine::{
-    CallLimits, Engine, EngineError, Event, NewMessage, OnWaiting, Reply, ToolOutput, ToolReply, TurnState, WatchFrom,
+    CallLimits, Completed, Engine, EngineError, Event, NewMessage, OnWaiting, Reply, ToolOutput, ToolReply, TurnState,
+    WatchFrom,
 };
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -210,6 +211,46 @@ async fn other_calls_of_the_step_run_while_one_is_asked_about() {
     }
     assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
     assert_eq!(results(&world.journal().await).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_whose_source_says_that_it_is_done_needs_no_answer_any_more() {
+    let address = |key: &str| Elicitation {
+        key: key.to_owned(),
+        message: "Pay".to_owned(),
+        wants: Wants::Url { url: "https://pay.example.org/".to_owned() },
+    };
+    let (held, parked) = (address("e1"), address("e2"));
+    let hold = ScriptedTool::new("hold", move |_, context| {
+        let ask = held.clone();
+        async move {
+            let _held = context.standstill.hold();
+            Ok(ToolOutput::text(said(&context.asks.ask(ask).await)))
+        }
+    });
+    let park = ScriptedTool::asking("park", move |_, context| {
+        let ask = parked.clone();
+        async move {
+            Ok(match context.resume {
+                None => ToolReply::Asks { asks: vec![ask], resume: Value::Null },
+                Some(resume) => ToolReply::Done(ToolOutput::text(resume.answers[0].answer.action.as_str())),
+            })
+        }
+    });
+    let world = world(provider(&["hold", "park"]), ScriptedSource::new("tools", [hold, park]), Setup::default()).await;
+    let (says, completed_there) = tokio::sync::mpsc::channel(8);
+    world.engine.hear_completed(completed_there);
+    let sent = world.send("go").await;
+    while world.engine.questions(&world.id).await.unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    for (source, key) in [("tools", "e3"), ("others", "e1"), ("tools", "e1"), ("tools", "e2"), ("tools", "e2")] {
+        says.send(Completed { source: source.to_owned(), key: key.to_owned() }).await.unwrap();
+    }
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    let mut given = results(&world.journal().await);
+    given.sort();
+    assert_eq!(given, ["call_4_0 Success accept null", "call_4_1 Success accept"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,6 +41,7 @@ pub(crate) fn result(action: AnswerAction, content: Option<Value>) -> Value {
 /// # Errors
 /// What is wrong with it, for the server.
 pub(crate) fn question(key: String, params: Value) -> Result<Elicitation, String> {
+    let mut key = key;
     let Value::Object(mut params) = params else { return Err("an elicitation has parameters".to_owned()) };
     let text = |value: Option<Value>| match value {
         Some(Value::String(text)) => Some(text),
@@ -60,6 +61,8 @@ pub(crate) fn question(key: String, params: Value) -> Result<Elicitation, String
             if !is_web || url.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
                 return Err("the url of an elicitation is a whole http or https address".to_owned());
             }
+            // Before 2026-07-28 it has a name by which its server says that it is done.
+            key = text(params.remove("elicitationId")).filter(|_| key.is_empty()).unwrap_or(key);
             Wants::Url { url }
         }
         Some(other) => return Err(format!("an elicitation of mode `{other}` is not known here")),
@@ -87,7 +90,7 @@ mod tests {
         assert_eq!(question("k".into(), form), Ok(expected));
         let url = json!({"mode": "url", "message": "Pay.", "url": "https://pay.example.org/a?b#c", "elicitationId": "x"});
         let wants = Wants::Url { url: "https://pay.example.org/a?b#c".into() };
-        assert_eq!(question(String::new(), url), Ok(Elicitation { key: String::new(), message: "Pay.".into(), wants }));
+        assert_eq!(question(String::new(), url), Ok(Elicitation { key: "x".into(), message: "Pay.".into(), wants }));
         let nested = json!({"requestedSchema": {"properties": {"a": {"type": "object"}}}});
         let cases = [
             (json!(null), "an elicitation has parameters"),

@@ -8,7 +8,7 @@ use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
 use crate::connection::Connection;
-use crate::transport::Wire;
+use crate::transport::{Door, Wire};
 
 /// Why a request brought nothing.
 #[derive(Debug)]
@@ -39,17 +39,26 @@ impl NoAnswer {
 
 /// Asks a server over an open connection. It is told where nobody waits any more.
 pub(crate) async fn ask(connection: &Connection, method: &str, params: Value, limit: Duration) -> Result<Value, NoAnswer> {
-    ask_peer(&connection.peer, &connection.wire, method, params, limit).await
+    ask_for(connection, method, params, limit, None).await
 }
 
-async fn ask_peer(
-    peer: &Peer<RoleClient>,
-    wire: &Wire,
+/// The same for a call, to whose people the server's questions go meanwhile.
+pub(crate) async fn ask_for(
+    connection: &Connection,
     method: &str,
     params: Value,
     limit: Duration,
+    door: Option<Door>,
 ) -> Result<Value, NoAnswer> {
-    let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+    let mut request = CustomRequest::new(method, Some(params));
+    if let Some(door) = door {
+        request.extensions.insert(door);
+    }
+    ask_peer(&connection.peer, &connection.wire, request, limit).await
+}
+
+async fn ask_peer(peer: &Peer<RoleClient>, wire: &Wire, request: CustomRequest, limit: Duration) -> Result<Value, NoAnswer> {
+    let request = ClientRequest::CustomRequest(request);
     let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options());
     let mut handle = match tokio::time::timeout(limit, sent).await {
         Ok(Ok(handle)) => handle,

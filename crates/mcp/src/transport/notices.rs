@@ -12,6 +12,8 @@ pub(super) fn noticed(wire: &Wire, log: &ServerLog, method: &str, params: Option
         "notifications/progress" => wire.progressed(params),
         "notifications/tools/list_changed" => wire.tools_changed.notify_one(),
         "notifications/resources/list_changed" | "notifications/prompts/list_changed" => wire.shelf_changed.notify_one(),
+        "notifications/tasks/status" | "notifications/tasks" => wire.task_changed.notify_waiters(),
+        "notifications/elicitation/complete" => wire.completed(params.as_ref()),
         "notifications/resources/updated" => wire.updated(params.as_ref()),
         "notifications/message" => {
             let data = params.as_ref().and_then(|params| params.get("data"));

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::model::{NumberOrString, ProgressToken, RequestId};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use turnwright_engine::{Asks, Progress, ProgressSink, Standstill};
+use turnwright_engine::{Asks, Completed, Progress, ProgressSink, Standstill};
 
 use crate::era::Era;
 
@@ -52,6 +52,10 @@ pub(crate) struct Wire {
     /// It says that single resources changed, see [`Wire::changed_resources`].
     pub(crate) resource_changed: Notify,
     changed: Mutex<BTreeSet<String>>,
+    /// Who is told that what the server wanted to have opened is done, and the server's name.
+    pub(crate) completed: OnceLock<(mpsc::Sender<Completed>, String)>,
+    /// The server says that something changed about a task.
+    pub(crate) task_changed: Notify,
     /// What it is asked to log with every request (2026-07-28), where it is.
     pub(crate) log_level: OnceLock<&'static str>,
     /// The output ended, or nobody reads it any more.
@@ -168,6 +172,15 @@ impl Wire {
                 _ => None,
             };
             sink.report(Progress { progress, total: params.get("total").and_then(Value::as_f64), message });
+        }
+    }
+
+    /// `notifications/elicitation/complete` came.
+    pub(crate) fn completed(&self, params: Option<&Value>) {
+        let id = params.and_then(|params| params.get("elicitationId")).and_then(Value::as_str).filter(|id| !id.is_empty());
+        if let (Some((told, server)), Some(id)) = (self.completed.get(), id) {
+            // Where too many are told at once, people answer themselves.
+            let _ = told.try_send(Completed { source: server.clone(), key: id.to_owned() });
         }
     }
 

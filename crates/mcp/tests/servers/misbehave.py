@@ -16,6 +16,7 @@ ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
 LOCK = threading.Lock()
 OBJECT = {"type": "object", "properties": {}}
 WAITING = {}
+PAID = []
 
 
 def raw(data):
@@ -246,6 +247,19 @@ def call(request, params):
             answer(request, text(json.dumps(message["result"]) if "result" in message else "refused: " + message["error"]["message"]))
         WAITING["own"] = hear
         send(id="own", method="elicitation/create", params=json.loads(ARGUMENT))
+    elif MODE == "completes":
+        # The address was opened elsewhere; whether people answer is of no matter.
+        WAITING["own"] = lambda message: answer(request, text(json.dumps(message["result"])))
+        send(id="own", method="elicitation/create", params={"mode": "url", "message": "Pay.", "url": "https://pay.example.org/", "elicitationId": "e1"})
+        threading.Timer(0.3, lambda: notify("notifications/elicitation/complete", elicitationId="e1")).start()
+    elif MODE == "completes_later":
+        if PAID:
+            answer(request, text("paid"))
+        else:
+            PAID.append("e2")
+            wanted = {"mode": "url", "message": "Pay.", "url": "https://pay.example.org/", "elicitationId": "e2"}
+            send(id=request, error={"code": -32042, "message": "Pay first.", "data": {"elicitations": [wanted]}})
+            threading.Timer(0.5, lambda: notify("notifications/elicitation/complete", elicitationId="e2")).start()
     elif MODE == "takes_back":
         send(id="own", method="elicitation/create", params={"message": "Well?", "requestedSchema": OBJECT})
         def take_back():

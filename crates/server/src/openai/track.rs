@@ -173,6 +173,7 @@ impl Track {
             | Entry::Started(_)
             | Entry::Elicited(_)
             | Entry::Answered(_)
+            | Entry::TaskAccepted(_)
             | Entry::Sampled(_)
             | Entry::Control(_) => {}
         }

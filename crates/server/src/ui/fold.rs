@@ -301,6 +301,7 @@ impl UiFold {
             Entry::Decision(_)
             | Entry::Question(_)
             | Entry::Started(_)
+            | Entry::TaskAccepted(_)
             | Entry::Elicited(_)
             | Entry::Answered(_)
             | Entry::Sampled(_)

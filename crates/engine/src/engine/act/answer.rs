@@ -13,7 +13,7 @@ pub(super) fn answer(
     inner: &Inner,
     state: &State,
     question: ElicitationId,
-    reply: &Reply,
+    (reply, by): (&Reply, AnsweredBy),
 ) -> Result<Act<Option<Map<String, Value>>>, EngineError> {
     let Some((turn, open)) =
         state.journal.turn().and_then(|turn| Some((turn, turn.questions().find(|open| open.id == question)?)))
@@ -51,7 +51,7 @@ pub(super) fn answer(
         }
         (AnswerAction::Accept, Wants::Url { .. }) | (AnswerAction::Decline | AnswerAction::Cancel, _) => None,
     };
-    let (action, by) = (reply.action, AnsweredBy::Person);
+    let action = reply.action;
     let answered = Answered { question, action, content: content.clone(), by, reason: None };
     let side = vec![still_open(inner, state, turn.id())];
     Ok(Act { entries: vec![Entry::Answered(answered)], side, answer: content })

@@ -77,6 +77,7 @@ pub(crate) fn part(journal: &Journal, after: Seq) -> Option<Part> {
         | Entry::Started(_)
         | Entry::Elicited(_)
         | Entry::Answered(_)
+        | Entry::TaskAccepted(_)
         | Entry::Sampled(_)
         | Entry::Result(_)
         | Entry::Control(_) => return None,
