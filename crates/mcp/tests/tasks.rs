@@ -198,8 +198,8 @@ async fn a_task_of_2026_07_28_ends_to_ask_and_goes_on_with_the_answer_after_a_re
         [("colour", "Which colour?")]
     );
     let question = ElicitationId { call: CallId { message: Seq::FIRST, index: 0 }, index: 0 };
-    let content = Some(Map::from_iter([("colour".to_owned(), json!("red"))]));
-    let answer = Answered { question, action: AnswerAction::Accept, content, by: AnsweredBy::Person, reason: None };
+    let filled = Some(Map::from_iter([("colour".to_owned(), json!("red"))]));
+    let answer = Answered { question, action: AnswerAction::Accept, content: filled, by: AnsweredBy::Person, reason: None };
     let answers = vec![Settled { ask: Arc::new(asks[0].clone()), answer: Arc::new(answer), sampled: None }];
     let resume: Value = serde_json::from_str(&resume.to_string()).unwrap();
     let again = CallContext { resume: Some(Resumption { resume: Arc::new(resume), answers }), ..context };

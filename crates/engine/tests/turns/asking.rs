@@ -220,9 +220,9 @@ async fn an_address_whose_source_says_that_it_is_done_needs_no_answer_any_more()
         message: "Pay".to_owned(),
         wants: Wants::Url { url: "https://pay.example.org/".to_owned() },
     };
-    let (held, parked) = (address("e1"), address("e2"));
+    let (over_connection, parked) = (address("e1"), address("e2"));
     let hold = ScriptedTool::new("hold", move |_, context| {
-        let ask = held.clone();
+        let ask = over_connection.clone();
         async move {
             let _held = context.standstill.hold();
             Ok(ToolOutput::text(said(&context.asks.ask(ask).await)))

@@ -22,12 +22,11 @@ fn cancellable(done: &Arc<Semaphore>, cancelled: &Arc<AtomicU32>) -> Arc<Scripte
     let work = move |_, context: CallContext| {
         let (done, cancelled) = (done.clone(), cancelled.clone());
         async move {
-            let task = match &context.task {
-                Some(task) => format!("taken up: {task}"),
-                None => {
-                    context.tasks.accepted(json!("t1")).await;
-                    "made".to_owned()
-                }
+            let task = if let Some(task) = &context.task {
+                format!("taken up: {task}")
+            } else {
+                context.tasks.accepted(json!("t1")).await;
+                "made".to_owned()
             };
             tokio::select! {
                 _ = done.acquire() => Ok(ToolOutput::text(task)),
@@ -56,13 +55,13 @@ async fn begin(engine: &Engine) -> turnwright_core::TurnId {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_stored_before_it_is_waited_for_and_taken_up_by_the_next_process() {
-    let (disk, done, provider) = (MemoryStore::default(), Arc::new(Semaphore::new(0)), provider());
+    let (disk, gate, provider) = (MemoryStore::default(), Arc::new(Semaphore::new(0)), provider());
     let store = Arc::new(disk.another_process());
-    let (before, after) = (source(&done), source(&done));
+    let (before, after) = (source(&gate), source(&gate));
     let first = engine(store.clone(), provider.clone(), before.clone(), Setup::default());
     let turn = begin(&first).await;
     store.die();
-    done.add_permits(1);
+    gate.add_permits(1);
     let second = engine(disk, provider, after.clone(), Setup::default());
     second.resume(&id()).await.unwrap();
     assert_eq!(second.wait(&id(), turn).await.unwrap(), completed());
@@ -75,16 +74,16 @@ async fn a_task_is_stored_before_it_is_waited_for_and_taken_up_by_the_next_proce
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_ends_in_order_lets_go_of_its_tasks_and_cancels_none() {
-    let (disk, done, provider) = (MemoryStore::default(), Arc::new(Semaphore::new(0)), provider());
+    let (disk, gate, provider) = (MemoryStore::default(), Arc::new(Semaphore::new(0)), provider());
     let cancelled = Arc::new(AtomicU32::new(0));
-    let before = cancellable(&done, &cancelled);
+    let before = cancellable(&gate, &cancelled);
     let first = engine(disk.another_process(), provider.clone(), before.clone(), Setup::default());
     let turn = begin(&first).await;
     let begun = tokio::time::Instant::now();
     first.shutdown().await;
     assert_eq!((begun.elapsed().as_secs(), cancelled.load(Ordering::Relaxed), before.called_off()), (0, 0, vec![]));
-    done.add_permits(1);
-    let second = engine(disk, provider, source(&done), Setup::default());
+    gate.add_permits(1);
+    let second = engine(disk, provider, source(&gate), Setup::default());
     second.resume(&id()).await.unwrap();
     assert_eq!(second.wait(&id(), turn).await.unwrap(), completed());
     assert_eq!(results(&second.journal(&id()).await.unwrap()), [r#"call_4_0 Success taken up: "t1""#]);
@@ -92,12 +91,12 @@ async fn a_process_that_ends_in_order_lets_go_of_its_tasks_and_cancels_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_comes_while_no_process_drives_reaches_the_source_of_the_task() {
-    let (disk, done, provider) = (MemoryStore::default(), Arc::new(Semaphore::new(0)), provider());
+    let (disk, gate, provider) = (MemoryStore::default(), Arc::new(Semaphore::new(0)), provider());
     let store = Arc::new(disk.another_process());
-    let first = engine(store.clone(), provider.clone(), source(&done), Setup::default());
+    let first = engine(store.clone(), provider.clone(), source(&gate), Setup::default());
     let turn = begin(&first).await;
     store.die();
-    let after = source(&done);
+    let after = source(&gate);
     let second = engine(disk, provider, after.clone(), Setup::default());
     second.cancel(&id(), None).await.unwrap();
     assert_eq!(second.wait(&id(), turn).await.unwrap(), TurnState::Ended(TurnStatus::Cancelled));
