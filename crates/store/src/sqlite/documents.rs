@@ -41,7 +41,7 @@ impl Documents for SqliteStore {
     async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
         self.readers
-            .read(move |connection| {
+            .read_row(move |connection| {
                 let mut statement = connection.prepare_cached(sql::DOCUMENT)?;
                 Ok::<_, Unread>(statement.query_row((kind, key), document).optional()?)
             })

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, TryAcquireError};
 use turnwright_engine::StoreError;
 
 use super::{failure, open};
@@ -47,6 +47,20 @@ impl Readers {
             answer
         });
         reading.await.unwrap_or_else(|_| Err(failure::closed()))
+    }
+
+    /// Runs `read`, which looks at no more than a row or two, on this thread: it takes less time than another thread needs to
+    /// wake up. Where all connections are in use it goes to a thread that may wait, as [`Readers::read`] does.
+    pub(super) async fn read_row<T, F>(&self, read: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+    {
+        match self.room.try_acquire() {
+            Ok(_permit) => self.shared.read(read),
+            Err(TryAcquireError::Closed) => Err(failure::closed()),
+            Err(TryAcquireError::NoPermits) => self.read(read).await,
+        }
     }
 
     /// Waits for those who read and closes their connections.
