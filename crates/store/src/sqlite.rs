@@ -72,7 +72,7 @@ impl Store for SqliteStore {
 
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
         let id = id.clone();
-        self.readers.read_row(move |connection| read::conversation(connection, &id)).await
+        self.readers.read_here(move |connection| read::conversation(connection, &id)).await
     }
 
     async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
@@ -106,7 +106,7 @@ impl Store for SqliteStore {
 
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         let id = id.clone();
-        self.readers.read_row(move |connection| read::last_seq(connection, &id)).await
+        self.readers.read_here(move |connection| read::last_seq(connection, &id)).await
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
@@ -115,7 +115,7 @@ impl Store for SqliteStore {
 
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
         let key = key.to_owned();
-        self.readers.read_row(move |connection| read::idempotent(connection, &key)).await
+        self.readers.read_here(move |connection| read::idempotent(connection, &key)).await
     }
 
     fn foreign_writes(&self) -> watch::Receiver<u64> {

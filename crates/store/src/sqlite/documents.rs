@@ -41,7 +41,7 @@ impl Documents for SqliteStore {
     async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
         self.readers
-            .read_row(move |connection| {
+            .read_here(move |connection| {
                 let mut statement = connection.prepare_cached(sql::DOCUMENT)?;
                 Ok::<_, Unread>(statement.query_row((kind, key), document).optional()?)
             })
@@ -51,7 +51,7 @@ impl Documents for SqliteStore {
     async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
         let kind = kind.to_owned();
         self.readers
-            .read(move |connection| {
+            .read_here(move |connection| {
                 let mut statement = connection.prepare_cached(sql::DOCUMENTS)?;
                 let found = statement.query_map((kind,), document)?.collect::<Result<_, _>>()?;
                 Ok::<_, Unread>(found)

@@ -49,9 +49,9 @@ impl Readers {
         reading.await.unwrap_or_else(|_| Err(failure::closed()))
     }
 
-    /// Runs `read`, which looks at no more than a row or two, on this thread: it takes less time than another thread needs to
+    /// Runs `read`, which looks at a few rows and no more, on this thread: it takes less time than another thread needs to
     /// wake up. Where all connections are in use it goes to a thread that may wait, as [`Readers::read`] does.
-    pub(super) async fn read_row<T, F>(&self, read: F) -> Result<T, StoreError>
+    pub(super) async fn read_here<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
