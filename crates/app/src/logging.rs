@@ -2,23 +2,40 @@
 
 use std::io::{self, IsTerminal};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
+use turnwright_engine::telemetry::spans;
 use turnwright_host::Environment;
+use turnwright_host::config::{LogFormat, TelemetryConfig};
 
-/// Begins to log at `level`, which may be directives such as `warn,turnwright_mcp=debug`; colours only where a person reads
-/// and wants them.
-pub(crate) fn start(level: &str, environment: &Environment) {
+use crate::telemetry;
+
+/// What is logged, and where traces go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Logging<'a> {
+    /// A level, or directives such as `warn,turnwright_mcp=debug`.
+    pub(crate) level: &'a str,
+    pub(crate) format: LogFormat,
+    pub(crate) telemetry: &'a TelemetryConfig,
+}
+
+/// Begins to log; colours only where a person reads and wants them. The error is for people: nothing is traced then.
+pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(), String> {
     let has_color = io::stderr().is_terminal() && wants_color(environment);
-    // What the MCP library says below an error is about its own inside; directives after it win.
-    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=error,{level}"));
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(has_color)
-        .log_internal_errors(false)
-        .finish();
+    // What the MCP library says below an error is about its own inside; directives after it win. What is traced is not logged.
+    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=error,{},{}=off", logging.level, spans::TARGET));
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(has_color).log_internal_errors(false);
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match logging.format {
+        LogFormat::Text => lines.with_filter(filter).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_filter(filter).boxed(),
+    };
+    let (traces, problem) = match telemetry::layer(logging.telemetry, environment) {
+        Ok(traces) => (traces, None),
+        Err(problem) => (None, Some(problem)),
+    };
     // One that is there already stays.
-    drop(tracing::subscriber::set_global_default(subscriber));
+    drop(tracing::subscriber::set_global_default(Registry::default().with(lines).with(traces)));
+    problem.map_or(Ok(()), Err)
 }
 
 /// Whether colours are wanted (<https://no-color.org>).

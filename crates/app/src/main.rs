@@ -11,6 +11,7 @@ mod opened;
 mod output;
 mod signals;
 mod table;
+mod telemetry;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             }
         }
     };
+    telemetry::finish();
     match output.finish() {
         Ok(()) => exit.into(),
         Err(error) => {

@@ -1,10 +1,12 @@
 //! The configuration and the host of a command.
 
+use turnwright_engine::Telemetry;
 use turnwright_host::{Environment, Host, HostBuilder, Loaded, Needs, Overrides, config};
 
 use crate::cli::Everywhere;
 use crate::exit::Failure;
-use crate::{logging, output};
+use crate::logging::Logging;
+use crate::{logging, output, telemetry};
 
 /// What is logged by a command that answers and ends.
 pub(crate) const QUIET: &str = "warn";
@@ -37,7 +39,12 @@ pub(crate) fn environment() -> Result<Environment, Failure> {
 pub(crate) fn open(overrides: &Overrides, log_level: &str) -> Result<Opened, Failure> {
     let environment = environment()?;
     let loaded = config::open(&environment, overrides)?;
-    logging::start(loaded.config.log_level.as_deref().unwrap_or(log_level), &environment);
+    let config = &loaded.config;
+    let level = config.log_level.as_deref().unwrap_or(log_level);
+    let logging = Logging { level, format: config.log_format, telemetry: &config.telemetry };
+    if let Err(problem) = logging::start(logging, &environment) {
+        output::say(&format!("warning: {problem}"));
+    }
     Ok(Opened { environment, loaded })
 }
 
@@ -52,7 +59,12 @@ impl Opened {
         for warning in &self.loaded.warnings {
             output::say(&format!("warning: {warning}"));
         }
-        let host = add(Host::builder(self.loaded, self.environment).needs(needs)).start().await?;
+        let told = Telemetry {
+            observer: None,
+            trace_context: telemetry::is_on().then_some(telemetry::context),
+            records_content: self.loaded.config.telemetry.content,
+        };
+        let host = add(Host::builder(self.loaded, self.environment).needs(needs).telemetry(told)).start().await?;
         if needs == Needs::Everything {
             for problem in host.problems() {
                 output::say(&format!("warning: {problem}"));

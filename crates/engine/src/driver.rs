@@ -7,27 +7,26 @@ use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{
-    CallId, Claim, Control, Entry, JournalError, Next, Outcome, Plan, Seq, Step, ToolErrorKind, TurnStatus, plan,
-};
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, ToolErrorKind, TurnStatus, plan};
 
 use crate::inner::Inner;
-use crate::live::{From, Live};
+use crate::live::Live;
 use crate::ruler::{Ready, Slots, TurnRuler};
-use crate::{Append, SideRecord, StoreError};
+use crate::{SideRecord, StoreError, Telemetry};
 
 mod asked;
 mod call;
 mod early;
 mod model;
+mod report;
 mod sampling;
 mod slot_waits;
+mod storing;
 mod summary;
 mod tasks;
 
@@ -38,13 +37,8 @@ use early::Early;
 use model::{ModelCall, Said, next_said};
 use sampling::Samplings;
 use slot_waits::SlotWaits;
+use storing::{append, hold};
 use summary::{Summary, next_summary};
-
-/// How long is waited before an append is tried again that carries something that cannot be had again. It is tried for as
-/// long as this process lives: a known result must not become an unknown one.
-const HOLD_PAUSE: Duration = Duration::from_secs(1);
-/// How many of those tries are told of once.
-const HOLD_TRIES_PER_WARNING: u32 = 60;
 
 /// A call under way.
 type Job = Pin<Box<dyn Future<Output = Rest> + Send>>;
@@ -181,55 +175,6 @@ impl Driver {
             }
             // Another's: the next plan sees that.
             (Some(_) | None, _) => Some(Vec::new()),
-        }
-    }
-
-    async fn halt(mut self, halt: Halt) {
-        self.model = None;
-        self.summary = None;
-        self.live.lock().watchers.release();
-        // What goes on by itself is let go of, what needs us is told to end.
-        self.halts.cancel();
-        for cancel in self.running.values() {
-            cancel.cancel();
-        }
-        if let Halt::Broken(reason) = &halt {
-            tracing::error!(conversation = %self.live.id, reason, "the turn cannot go on; it stays open");
-        }
-        // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
-        // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
-        self.asked.deliver(None);
-        while let Some(rest) = self.calls.next().await {
-            let entry = match rest {
-                Rest::Result(result) if result.outcome == Outcome::Error(ToolErrorKind::Interrupted) => continue,
-                Rest::Result(result) => Entry::Result(result),
-                Rest::Asks(elicited) => Entry::Elicited(elicited),
-            };
-            if self.store_late(entry).await.is_err() {
-                break;
-            }
-        }
-    }
-
-    async fn store_late(&mut self, entry: Entry) -> Result<(), ()> {
-        let mut tries = 0;
-        loop {
-            let at = {
-                let state = self.live.lock();
-                let holds = state.journal.open_turn().is_some_and(|turn| turn.is_held_by(&self.claim));
-                if !holds || state.is_gone {
-                    return Err(());
-                }
-                state.journal.next_seq()
-            };
-            match append(&self.inner, &self.live, at, vec![entry.clone()], Vec::new()).await {
-                Ok(()) => return Ok(()),
-                Err(StoreError::Gone { .. }) => return Err(()),
-                Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,
-                // Where the process ends, it cannot be held.
-                Err(_) if self.inner.shutdown.is_cancelled() => return Err(()),
-                Err(error) => hold(&self.inner, &self.live, &mut tries, &error).await,
-            }
         }
     }
 
@@ -438,7 +383,8 @@ impl Driver {
         };
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking }.run())
+        let telemetry = self.inner.telemetry().clone();
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, telemetry }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -567,24 +513,4 @@ async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {
 
 fn over(status: TurnStatus) -> Plan {
     Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status) }
-}
-
-/// Waits before what is held is tried to be stored again.
-async fn hold(inner: &Inner, live: &Live, tries: &mut u32, error: &StoreError) {
-    // Once for each minute or so: the reason stays the same.
-    if tries.is_multiple_of(HOLD_TRIES_PER_WARNING) {
-        tracing::warn!(conversation = %live.id, %error, "cannot store; what is known is held and tried again");
-    }
-    *tries = tries.wrapping_add(1);
-    tokio::select! {
-        () = tokio::time::sleep(HOLD_PAUSE) => {}
-        () = inner.shutdown.cancelled() => {}
-    }
-}
-
-async fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, side: Vec<SideRecord>) -> Result<(), StoreError> {
-    let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
-    let stored = inner.store.append(append).await?;
-    live.apply(stored, From::Driver);
-    Ok(())
 }

@@ -18,7 +18,7 @@ use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::{
     Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay,
-    SourceSet, Store, ToolFace, ToolSource, Watch, WatchFrom,
+    SourceSet, Store, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -72,6 +72,17 @@ pub struct EngineParts {
 pub struct Engine {
     inner: Arc<Inner>,
     user: UserId,
+}
+
+/// What an engine has to do at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EngineLoad {
+    /// Turns that this process drives.
+    pub driven_turns: usize,
+    /// Those who watch conversations.
+    pub watchers: usize,
+    /// Conversations in memory.
+    pub conversations: usize,
 }
 
 /// A conversation, besides its journal.
@@ -143,6 +154,7 @@ impl Engine {
             validators: Validators::default(),
             pins: Pins::default(),
             source_set: OnceLock::new(),
+            telemetry: OnceLock::new(),
             registry: Registry::default(),
             follower: Follower::default(),
             shutdown: CancellationToken::new(),
@@ -175,6 +187,18 @@ impl Engine {
     /// Nobody is there who could answer while a call holds its connection: such questions are declined.
     pub fn leave_unattended(&self) {
         self.inner.is_unattended.store(true, Ordering::Relaxed);
+    }
+
+    /// What is told of this engine from now on. Counts once, before its first turn.
+    pub fn tell(&self, telemetry: Telemetry) {
+        if self.inner.telemetry.set(telemetry).is_err() {
+            tracing::error!("the telemetry of an engine is chosen once, before its first turn");
+        }
+    }
+
+    /// How many turns this process drives at this moment, and how many watchers it has.
+    pub fn workload(&self) -> EngineLoad {
+        self.inner.registry.workload()
     }
 
     /// The time of day.

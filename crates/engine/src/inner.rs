@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 use turnwright_core::policy::Policy;
 use turnwright_core::{Claim, Control, Entry, Journal, TurnSettings};
 
@@ -15,7 +16,8 @@ use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::pins::Pins;
 use crate::registry::Registry;
-use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, SourceState, Store, StoreError};
+use crate::telemetry::spans;
+use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, SourceState, Store, StoreError, Telemetry};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) pins: Pins,
     /// Where the sources come from, where they may change.
     pub(crate) source_set: OnceLock<Arc<dyn SourceSet>>,
+    /// What is told of it to whoever watches over it.
+    pub(crate) telemetry: OnceLock<Telemetry>,
     pub(crate) registry: Registry,
     pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
@@ -131,6 +135,11 @@ impl Inner {
         }
     }
 
+    /// What is told of this engine.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        self.telemetry.get_or_init(Telemetry::default)
+    }
+
     /// Reads what other processes stored in a conversation.
     ///
     /// # Errors
@@ -158,7 +167,8 @@ impl Inner {
         &self,
         work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
     ) -> Result<T, EngineError> {
-        match self.tasks.spawn(work).await.map_err(tokio::task::JoinError::try_into_panic) {
+        // What is logged on the way names the request that it came from.
+        match self.tasks.spawn(work.in_current_span()).await.map_err(tokio::task::JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             Err(Err(_cancelled)) => Err(EngineError::ShuttingDown),
@@ -167,7 +177,9 @@ impl Inner {
 
     /// Starts the driver. The caller has set `is_driven`.
     pub(crate) fn drive(self: &Arc<Self>, live: &Arc<Live>, claim: Claim, first: Vec<Entry>) {
+        let turn = live.lock().journal.open_turn().map(turnwright_core::Turn::id);
         let driver = Driver::new(self.clone(), live.clone(), claim);
-        self.tasks.spawn(driver.run(first));
+        let span = spans::turn(&live.id, turn);
+        self.tasks.spawn(driver.run(first).instrument(span).instrument(spans::turn_context(&live.id, turn)));
     }
 }

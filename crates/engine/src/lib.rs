@@ -29,14 +29,15 @@ mod settings;
 pub mod source;
 mod stand_back;
 pub mod store;
+pub mod telemetry;
 mod watch;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Choice, ClientResult, Conversation, ConversationChange, Engine, EngineParts, NewConversation, NewMessage, OnWaiting, Sent,
-    SentState, TurnState, WaitingCall, WaitingQuestion, WholeJournal, questions_in,
+    Choice, ClientResult, Conversation, ConversationChange, Engine, EngineLoad, EngineParts, NewConversation, NewMessage,
+    OnWaiting, Sent, SentState, TurnState, WaitingCall, WaitingQuestion, WholeJournal, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;
@@ -50,4 +51,5 @@ pub use source::{
 };
 pub use stand_back::let_others_run;
 pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};
+pub use telemetry::{Fact, ModelEnd, Observer, Telemetry, TraceContext};
 pub use watch::{Frame, Watch, WatchFrom};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnwright_core::ConversationId;
 
 use crate::live::Live;
-use crate::{ConversationRecord, EngineError, SettingsOverlay, Store, StoreError};
+use crate::{ConversationRecord, EngineError, EngineLoad, SettingsOverlay, Store, StoreError};
 
 /// The most bytes of idle conversations, about, that are kept in memory to spare a read.
 const MAX_IDLE_BYTES: usize = 64 << 20;
@@ -73,6 +73,18 @@ impl Registry {
         }
         drop(all);
         live.bury();
+    }
+
+    /// What there is to do.
+    pub(crate) fn workload(&self) -> EngineLoad {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut load = EngineLoad { conversations: all.len(), ..EngineLoad::default() };
+        for live in all.values() {
+            let state = live.lock();
+            load.driven_turns += usize::from(state.is_driven);
+            load.watchers += state.watchers.count();
+        }
+        load
     }
 
     /// The conversations that somebody watches.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind};
 
-use crate::{Asks, Nobody, Standstill, Tasks, ToolReply};
+use crate::{Asks, Nobody, Standstill, Tasks, ToolReply, TraceContext};
 
 /// Something that offers tools.
 #[async_trait]
@@ -244,13 +244,15 @@ pub struct CallContext {
     pub task: Option<Arc<Value>>,
     /// What [`ToolReply::Asks`] left, and the answers, where the call is made again.
     pub resume: Option<Resumption>,
+    /// Where the call stands in a trace, for whom it is passed on to.
+    pub trace: Option<TraceContext>,
 }
 
 impl CallContext {
     /// A call that can ask nobody.
     pub fn new(cancel: CancellationToken, progress: Arc<dyn ProgressSink>) -> Self {
         let (asks, tasks) = (Arc::new(Nobody), Arc::new(Nobody));
-        Self { cancel, progress, asks, standstill: Standstill::default(), tasks, task: None, resume: None }
+        Self { cancel, progress, asks, standstill: Standstill::default(), tasks, task: None, resume: None, trace: None }
     }
 }
 

@@ -104,6 +104,10 @@ struct Watcher {
 }
 
 impl Watchers {
+    pub(crate) fn count(&self) -> usize {
+        self.all.len()
+    }
+
     /// One more.
     pub(crate) fn join(&mut self) -> Queue {
         // It is told all up to now in another way.

@@ -32,5 +32,7 @@ mod sampling;
 mod sources;
 #[path = "turns/tasks.rs"]
 mod tasks;
+#[path = "turns/telemetry.rs"]
+mod telemetry;
 #[path = "turns/watching.rs"]
 mod watching;

@@ -26,6 +26,7 @@ mod root;
 mod schema;
 mod secret;
 mod show;
+mod telemetry;
 mod tools;
 mod well_known;
 
@@ -45,5 +46,6 @@ pub use root::{Approval, Config, Durability, Server, Settings, Storage, ToolActi
 pub use schema::json_schema;
 pub use secret::Secret;
 pub(crate) use secret::{MASK, without_secrets};
+pub use telemetry::{LogFormat, TelemetryConfig};
 pub use tools::{CommandTools, FilesystemTools, Tools};
 pub use well_known::local_candidates;

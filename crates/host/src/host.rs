@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
-use turnwright_engine::{Documents, Engine, EngineParts, Provider, Store, SystemClock, ToolSource};
+use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
@@ -53,6 +53,7 @@ pub struct HostBuilder {
     environment: Environment,
     own: Vec<Arc<dyn ToolSource>>,
     needs: Needs,
+    telemetry: Telemetry,
 }
 
 impl HostBuilder {
@@ -60,6 +61,20 @@ impl HostBuilder {
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.own.push(source);
+        self
+    }
+
+    /// What the engine tells of itself.
+    #[must_use]
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Who hears of what happens.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.telemetry.observer = Some(observer);
         self
     }
 
@@ -75,7 +90,7 @@ impl HostBuilder {
     /// # Errors
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
-        let Self { loaded, environment, own, needs } = self;
+        let Self { loaded, environment, own, needs, telemetry } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let options = options(&loaded)?;
@@ -109,6 +124,7 @@ impl HostBuilder {
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
+        engine.tell(telemetry);
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         engine.hear_completed(completed);
@@ -134,7 +150,7 @@ impl HostBuilder {
 impl Host {
     /// A host of a configuration, to which sources of one's own can be added.
     pub fn builder(loaded: Loaded, environment: Environment) -> HostBuilder {
-        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything }
+        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything, telemetry: Telemetry::default() }
     }
 
     /// Starts a host of a configuration.

@@ -7,13 +7,14 @@ use std::time::Duration;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, CustomRequest, ErrorCode,
-    ErrorData, GetExtensions, RequestId, ServerResult,
+    ErrorData, GetExtensions, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 use turnwright_core::ToolErrorKind;
-use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput};
+use turnwright_engine::telemetry::spans::is_mcp_call;
+use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput, TraceContext};
 
 use crate::Granted;
 use crate::connection::Connection;
@@ -70,6 +71,16 @@ pub(crate) enum Form {
     Task,
 }
 
+/// What a server is told of the trace that its work belongs to (`_meta.traceparent`, W3C Trace Context).
+fn meta_of(trace: TraceContext) -> RequestMetaObject {
+    let mut meta = RequestMetaObject::default();
+    meta.0.insert("traceparent".to_owned(), trace.traceparent.into());
+    if let Some(state) = trace.tracestate {
+        meta.0.insert("tracestate".to_owned(), state.into());
+    }
+    meta
+}
+
 /// Calls the tool and waits for its end.
 pub(crate) async fn call(
     caller: Caller<'_>,
@@ -92,6 +103,10 @@ pub(crate) async fn call(
             ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(params)))
         }
     };
+    if let Some(trace) = context.trace {
+        request.extensions_mut().insert(meta_of(trace));
+    }
+    is_mcp_call();
     request.extensions_mut().insert(ProgressRoute(context.progress));
     request.extensions_mut().insert(Door { asks: context.asks, standstill: context.standstill.clone() });
     let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options());

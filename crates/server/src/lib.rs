@@ -11,6 +11,7 @@ mod error;
 mod extract;
 mod feed;
 mod guard;
+mod metrics;
 mod openai;
 mod openapi;
 pub mod report;
@@ -24,6 +25,7 @@ pub mod ui;
 mod waiting;
 
 pub use error::ApiError;
+pub use metrics::Metrics;
 pub use openai::activity::ToolActivity;
 pub use report::turn_report;
 pub use routes::{openapi, router};

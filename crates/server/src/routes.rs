@@ -20,7 +20,7 @@ mod ui_chat;
 mod v1;
 
 use axum::extract::Request;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
@@ -31,6 +31,7 @@ use utoipa_axum::routes;
 
 use crate::error::ApiError;
 use crate::guard::local_only;
+use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
 
@@ -51,6 +52,7 @@ pub fn router(state: ServerState) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn(local_only))
+        .layer(from_fn_with_state(state.clone(), named))
         .with_state(state)
 }
 
@@ -99,6 +101,7 @@ fn described() -> OpenApiRouter<ServerState> {
         .nest("/api/v1", api)
         .routes(routes!(installation::healthy))
         .routes(routes!(installation::ready))
+        .routes(routes!(installation::metrics))
 }
 
 async fn no_route(request: Request) -> ApiError {

@@ -7,6 +7,7 @@ use turnwright_engine::Engine;
 use turnwright_host::{McpEndpoint, McpServers, ResourceSource};
 
 use crate::error::ApiError;
+use crate::metrics::Metrics;
 use crate::openai::activity::ToolActivity;
 use crate::openai::known::KnownHistories;
 
@@ -38,6 +39,7 @@ struct Shared {
     changing_settings: Mutex<()>,
     resources: OnceLock<Arc<ResourceSource>>,
     known: Arc<KnownHistories>,
+    metrics: OnceLock<Metrics>,
 }
 
 impl ServerState {
@@ -61,6 +63,7 @@ impl ServerState {
             changing_settings: Mutex::new(()),
             resources: OnceLock::new(),
             known: Arc::default(),
+            metrics: OnceLock::new(),
         }))
     }
 
@@ -84,6 +87,18 @@ impl ServerState {
     /// MCP servers, for what they have besides tools.
     pub(crate) fn resources(&self) -> Option<&Arc<ResourceSource>> {
         self.0.resources.get()
+    }
+
+    /// With what was counted before the server began; the engine's observer.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        let _ = self.0.metrics.set(metrics);
+        self
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.0.metrics.get_or_init(Metrics::new)
     }
 
     /// The engine.

@@ -18,6 +18,9 @@ use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
+#[path = "http/operating.rs"]
+mod operating;
+
 struct Server {
     router: Router,
     engine: Engine,

@@ -1,12 +1,13 @@
 //! `turnwright serve`: the page and the API.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Overrides, config};
-use turnwright_server::{ServerOptions, ServerState, ToolActivity, router};
+use turnwright_server::{Metrics, ServerOptions, ServerState, ToolActivity, router};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
@@ -24,8 +25,10 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let listener = bind(&opened.loaded.config.server.listen).await?;
+    let metrics = Metrics::new();
     let host = tokio::select! {
         host = opened.start_with(Needs::Everything, |builder| {
+            let builder = builder.observer(Arc::new(metrics.clone()));
             if serve.conformance_fixtures { builder.conformance_fixtures() } else { builder }
         }) => host?,
         _ = signals.next() => return Ok(Exit::Done),
@@ -36,7 +39,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     } else {
         host.mcp_endpoint(McpServing::default(), body_limit_bytes)
     };
-    let result = serve_on(&host, listener, endpoint, &mut signals).await;
+    let result = serve_on(&host, listener, (endpoint, metrics), &mut signals).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -63,7 +66,12 @@ async fn bind(listen: &str) -> Result<TcpListener, Failure> {
     })
 }
 
-async fn serve_on(host: &Host, listener: TcpListener, mcp: McpEndpoint, signals: &mut Signals) -> Result<Exit, Failure> {
+async fn serve_on(
+    host: &Host,
+    listener: TcpListener,
+    (mcp, metrics): (McpEndpoint, Metrics),
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let engine = host.engine();
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
     let address = listener.local_addr().map_err(failed)?;
@@ -81,7 +89,8 @@ async fn serve_on(host: &Host, listener: TcpListener, mcp: McpEndpoint, signals:
     let options = ServerOptions { tool_activity, ..ServerOptions::default() };
     let router = router(
         ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
-            .with_resources(host.resources().clone()),
+            .with_resources(host.resources().clone())
+            .with_metrics(metrics),
     );
     let (tell, told) = watch::channel(false);
     let mut serving = std::pin::pin!(turnwright_server::serve(listener, router, async move {

@@ -27,3 +27,4 @@ mod servers;
 mod signals;
 mod support;
 mod tasks;
+mod traces;

@@ -51,6 +51,11 @@ impl Server {
         format!("{}/v1", self.root())
     }
 
+    /// What it said so far.
+    pub(crate) fn log(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
     /// Where it is.
     pub(crate) fn root(&self) -> String {
         format!("http://{}", self.address)

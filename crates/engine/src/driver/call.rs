@@ -9,13 +9,17 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Waits};
+use tracing::Instrument;
+use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Waits, text_of};
 
 use super::asked::{Asker, Word};
 use crate::live::Live;
 use crate::names::hex;
 use crate::ruler::Ready;
-use crate::{CallContext, Event, Progress, ProgressSink, SourceCall, Standstill, ToolError, ToolOutput, ToolReply};
+use crate::telemetry::spans;
+use crate::{
+    CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Standstill, Telemetry, ToolError, ToolOutput, ToolReply,
+};
 
 /// How long a call that is told to end may take to give its real result.
 const GRACE: Duration = Duration::from_secs(5);
@@ -30,6 +34,7 @@ pub(super) struct CallJob {
     pub(super) halts: CancellationToken,
     pub(super) live: Arc<Live>,
     pub(super) asking: Asking,
+    pub(super) telemetry: Telemetry,
 }
 
 /// How a call asks people.
@@ -75,9 +80,37 @@ enum Ending {
 }
 
 impl CallJob {
-    /// Runs the call to its rest.
+    /// Runs the call to its rest, and tells of it.
     pub(super) async fn run(self) -> Rest {
         let begun = Instant::now();
+        let definition = self.ready.tool.definition.clone();
+        let telemetry = self.telemetry.clone();
+        let span = spans::tool_call(&self.live.id, self.id, &definition.source, &definition.name);
+        if telemetry.records_content && !span.is_disabled() {
+            let arguments = serde_json::to_string(&self.ready.arguments).unwrap_or_default();
+            span.record("gen_ai.tool.call.arguments", arguments);
+        }
+        let rest = self.run_to_rest(begun).instrument(span.clone()).await;
+        let outcome = match &rest {
+            Rest::Asks(_) => "parked",
+            Rest::Result(result) => match result.outcome {
+                Outcome::Success => "success",
+                Outcome::Denied => "denied",
+                Outcome::Error(kind) => {
+                    spans::failed(&span, kind.as_str());
+                    kind.as_str()
+                }
+            },
+        };
+        if let (true, Rest::Result(result)) = (telemetry.records_content && !span.is_disabled(), &rest) {
+            span.record("gen_ai.tool.call.result", text_of(&result.content));
+        }
+        let (source, tool) = (definition.source.as_str(), definition.name.as_str());
+        telemetry.tell(&Fact::ToolCalled { source, tool, outcome, duration: begun.elapsed() });
+        rest
+    }
+
+    async fn run_to_rest(self, begun: Instant) -> Rest {
         let Ready { tool, arguments, permit } = self.ready;
         let signs = Arc::new(Notify::new());
         let progress = Arc::new(Reporter { id: self.id, live: self.live.clone(), signs: signs.clone() });
@@ -86,6 +119,7 @@ impl CallJob {
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
         let standstill = Standstill::default();
         let mut context = CallContext { standstill: standstill.clone(), ..CallContext::new(self.cancel.clone(), progress) };
+        context.trace = self.telemetry.current_context();
         let may_park = match self.asking {
             Asking::Turn { questions, resume, task } => {
                 let (source, live) = (tool.source.name().to_owned(), self.live.clone());
@@ -179,9 +213,15 @@ impl CallJob {
 }
 
 /// Runs a call outside of any turn.
-pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken) -> ToolResult {
+pub(crate) async fn run_alone(
+    id: CallId,
+    ready: Ready,
+    live: Arc<Live>,
+    cancel: CancellationToken,
+    telemetry: Telemetry,
+) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody }).run().await {
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, telemetry }).run().await {
         Rest::Result(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }

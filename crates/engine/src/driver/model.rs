@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use tracing::Instrument;
 use turnwright_core::{
-    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Seq, Step, StreamDelta, TurnSettings, prompt,
+    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Seq, Step, StreamDelta, TurnSettings, Usage, prompt,
 };
 
+use super::report::Report;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
-use crate::{Event, ModelStream};
+use crate::telemetry::spans;
+use crate::{Event, ModelEnd, ModelStream};
 
 /// A model call under way.
 pub(super) struct ModelCall {
     stream: Result<ModelStream, ProviderFailure>,
     origin: Origin,
     saw: Seq,
+    report: Report,
 }
 
 /// What came from the model.
@@ -48,11 +52,11 @@ impl ModelCall {
         };
         // The request is as long as the conversation: it is built while others may look at that.
         let prompt = prompt::of(&live.id, &journal, &settings, allow_calls);
-        let (stream, dialect) = match inner.providers.get(settings.model.provider()) {
-            Ok(provider) => (provider.call(settings.model.model(), &prompt), provider.dialect().to_owned()),
-            Err(failure) => (Err(failure), String::new()),
-        };
-        Some(Self { stream, origin: origin(dialect, &settings.model), saw })
+        let provider = inner.providers.get(settings.model.provider());
+        let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
+        let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
+        let stream = report.span.in_scope(|| provider.and_then(|provider| provider.call(settings.model.model(), &prompt)));
+        Some(Self { stream, origin: origin(dialect, &settings.model), saw, report })
     }
 
     /// The last entry that the model was shown.
@@ -68,7 +72,7 @@ impl ModelCall {
     pub(super) async fn next(&mut self) -> Said {
         match &mut self.stream {
             Err(failure) => Said::Failed(failure.clone()),
-            Ok(stream) => match stream.next().await {
+            Ok(stream) => match stream.next().instrument(self.report.span.clone()).await {
                 Some(Ok(deltas)) => Said::Deltas(deltas),
                 Some(Err(failure)) => Said::Failed(failure),
                 None => Said::End,
@@ -81,6 +85,7 @@ impl ModelCall {
         let is_watched = state.is_watched();
         match said {
             Said::Deltas(deltas) => {
+                self.report.hear_content();
                 let mut events: Vec<Event> = Vec::new();
                 if let Some(in_flight) = &mut state.in_flight {
                     in_flight.push(deltas, is_watched.then_some(&mut events));
@@ -95,9 +100,12 @@ impl ModelCall {
             Said::End => {
                 // The message in flight stays for watchers until its entry is applied.
                 let assembler = state.in_flight.as_ref().map(|in_flight| in_flight.assembler.clone()).unwrap_or_default();
-                Some(Entry::Assistant(assembler.complete(self.origin.clone(), self.saw)))
+                let said = assembler.complete(self.origin.clone(), self.saw);
+                self.report.complete(&self.origin, &said);
+                Some(Entry::Assistant(said))
             }
             Said::Failed(failure) => {
+                self.report.end(&self.origin, ModelEnd::Failed(failure.kind), Usage::default());
                 let partial = self.partial(state, CutOffCause::Provider(Box::new(failure.clone())));
                 if partial.is_none() {
                     state.in_flight = None;
@@ -109,6 +117,7 @@ impl ModelCall {
 
     /// The call is dropped since a person stops the turn; what was said is kept.
     pub(super) fn cancelled(self, state: &mut State) -> Option<Entry> {
+        self.report.end(&self.origin, ModelEnd::Cancelled, Usage::default());
         let partial = self.partial(state, CutOffCause::Cancelled);
         if partial.is_none() {
             state.in_flight = None;

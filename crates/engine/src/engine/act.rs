@@ -14,7 +14,7 @@ use turnwright_core::{
 use super::Engine;
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
-use crate::{Append, EngineError, KeptBy, Reply, SettingsOverlay, SideRecord, SourceState, StoreError};
+use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, SourceState, StoreError};
 
 mod answer;
 mod decision;
@@ -146,12 +146,20 @@ impl Engine {
         if let Some(sent) = self.sent_before(message).await? {
             return Ok(sent);
         }
-        match self.say(id, message).await {
+        match self.say(id, message).await.inspect(|sent| self.tell_of(sent)) {
             // The same request came twice at once, and the other one was stored first.
             Err(EngineError::Store(repeated @ StoreError::Repeated { .. })) => {
                 self.sent_before(message).await?.ok_or(EngineError::Store(repeated))
             }
             sent => sent,
+        }
+    }
+
+    /// Tells who watches over the engine of a turn that began.
+    fn tell_of(&self, sent: &Sent) {
+        match sent.state {
+            SentState::Started => self.inner.telemetry().tell(&Fact::TurnBegan),
+            SentState::Joined | SentState::Held => {}
         }
     }
 

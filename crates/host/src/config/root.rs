@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use turnwright_core::policy::RuleText;
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
-use super::{McpConfig, ModelConfig, ProviderConfig, Secret, Tools, schema};
+use super::{LogFormat, McpConfig, ModelConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema};
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
 /// directory. Once loaded they are absolute.
@@ -33,6 +33,8 @@ pub struct Config {
     /// What is logged: off, error, warn, info, debug, trace, or directives such as `warn,turnwright_mcp=debug`.
     #[schemars(extend("format" = "log-level"))]
     pub log_level: Option<String>,
+    /// How a line of the log is written.
+    pub log_format: LogFormat,
     /// What is asked of models.
     pub settings: Settings,
     /// Endpoints that answer, by name; the first one's first model is the default.
@@ -51,6 +53,8 @@ pub struct Config {
     pub storage: Storage,
     /// The HTTP server.
     pub server: Server,
+    /// What is told of this process to whoever watches over it.
+    pub telemetry: TelemetryConfig,
 }
 
 impl Config {

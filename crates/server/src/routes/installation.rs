@@ -1,14 +1,15 @@
 //! What there is over all conversations: tools, models, and whether the server is well.
 
 use axum::extract::State;
-use axum::response::Response;
-use http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
 use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
 use crate::error::ApiError;
+use crate::metrics::CONTENT_TYPE;
 use crate::openai::models::listed;
 use crate::openapi::Refused;
 use crate::state::ServerState;
@@ -114,6 +115,21 @@ pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, 
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
     })?;
     Ok(json(StatusCode::OK, api::Health { status: "ready".to_owned() }))
+}
+
+/// Counts and measures of this process, for Prometheus (OpenMetrics 1.0 text).
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "getMetrics",
+    tag = "installation",
+    responses(
+        (status = 200, description = "They.", body = String, content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        Refused
+    )
+)]
+pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], state.metrics().told(state.engine())).into_response()
 }
 
 /// A tool as the API tells it.

@@ -1,0 +1,100 @@
+//! Traces: the engine's spans, sent by OTLP where a receiver is configured.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use opentelemetry::propagation::{Injector, TextMapPropagator};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use tracing::Subscriber;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::registry::LookupSpan;
+use turnwright_engine::{TraceContext, telemetry::spans};
+use turnwright_host::{Environment, config::TelemetryConfig};
+
+/// The environment's own ways to say where traces go (OpenTelemetry's specification of the OTLP exporter).
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// What sends, for as long as the process lives.
+static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
+
+/// Whether traces are sent.
+pub(crate) fn is_on() -> bool {
+    PROVIDER.get().is_some()
+}
+
+/// The layer that sends spans; none where no receiver is known. The error is for people.
+pub(crate) fn layer<S>(
+    config: &TelemetryConfig,
+    environment: &Environment,
+) -> Result<Option<impl Layer<S> + Send + Sync + use<S>>, String>
+where
+    S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
+{
+    let from_environment = ENDPOINTS.iter().any(|name| environment.filled(name).is_some());
+    let is_off = environment.get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if is_off || (config.otlp_endpoint.is_none() && !from_environment) {
+        return Ok(None);
+    }
+    // The client that sends takes the process's choice; another part may have made it already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut exporter = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary);
+    if let Some(endpoint) = &config.otlp_endpoint {
+        exporter = exporter.with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')));
+    }
+    let headers: HashMap<String, String> =
+        config.otlp_headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let exporter = exporter.with_headers(headers).build().map_err(|error| format!("traces cannot be sent: {error}"))?;
+    let resource =
+        Resource::builder().with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    let resource =
+        if environment.filled("OTEL_SERVICE_NAME").is_some() { resource } else { resource.with_service_name("turnwright") };
+    let provider = SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample))))
+        .with_resource(resource.build())
+        .build();
+    let layer =
+        tracing_opentelemetry::layer().with_tracer(provider.tracer("turnwright")).with_location(false).with_threads(false);
+    // A process logs once; the provider of a second try would only go unused.
+    let _ = PROVIDER.set(provider);
+    Ok(Some(layer.with_filter(Targets::new().with_target(spans::TARGET, LevelFilter::INFO))))
+}
+
+/// Where the current span stands in its trace.
+pub(crate) fn context() -> Option<TraceContext> {
+    let mut found = Found::default();
+    TraceContextPropagator::new().inject_context(&tracing::Span::current().context(), &mut found);
+    let tracestate = found.tracestate.filter(|state| !state.is_empty());
+    found.traceparent.map(|traceparent| TraceContext { traceparent, tracestate })
+}
+
+#[derive(Default)]
+struct Found {
+    traceparent: Option<String>,
+    tracestate: Option<String>,
+}
+
+impl Injector for Found {
+    fn set(&mut self, key: &str, value: String) {
+        match key {
+            "traceparent" => self.traceparent = Some(value),
+            "tracestate" => self.tracestate = Some(value),
+            _ => {}
+        }
+    }
+}
+
+/// Sends what was not sent yet. At the end of the process.
+pub(crate) fn finish() {
+    if let Some(provider) = PROVIDER.get()
+        && let Err(error) = provider.shutdown()
+    {
+        tracing::warn!(%error, "the last traces were not sent");
+    }
+}

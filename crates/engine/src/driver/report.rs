@@ -1,0 +1,64 @@
+//! What is told of a model call to whoever watches over the engine.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Span;
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{AssistantMessage, Origin, Usage};
+
+use crate::telemetry::{self, spans};
+use crate::{Fact, ModelEnd, Telemetry};
+
+/// A model call as it is told.
+pub(super) struct Report {
+    telemetry: Telemetry,
+    pub(super) span: Span,
+    begun: Instant,
+    first_content: Option<Duration>,
+}
+
+impl Report {
+    /// The call begins.
+    pub(super) fn new(telemetry: Telemetry, span: Span, prompt: &Prompt<'_>) -> Self {
+        if telemetry.records_content && !span.is_disabled() {
+            span.record("gen_ai.input.messages", telemetry::prompt(prompt));
+        }
+        Self { telemetry, span, begun: Instant::now(), first_content: None }
+    }
+
+    /// The model said something.
+    pub(super) fn hear_content(&mut self) {
+        if self.first_content.is_none() {
+            let elapsed = self.begun.elapsed();
+            self.first_content = Some(elapsed);
+            self.span.record("gen_ai.response.time_to_first_chunk", elapsed.as_secs_f64());
+        }
+    }
+
+    /// It ended with this message.
+    pub(super) fn complete(&self, origin: &Origin, said: &AssistantMessage) {
+        if !self.span.is_disabled() {
+            spans::used(&self.span, &said.usage, said.finish.reason.as_contract());
+            if self.telemetry.records_content {
+                self.span.record("gen_ai.output.messages", telemetry::output(said));
+            }
+        }
+        self.end(origin, ModelEnd::Complete, said.usage.clone());
+    }
+
+    /// It ended so.
+    pub(super) fn end(&self, origin: &Origin, end: ModelEnd, usage: Usage) {
+        if let ModelEnd::Failed(kind) = end {
+            spans::failed(&self.span, kind.as_str());
+        }
+        self.telemetry.tell(&Fact::ModelCalled {
+            provider: &origin.provider,
+            model: &origin.model,
+            end,
+            duration: self.begun.elapsed(),
+            first_content: self.first_content,
+            usage,
+        });
+    }
+}

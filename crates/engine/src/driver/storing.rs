@@ -1,0 +1,113 @@
+//! Storing what a driver learned: each append, what is held where nothing can be stored, and what is stored late.
+
+use std::time::Duration;
+
+use futures_util::stream::StreamExt;
+use turnwright_core::{Control, Entry, Outcome, Seq, ToolErrorKind};
+
+use super::call::Rest;
+use super::{Driver, Halt};
+use crate::inner::Inner;
+use crate::live::{From, Live};
+use crate::telemetry::spans;
+use crate::{Append, Fact, SideRecord, StoreError};
+
+/// How long is waited before an append is tried again that carries something that cannot be had again. It is tried for as
+/// long as this process lives: a known result must not become an unknown one.
+const HOLD_PAUSE: Duration = Duration::from_secs(1);
+/// How many of those tries are told of once.
+const HOLD_TRIES_PER_WARNING: u32 = 60;
+
+impl Driver {
+    /// Stops although the turn is open, and stores what still comes.
+    pub(super) async fn halt(mut self, halt: Halt) {
+        self.model = None;
+        self.summary = None;
+        self.live.lock().watchers.release();
+        // What goes on by itself is let go of, what needs us is told to end.
+        self.halts.cancel();
+        for cancel in self.running.values() {
+            cancel.cancel();
+        }
+        if let Halt::Broken(reason) = &halt {
+            tracing::error!(conversation = %self.live.id, reason, "the turn cannot go on; it stays open");
+        }
+        // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
+        // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
+        self.asked.deliver(None);
+        while let Some(rest) = self.calls.next().await {
+            let entry = match rest {
+                Rest::Result(result) if result.outcome == Outcome::Error(ToolErrorKind::Interrupted) => continue,
+                Rest::Result(result) => Entry::Result(result),
+                Rest::Asks(elicited) => Entry::Elicited(elicited),
+            };
+            if self.store_late(entry).await.is_err() {
+                break;
+            }
+        }
+    }
+
+    async fn store_late(&mut self, entry: Entry) -> Result<(), ()> {
+        let mut tries = 0;
+        loop {
+            let at = {
+                let state = self.live.lock();
+                let holds = state.journal.open_turn().is_some_and(|turn| turn.is_held_by(&self.claim));
+                if !holds || state.is_gone {
+                    return Err(());
+                }
+                state.journal.next_seq()
+            };
+            match append(&self.inner, &self.live, at, vec![entry.clone()], Vec::new()).await {
+                Ok(()) => return Ok(()),
+                Err(StoreError::Gone { .. }) => return Err(()),
+                Err(StoreError::Conflict { .. }) => self.live.refresh(&*self.inner.store).await.map_err(drop)?,
+                // Where the process ends, it cannot be held.
+                Err(_) if self.inner.shutdown.is_cancelled() => return Err(()),
+                Err(error) => hold(&self.inner, &self.live, &mut tries, &error).await,
+            }
+        }
+    }
+}
+
+/// Stores entries and takes them in.
+pub(super) async fn append(
+    inner: &Inner,
+    live: &Live,
+    at: Seq,
+    entries: Vec<Entry>,
+    side: Vec<SideRecord>,
+) -> Result<(), StoreError> {
+    let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
+    let stored = inner.store.append(append).await?;
+    for entry in &stored {
+        tell_of(inner, &entry.entry);
+    }
+    live.apply(stored, From::Driver);
+    Ok(())
+}
+
+/// Tells who watches over the engine where a turn came to rest.
+fn tell_of(inner: &Inner, entry: &Entry) {
+    if let Entry::Control(Control::Suspended) = entry {
+        inner.telemetry().tell(&Fact::TurnParked);
+    }
+    if let Entry::Control(Control::Ended { status, .. }) = entry {
+        tracing::info!(status = status.as_contract(), "the turn is over");
+        spans::end_turn(&tracing::Span::current(), status);
+        inner.telemetry().tell(&Fact::TurnOver { status });
+    }
+}
+
+/// Waits before what is held is tried to be stored again.
+pub(super) async fn hold(inner: &Inner, live: &Live, tries: &mut u32, error: &StoreError) {
+    // Once for each minute or so: the reason stays the same.
+    if tries.is_multiple_of(HOLD_TRIES_PER_WARNING) {
+        tracing::warn!(conversation = %live.id, %error, "cannot store; what is known is held and tried again");
+    }
+    *tries = tries.wrapping_add(1);
+    tokio::select! {
+        () = tokio::time::sleep(HOLD_PAUSE) => {}
+        () = inner.shutdown.cancelled() => {}
+    }
+}

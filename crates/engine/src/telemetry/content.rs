@@ -1,0 +1,44 @@
+//! What is said, as the conventions write it into spans (`gen_ai.input.messages`, `gen_ai.output.messages`).
+
+use serde_json::{Value, json};
+use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::{AssistantBlock, AssistantMessage, text_of};
+
+/// The messages of a prompt.
+pub(crate) fn prompt(prompt: &Prompt<'_>) -> String {
+    let system = prompt.settings.system_prompt.iter().map(|text| message("system", vec![text_part(text)]));
+    let messages = prompt.messages.iter().map(|said| match said {
+        PromptMessage::User { message: said, .. } => message("user", vec![text_part(&text_of(&said.content))]),
+        PromptMessage::Assistant { message: said, .. } => message("assistant", parts(said)),
+        PromptMessage::Results(results) => {
+            let part = |result: &turnwright_core::prompt::PromptResult<'_>| json!({"type": "tool_call_response", "id": result.id.to_string(), "response": result.text()});
+            message("tool", results.iter().map(part).collect())
+        }
+    });
+    Value::Array(system.chain(messages).collect()).to_string()
+}
+
+/// An answer.
+pub(crate) fn output(said: &AssistantMessage) -> String {
+    let mut message = message("assistant", parts(said));
+    message["finish_reason"] = Value::from(said.finish.reason.as_contract());
+    Value::Array(vec![message]).to_string()
+}
+
+fn parts(said: &AssistantMessage) -> Vec<Value> {
+    let part = |block: &AssistantBlock| match block {
+        AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } => Some(text_part(text)),
+        AssistantBlock::Reasoning { text, .. } => Some(json!({"type": "reasoning", "content": text})),
+        AssistantBlock::Call(call) => Some(json!({"type": "tool_call", "name": call.name, "arguments": call.arguments})),
+        AssistantBlock::Opaque { .. } => None,
+    };
+    said.blocks.iter().filter_map(part).collect()
+}
+
+fn message(role: &str, parts: Vec<Value>) -> Value {
+    json!({"role": role, "parts": parts})
+}
+
+fn text_part(text: &str) -> Value {
+    json!({"type": "text", "content": text})
+}

@@ -1,0 +1,252 @@
+//! What `/metrics` tells, in the text form of Prometheus (OpenMetrics 1.0).
+//!
+//! Counted as it happens: turns, model calls and tool calls by being the engine's [`Observer`], requests by [`mod@requests`].
+//! Looked at when asked: what runs at that moment, and the process itself. No label holds anything that a client, a model or a
+//! tool can choose freely without a bound: past [`MAX_NAMES`] different ones all others are `other`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use turnwright_engine::{Engine, Fact, Observer};
+
+mod process;
+pub(crate) mod requests;
+
+/// The media type of what is told.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The most different names of one kind that are told apart.
+const MAX_NAMES: usize = 500;
+
+/// Seconds at which histograms of calls count, from a quick tool to a model that thinks for minutes.
+const CALL_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusLabel {
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModelLabels {
+    provider: String,
+    model: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModelEndLabels {
+    provider: String,
+    model: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    provider: String,
+    model: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    source: String,
+    tool: String,
+    outcome: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabel {
+    source: String,
+}
+
+/// A family of histograms over seconds of calls.
+type Seconds<L> = Family<L, Histogram, fn() -> Histogram>;
+
+fn seconds<L: Clone + std::hash::Hash + Eq>() -> Seconds<L> {
+    Family::new_with_constructor(|| Histogram::new(CALL_SECONDS))
+}
+
+/// All that is counted. Cheap to clone; all clones are one.
+#[derive(Debug, Clone)]
+pub struct Metrics(Arc<Counted>);
+
+#[derive(Debug)]
+struct Counted {
+    registry: Registry,
+    names: Mutex<HashSet<String>>,
+    turns_started: Counter,
+    turns_parked: Counter,
+    turns_finished: Family<StatusLabel, Counter>,
+    model_calls: Family<ModelEndLabels, Counter>,
+    model_seconds: Seconds<ModelLabels>,
+    first_content_seconds: Seconds<ModelLabels>,
+    model_tokens: Family<TokenLabels, Counter>,
+    model_cost: Family<ModelLabels, Counter<f64, std::sync::atomic::AtomicU64>>,
+    tool_calls: Family<ToolLabels, Counter>,
+    tool_seconds: Seconds<SourceLabel>,
+    requests: requests::Counted,
+    driven_turns: Gauge,
+    watchers: Gauge,
+    conversations: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Nothing happened yet.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("turnwright");
+        let counted = Counted {
+            names: Mutex::default(),
+            turns_started: Counter::default(),
+            turns_parked: Counter::default(),
+            turns_finished: Family::default(),
+            model_calls: Family::default(),
+            model_seconds: seconds(),
+            first_content_seconds: seconds(),
+            model_tokens: Family::default(),
+            model_cost: Family::default(),
+            tool_calls: Family::default(),
+            tool_seconds: seconds(),
+            requests: requests::Counted::new(&mut registry),
+            driven_turns: Gauge::default(),
+            watchers: Gauge::default(),
+            conversations: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register("turns_started", "Turns that a message opened", counted.turns_started.clone());
+        registry.register("turns_parked", "How often a turn came to wait for people", counted.turns_parked.clone());
+        registry.register("turns_finished", "Turns that are over, by status", counted.turns_finished.clone());
+        registry.register("model_calls", "Model calls that are over, by how they ended", counted.model_calls.clone());
+        registry.register_with_unit("model_call", "How long model calls took", Unit::Seconds, counted.model_seconds.clone());
+        registry.register_with_unit(
+            "model_first_content",
+            "How long models took to say their first",
+            Unit::Seconds,
+            counted.first_content_seconds.clone(),
+        );
+        registry.register("model_tokens", "Tokens, as providers count them", counted.model_tokens.clone());
+        registry.register("model_cost_dollars", "What models cost, where prices are known", counted.model_cost.clone());
+        registry.register("tool_calls", "Tool calls that are over, by how they ended", counted.tool_calls.clone());
+        registry.register_with_unit("tool_call", "How long tool calls took", Unit::Seconds, counted.tool_seconds.clone());
+        registry.register("turns_driven", "Turns that this process drives now", counted.driven_turns.clone());
+        registry.register("watchers", "Streams that watch conversations now", counted.watchers.clone());
+        registry.register("conversations_in_memory", "Conversations in memory now", counted.conversations.clone());
+        let build = prometheus_client::metrics::info::Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "What runs", build);
+        Self(Arc::new(Counted { registry, ..counted }))
+    }
+
+    /// Everything, as text.
+    pub(crate) fn told(&self, engine: &Engine) -> String {
+        let load = engine.workload();
+        let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        set(&self.0.driven_turns, load.driven_turns);
+        set(&self.0.watchers, load.watchers);
+        set(&self.0.conversations, load.conversations);
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &self.0.registry) {
+            tracing::error!(%error, "the metrics cannot be written");
+        }
+        // The end mark of the format comes last.
+        let body = text.strip_suffix("# EOF\n").unwrap_or(&text).len();
+        text.truncate(body);
+        sources(engine, &mut text);
+        process::tell(&mut text);
+        text.push_str("# EOF\n");
+        text
+    }
+
+    pub(crate) fn requests(&self) -> &requests::Counted {
+        &self.0.requests
+    }
+
+    /// The name, or `other` where too many were seen.
+    fn bounded(&self, name: &str) -> String {
+        let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.contains(name) {
+            return name.to_owned();
+        }
+        if names.len() >= MAX_NAMES {
+            return "other".to_owned();
+        }
+        names.insert(name.to_owned());
+        name.to_owned()
+    }
+}
+
+/// What the tool sources are doing.
+fn sources(engine: &Engine, text: &mut String) {
+    text.push_str("# HELP turnwright_tool_source_state What a tool source is doing: 1 for its state.\n");
+    text.push_str("# TYPE turnwright_tool_source_state gauge\n");
+    for source in engine.sources().iter() {
+        let (name, state) = (escaped(source.name()), source.state());
+        let _ = writeln!(text, "turnwright_tool_source_state{{source=\"{name}\",state=\"{}\"}} 1", state.as_str());
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+impl Observer for Metrics {
+    fn observe(&self, fact: &Fact<'_>) {
+        let counted = &*self.0;
+        match fact {
+            Fact::TurnBegan => drop(counted.turns_started.inc()),
+            Fact::TurnParked => drop(counted.turns_parked.inc()),
+            Fact::TurnOver { status } => {
+                counted.turns_finished.get_or_create(&StatusLabel { status: status.as_contract() }).inc();
+            }
+            Fact::ModelCalled { provider, model, end, duration, first_content, usage } => {
+                let (provider, model) = (self.bounded(provider), self.bounded(model));
+                let labels = ModelLabels { provider: provider.clone(), model: model.clone() };
+                let outcome = end.as_str();
+                let ended = ModelEndLabels { provider: provider.clone(), model: model.clone(), outcome };
+                counted.model_calls.get_or_create(&ended).inc();
+                observe(&counted.model_seconds, &labels, *duration);
+                if let Some(first) = first_content {
+                    observe(&counted.first_content_seconds, &labels, *first);
+                }
+                let tokens = [
+                    ("input", usage.input_tokens),
+                    ("output", usage.output_tokens),
+                    ("cached_input", usage.cached_input_tokens),
+                    ("cache_write", usage.cache_write_tokens),
+                    ("reasoning", usage.reasoning_tokens),
+                ];
+                for (kind, count) in tokens {
+                    if let Some(count) = count {
+                        let labels = TokenLabels { provider: provider.clone(), model: model.clone(), kind };
+                        counted.model_tokens.get_or_create(&labels).inc_by(count);
+                    }
+                }
+                if let Some(cost) = usage.cost_usd {
+                    counted.model_cost.get_or_create(&labels).inc_by(cost);
+                }
+            }
+            Fact::ToolCalled { source, tool, outcome, duration } => {
+                let (source, tool) = (self.bounded(source), self.bounded(tool));
+                let labels = ToolLabels { source: source.clone(), tool, outcome: (*outcome).to_owned() };
+                counted.tool_calls.get_or_create(&labels).inc();
+                observe(&counted.tool_seconds, &SourceLabel { source }, *duration);
+            }
+        }
+    }
+}
+
+fn observe<L: Clone + std::hash::Hash + Eq>(seconds: &Seconds<L>, labels: &L, duration: Duration) {
+    seconds.get_or_create(labels).observe(duration.as_secs_f64());
+}

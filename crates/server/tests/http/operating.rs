@@ -1,0 +1,49 @@
+//! What whoever operates the server sees: metrics, and names of requests.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnwright_engine::Telemetry;
+use turnwright_server::{Metrics, ServerOptions, ServerState, router};
+use turnwright_testkit::{Answer, call, text};
+
+use crate::{Server, server};
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_what_happened_without_saying_what_was_said() {
+    let server = server([Answer::whole([call(0, "lab__look", r#"{"secret":"word"}"#)]), Answer::whole([text("Done.")])]);
+    let metrics = Metrics::new();
+    server.engine.tell(Telemetry { observer: Some(Arc::new(metrics.clone())), ..Telemetry::default() });
+    let state = ServerState::new(server.engine.clone(), ServerOptions::default()).with_metrics(metrics);
+    let server = Server { router: router(state), ..server };
+    let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "go", "settings": {"approve": "all"}})).await;
+    assert_eq!(chat.status, StatusCode::OK, "{}", chat.body);
+    let told = server.get("/metrics").await;
+    assert_eq!(told.header("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    for line in [
+        "turnwright_turns_started_total 1",
+        "turnwright_turns_finished_total{status=\"completed\"} 1",
+        "turnwright_model_calls_total{provider=\"test\",model=\"scripted\",outcome=\"complete\"} 2",
+        "turnwright_tool_calls_total{source=\"lab\",tool=\"lab__look\",outcome=\"success\"} 1",
+        "turnwright_tool_source_state{source=\"lab\",state=\"ready\"} 1",
+        "turnwright_turns_driven 0",
+        "turnwright_http_requests_total{method=\"POST\",route=\"/api/v1/conversations/{id}/chat\",status=\"200\"} 1",
+    ] {
+        assert!(told.body.lines().any(|found| found == line), "{line} is missing in\n{}", told.body);
+    }
+    assert!(told.body.ends_with("# EOF\n"));
+    assert!(!told.body.contains("secret") && !told.body.contains("Done."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_answer_names_its_request_by_the_clients_own_name_where_it_is_one() {
+    let server = server([]);
+    let own = server.send(Method::GET, "/healthz", &Value::Null, &[("x-request-id", "trace-7.a")]).await;
+    assert_eq!(own.header("x-request-id"), "trace-7.a");
+    for bad in ["", "two words", &"x".repeat(129), "a\"b"] {
+        let given = server.send(Method::GET, "/nowhere", &Value::Null, &[("x-request-id", bad)]).await;
+        let name = given.header("x-request-id");
+        assert!(name.starts_with("req_") && name.len() == 28, "{bad:?} became {name:?}");
+    }
+}
