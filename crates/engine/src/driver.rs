@@ -12,12 +12,12 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, ToolErrorKind, TurnStatus, plan};
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, TurnStatus, plan};
 
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::ruler::{Ready, Slots, TurnRuler};
-use crate::{SideRecord, StoreError, Telemetry};
+use crate::{SideRecord, StoreError};
 
 mod asked;
 mod call;
@@ -127,6 +127,9 @@ impl Driver {
     pub(crate) async fn run(mut self, mut first: Vec<Entry>) {
         loop {
             match self.advance(first).await {
+                Ok(Course::Going) if self.inner.draining.is_cancelled() && self.is_at_rest() => {
+                    return self.halt(Halt::Quietly).await;
+                }
                 Ok(Course::Going) => {}
                 Ok(Course::LetGo) => match self.let_go() {
                     None => return,
@@ -147,6 +150,11 @@ impl Driver {
                 Err(halt) => return self.halt(halt).await,
             };
         }
+    }
+
+    /// Whether nothing runs: the turn stands between two steps.
+    fn is_at_rest(&self) -> bool {
+        self.model.is_none() && self.summary.is_none() && self.calls.is_empty() && self.samplings.is_empty()
     }
 
     /// Gives the conversation up; or, where somebody appended meanwhile, says with what entries to go on.
@@ -350,13 +358,13 @@ impl Driver {
             Next::Ended(_) | Next::Parked => Course::LetGo,
             Next::Wait => Course::Going,
             Next::CallModel { .. } => {
-                if self.model.is_none() {
+                if self.model.is_none() && !self.inner.draining.is_cancelled() {
                     self.model = ModelCall::start(&self.inner, &self.live);
                 }
                 Course::Going
             }
             Next::Compact => {
-                if self.summary.is_none() {
+                if self.summary.is_none() && !self.inner.draining.is_cancelled() {
                     self.summary = Summary::start(&self.inner, &self.live);
                 }
                 Course::Going

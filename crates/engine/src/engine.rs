@@ -158,7 +158,9 @@ impl Engine {
             registry: Registry::default(),
             follower: Follower::default(),
             shutdown: CancellationToken::new(),
+            draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            drivers: TaskTracker::new(),
             is_server: AtomicBool::new(false),
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
             is_unattended: AtomicBool::new(false),
@@ -479,6 +481,7 @@ impl Engine {
             let mut foreign = engine.inner.store.foreign_writes();
             loop {
                 tokio::select! {
+                    () = engine.inner.draining.cancelled() => return,
                     () = engine.inner.shutdown.cancelled() => return,
                     changed = foreign.changed() => if changed.is_err() { return },
                     () = tokio::time::sleep(SWEEP_EVERY) => engine.inner.registry.make_room(),
@@ -488,6 +491,20 @@ impl Engine {
                 }
             }
         });
+    }
+
+    /// Lets no turn begin and none go further than to the end of its step: the model call and the tool calls that run come
+    /// to their end and are stored. Says whether all did within `grace`. [`Engine::shutdown`] comes after it; the next
+    /// start goes on where they stopped. What people decide meanwhile is stored.
+    pub async fn drain(&self, grace: Duration) -> bool {
+        self.inner.draining.cancel();
+        self.inner.drivers.close();
+        tokio::time::timeout(grace, self.inner.drivers.wait()).await.is_ok()
+    }
+
+    /// Whether [`Engine::drain`] was called.
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.is_cancelled()
     }
 
     /// Ends the engine. Drivers stop where they are: calls that run are told to end and their results stored, turns stay

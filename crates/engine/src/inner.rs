@@ -38,7 +38,11 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
+    /// Fires before `shutdown`: turns go no further than to the end of their step.
+    pub(crate) draining: CancellationToken,
     pub(crate) tasks: TaskTracker,
+    /// The drivers among the tasks.
+    pub(crate) drivers: TaskTracker,
     /// Whether this process takes up what servers keep.
     pub(crate) is_server: AtomicBool,
     /// How long people are waited for while a call holds its connection.
@@ -114,7 +118,7 @@ impl Inner {
                 }
                 Vacancy::After(_) | Vacancy::Free => {}
             }
-            if self.shutdown.is_cancelled() {
+            if self.draining.is_cancelled() || self.shutdown.is_cancelled() {
                 return Err(EngineError::ShuttingDown);
             }
             let mut state = live.lock();
@@ -180,6 +184,7 @@ impl Inner {
         let turn = live.lock().journal.open_turn().map(turnwright_core::Turn::id);
         let driver = Driver::new(self.clone(), live.clone(), claim);
         let span = spans::turn(&live.id, turn);
-        self.tasks.spawn(driver.run(first).instrument(span).instrument(spans::turn_context(&live.id, turn)));
+        let run = driver.run(first).instrument(span).instrument(spans::turn_context(&live.id, turn));
+        self.tasks.spawn(self.drivers.track_future(run));
     }
 }

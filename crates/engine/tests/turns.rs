@@ -14,6 +14,8 @@ mod approvals;
 mod asking;
 #[path = "turns/crashes.rs"]
 mod crashes;
+#[path = "turns/draining.rs"]
+mod draining;
 #[path = "turns/early.rs"]
 mod early;
 #[path = "turns/ends.rs"]

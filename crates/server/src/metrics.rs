@@ -1,4 +1,4 @@
-//! What `/metrics` tells, in the text form of Prometheus (OpenMetrics 1.0).
+//! What `/metrics` tells, in the text form of Prometheus (`OpenMetrics` 1.0).
 //!
 //! Counted as it happens: turns, model calls and tool calls by being the engine's [`Observer`], requests by [`mod@requests`].
 //! Looked at when asked: what runs at that moment, and the process itself. No label holds anything that a client, a model or a

@@ -25,6 +25,9 @@ const CHUNK_BYTES: usize = 512;
 /// nobody sees it. The end waits for nothing.
 const GATHERED_FOR: Duration = Duration::from_millis(8);
 
+/// How a client that comes back is told when: soon, since another process takes over or its place is kept.
+pub(crate) const COME_BACK: &[u8] = b"retry: 1000\n\n";
+
 /// Turns frames into the bytes of a stream.
 pub(crate) trait Fold: Send + Unpin + 'static {
     /// Appends what a frame means.
@@ -44,6 +47,7 @@ impl Fold for UiFold {
     }
     fn cut_off(&mut self, out: &mut Vec<u8>) {
         Self::cut_off(self, out);
+        out.extend_from_slice(COME_BACK);
     }
 }
 

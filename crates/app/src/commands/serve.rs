@@ -103,7 +103,15 @@ async fn serve_on(
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         _ = signals.next() => {}
     }
-    tracing::info!("ending");
+    let grace = Duration::from_millis(host.config().server.grace_ms);
+    tracing::info!(grace_ms = grace.as_millis(), "ending; turns come to the end of their step");
+    tokio::select! {
+        served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
+        has_rested = engine.drain(grace) => if !has_rested {
+            tracing::warn!("turns are stopped in the middle of a step; they go on at the next start");
+        },
+        _ = signals.next() => {}
+    }
     tell.send_replace(true);
     // Streams end when their engine does. Turns stay open and go on at the next start.
     let at_rest = async {

@@ -123,7 +123,7 @@ fn a_decision_in_another_process_moves_the_turn_of_a_server_on() {
 
 #[test]
 fn a_turn_that_a_server_left_open_goes_on_with_the_next_one() {
-    let place = Place::with("approve = \"all\"\n[tools.command]\nmax_timeout_ms = 60000\n");
+    let place = Place::with("approve = \"all\"\n[tools.command]\nmax_timeout_ms = 60000\n[server]\ngrace_ms = 200\n");
     let server = Server::start(&place);
     let body = "{\"content\":\"run the command \\\"touch began; sleep 60\\\"\"}";
     assert!(server.request("POST /api/v1/conversations", "{\"id\":\"c\"}").starts_with("HTTP/1.1 201"));

@@ -114,7 +114,7 @@ fn a_turn_its_model_calls_and_its_tool_call_are_one_trace_that_the_mcp_server_is
     for child in [call, model] {
         assert_eq!((&child.trace_id, &child.parent_span_id), (&turn.trace_id, &turn.span_id));
     }
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     let told = format!("trace:00-{}-{}-01", hex(&call.trace_id), hex(&call.span_id));
     assert!(ran.stdout.contains(&told), "{told} is not in {ran:?}");
     assert_eq!(attribute(call, "mcp.method.name").as_deref(), Some("tools/call"));

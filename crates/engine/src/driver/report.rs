@@ -44,7 +44,7 @@ impl Report {
                 self.span.record("gen_ai.output.messages", telemetry::output(said));
             }
         }
-        self.end(origin, ModelEnd::Complete, said.usage.clone());
+        self.end(origin, ModelEnd::Complete, said.usage);
     }
 
     /// It ended so.

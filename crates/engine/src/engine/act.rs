@@ -128,7 +128,7 @@ impl Engine {
     /// Stores a message and starts, or joins, its turn.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::Invalid`], [`EngineError::KeyReused`].
+    /// [`EngineError::NotFound`], [`EngineError::Invalid`], [`EngineError::KeyReused`], [`EngineError::ShuttingDown`].
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
         if message.content.is_empty() {
             return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
@@ -138,6 +138,9 @@ impl Engine {
         }
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
         let message = NewMessage { idempotency, ..message };
+        if self.is_draining() {
+            return Err(EngineError::ShuttingDown);
+        }
         let (engine, id) = (self.clone(), id.clone());
         self.inner.whole(async move { engine.send_once(&id, &message).await }).await
     }
@@ -270,6 +273,9 @@ impl Engine {
     pub async fn retry(&self, id: &ConversationId, overlay: SettingsOverlay) -> Result<TurnId, EngineError> {
         if let Some(problem) = overlay.problem() {
             return Err(EngineError::Invalid { what: problem });
+        }
+        if self.is_draining() {
+            return Err(EngineError::ShuttingDown);
         }
         let (engine, id) = (self.clone(), id.clone());
         let retry = async move {

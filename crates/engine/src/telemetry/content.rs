@@ -6,13 +6,13 @@ use turnwright_core::{AssistantBlock, AssistantMessage, text_of};
 
 /// The messages of a prompt.
 pub(crate) fn prompt(prompt: &Prompt<'_>) -> String {
-    let system = prompt.settings.system_prompt.iter().map(|text| message("system", vec![text_part(text)]));
+    let system = prompt.settings.system_prompt.iter().map(|text| message("system", &[text_part(text)]));
     let messages = prompt.messages.iter().map(|said| match said {
-        PromptMessage::User { message: said, .. } => message("user", vec![text_part(&text_of(&said.content))]),
-        PromptMessage::Assistant { message: said, .. } => message("assistant", parts(said)),
+        PromptMessage::User { message: said, .. } => message("user", &[text_part(&text_of(&said.content))]),
+        PromptMessage::Assistant { message: said, .. } => message("assistant", &parts(said)),
         PromptMessage::Results(results) => {
             let part = |result: &turnwright_core::prompt::PromptResult<'_>| json!({"type": "tool_call_response", "id": result.id.to_string(), "response": result.text()});
-            message("tool", results.iter().map(part).collect())
+            message("tool", &results.iter().map(part).collect::<Vec<_>>())
         }
     });
     Value::Array(system.chain(messages).collect()).to_string()
@@ -20,9 +20,8 @@ pub(crate) fn prompt(prompt: &Prompt<'_>) -> String {
 
 /// An answer.
 pub(crate) fn output(said: &AssistantMessage) -> String {
-    let mut message = message("assistant", parts(said));
-    message["finish_reason"] = Value::from(said.finish.reason.as_contract());
-    Value::Array(vec![message]).to_string()
+    let finish_reason = said.finish.reason.as_contract();
+    json!([{"role": "assistant", "parts": parts(said), "finish_reason": finish_reason}]).to_string()
 }
 
 fn parts(said: &AssistantMessage) -> Vec<Value> {
@@ -35,7 +34,7 @@ fn parts(said: &AssistantMessage) -> Vec<Value> {
     said.blocks.iter().filter_map(part).collect()
 }
 
-fn message(role: &str, parts: Vec<Value>) -> Value {
+fn message(role: &str, parts: &[Value]) -> Value {
     json!({"role": role, "parts": parts})
 }
 

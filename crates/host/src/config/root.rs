@@ -138,6 +138,9 @@ pub struct Server {
     pub listen: String,
     /// What clients of OpenAI's APIs are shown of tools that run here.
     pub tool_activity: ToolActivity,
+    /// How long turns may take to come to the end of their step once the server is told to end, in milliseconds.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub grace_ms: u64,
 }
 
 /// What clients of OpenAI's APIs are shown of tools that run here.
@@ -157,6 +160,6 @@ pub enum ToolActivity {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8700".to_owned(), tool_activity: ToolActivity::default() }
+        Self { listen: "127.0.0.1:8700".to_owned(), tool_activity: ToolActivity::default(), grace_ms: 10_000 }
     }
 }

@@ -31,6 +31,7 @@ approve = "all"  # TURNWRIGHT_APPROVE
 max_steps = 3  # --max-steps
 system_prompt = "a $${b}"  # --system
 data_dir = "/home/ada/.local/share/turnwright"  # default
+log_format = "text"  # default
 
 [providers.p]
 dialect = "openai-chat"  # turnwright.toml:3
@@ -71,6 +72,11 @@ database = "postgres://u:***@h/d"  # turnwright.toml:16
 [server]
 listen = "127.0.0.1:8700"  # default
 tool_activity = "hidden"  # default
+grace_ms = 10000  # default
+
+[telemetry]
+sample = 1.0  # default
+content = false  # default
 
 # [providers.groq] found by GROQ_API_KEY: openai-chat at https://api.groq.com/openai/v1
 "#;

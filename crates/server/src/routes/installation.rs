@@ -102,7 +102,7 @@ pub(super) async fn healthy() -> Response {
     json(StatusCode::OK, api::Health { status: "ok".to_owned() })
 }
 
-/// The store answers too.
+/// The store answers too, and turns may begin.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -111,13 +111,16 @@ pub(super) async fn healthy() -> Response {
     responses((status = 200, description = "It does.", body = api::Health), Refused)
 )]
 pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, ApiError> {
+    if state.engine().is_draining() {
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the server is ending; ask another one"));
+    }
     state.engine().conversations(None, 1).await.map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
     })?;
     Ok(json(StatusCode::OK, api::Health { status: "ready".to_owned() }))
 }
 
-/// Counts and measures of this process, for Prometheus (OpenMetrics 1.0 text).
+/// Counts and measures of this process, for Prometheus (`OpenMetrics` 1.0 text).
 #[utoipa::path(
     get,
     path = "/metrics",

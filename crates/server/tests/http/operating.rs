@@ -47,3 +47,14 @@ async fn each_answer_names_its_request_by_the_clients_own_name_where_it_is_one()
         assert!(name.starts_with("req_") && name.len() == 28, "{bad:?} became {name:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_is_not_ready_and_begins_no_turn() {
+    let server = server([]);
+    assert_eq!(server.get("/readyz").await.status, StatusCode::OK);
+    assert!(server.engine.drain(std::time::Duration::from_secs(1)).await);
+    assert_eq!(server.get("/readyz").await.problem(), (503, "shutting_down".to_owned()));
+    let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "go"})).await;
+    assert_eq!(chat.problem(), (503, "shutting_down".to_owned()));
+    assert_eq!(chat.header("retry-after"), "1");
+}

@@ -1,0 +1,63 @@
+//! What happens to turns when their process is to end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use turnwright_engine::{EngineError, NewMessage};
+use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, completed, engine, id, kinds};
+
+const GRACE: Duration = Duration::from_secs(10);
+
+fn tools() -> Arc<ScriptedSource> {
+    Arc::new(ScriptedSource::new("tools", [ScriptedTool::echo("echo")]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_ends_its_step_and_the_next_process_goes_on_with_it() {
+    let store = MemoryStore::default();
+    let next = store.another_process();
+    let gate = Arc::new(Semaphore::new(0));
+    let asks = Answer::whole([call(0, "tools__echo", r#"{"a":1}"#)]).gated(&gate);
+    let provider = ScriptedProvider::new([asks, Answer::whole([text("Never asked.")])]);
+    let first = engine(store, provider.clone(), tools(), Setup::default());
+    let message = NewMessage { create: true, ..NewMessage::text("go") };
+    let sent = first.send(&id(), message).await.unwrap();
+    while provider.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let draining = tokio::spawn({
+        let first = first.clone();
+        async move { first.drain(GRACE).await }
+    });
+    while !first.is_draining() {
+        tokio::task::yield_now().await;
+    }
+    let late = first.send(&id(), NewMessage::text("more")).await;
+    assert!(matches!(late, Err(EngineError::ShuttingDown)), "{late:?}");
+    gate.add_permits(1_000);
+    assert!(draining.await.unwrap(), "the step was not over in time");
+    let stored = first.journal(&id()).await.unwrap();
+    assert_eq!(kinds(&stored).last(), Some(&"result"));
+    assert_eq!(provider.asked().len(), 1);
+    first.shutdown().await;
+
+    let second = engine(next, ScriptedProvider::new([Answer::whole([text("Done.")])]), tools(), Setup::default());
+    second.resume(&id()).await.unwrap();
+    assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_takes_longer_than_the_grace_is_told_to_have_failed_to_rest() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider = ScriptedProvider::new([Answer::whole([text("Slow.")]).gated(&gate)]);
+    let engine = engine(MemoryStore::default(), provider.clone(), tools(), Setup::default());
+    engine.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    while provider.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!engine.drain(GRACE).await);
+    engine.shutdown().await;
+}
