@@ -43,6 +43,9 @@ pub struct Sampling {
     pub system_prompt: Option<String>,
     /// What is said to it.
     pub messages: Vec<SamplingMessage>,
+    /// The names of the tools that it may ask for. They are the server's, which runs them itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
     /// The most tokens of its answer.
     pub max_tokens: u32,
 }

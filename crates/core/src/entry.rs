@@ -268,6 +268,14 @@ impl Decision {
     }
 }
 
+fn version_of(wants: &Wants) -> u8 {
+    match wants {
+        Wants::Form { .. } | Wants::Url { .. } => 4,
+        Wants::Sampling { request } if request.has_tools() => 6,
+        Wants::Sampling { .. } => 5,
+    }
+}
+
 impl Entry {
     /// The stored form: JSON text, of [`Entry::version`].
     ///
@@ -282,12 +290,12 @@ impl Entry {
         match self {
             Self::User(message) if message.settings.concerns_a_client() => 5,
             Self::Control(Control::Retried { settings: Some(settings), .. }) if settings.concerns_a_client() => 5,
-            Self::Elicited(elicited) if elicited.asks.iter().any(|ask| matches!(ask.wants, Wants::Sampling { .. })) => 5,
+            Self::Elicited(elicited) => elicited.asks.iter().map(|ask| version_of(&ask.wants)).max().unwrap_or(4),
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
             Self::TaskAccepted(_) => 6,
-            Self::Elicited(_) | Self::Answered(_) => 4,
+            Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
             Self::User(_)

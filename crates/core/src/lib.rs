@@ -46,7 +46,8 @@ pub use message::{
 };
 pub use plan::{Next, Plan, Ruler, Ruling, StartRuling, check, plan};
 pub use sampling::{
-    Sampled, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRequest, SamplingRole, SamplingSpent,
+    Sampled, Sampling, SamplingBudget, SamplingCall, SamplingMessage, SamplingOutcome, SamplingRequest, SamplingResult,
+    SamplingRole, SamplingSpent,
 };
 pub use settings::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, TurnSettings};
 pub use tool::{Declared, ToolDefinition};

@@ -3,12 +3,17 @@
 //! It goes the way of every question of a tool: stored, allowed or not, then carried out and stored. *Not here:* whether it is
 //! allowed, and the asking of the model.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::Arc;
 
-use crate::prompt::{Prompt, PromptMessage};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::prompt::{Prompt, PromptMessage, PromptResult};
 use crate::{
-    AssistantBlock, AssistantMessage, Completion, ContentBlock, ElicitationId, Finish, FinishReason, ModelRef, Origin,
-    ProviderFailure, Seq, TurnSettings, Usage, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, ElicitationId, Finish, FinishReason, ModelRef, Origin,
+    Outcome, ProviderFailure, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Usage,
+    UserMessage,
 };
 
 /// What a tool wants a model to be asked.
@@ -33,6 +38,12 @@ pub struct Sampling {
     /// Parts of names of models that the tool would like, the best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
+    /// The tools that the model may ask for. They are the asker's: it runs them itself and asks again with their results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Arc<ToolDefinition>>,
+    /// Whether the model must ask for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
     /// What the operator lets the source have in a turn.
     pub budget: SamplingBudget,
 }
@@ -44,6 +55,45 @@ pub struct SamplingMessage {
     pub role: SamplingRole,
     /// What it says.
     pub content: Vec<ContentBlock>,
+    /// What it asks for, where it is a model's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<SamplingCall>,
+    /// What came of all that the message before it asks for, in that order, where it is a person's; then it says nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<SamplingResult>,
+}
+
+/// A call that a model asked the asker for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SamplingCall {
+    /// The asker's name for it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+}
+
+/// What came of such a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SamplingResult {
+    /// Which one.
+    pub call: String,
+    /// What it gave.
+    pub content: Vec<ContentBlock>,
+    /// The same as JSON, where there is a JSON form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
+    /// Whether it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+impl SamplingMessage {
+    /// One that says this and nothing else.
+    pub fn saying(role: SamplingRole, content: Vec<ContentBlock>) -> Self {
+        Self { role, content, calls: Vec::new(), results: Vec::new() }
+    }
 }
 
 /// Whose a message is.
@@ -136,26 +186,35 @@ impl Sampled {
     }
 }
 
-/// The question to the model, apart from the conversation and without tools.
+/// The question to the model, apart from the conversation and with no tools but the asker's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingRequest {
     settings: TurnSettings,
     said: Vec<Said>,
+    tools: Vec<Arc<ToolDefinition>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
     User(UserMessage),
-    Assistant(AssistantMessage),
+    Assistant(Seq, AssistantMessage),
+    Results(Vec<(ToolCall, ToolResult)>),
 }
 
 impl Said {
     fn shown(&self) -> PromptMessage<'_> {
         match self {
             Self::User(message) => PromptMessage::User { seq: Seq::FIRST, message },
-            Self::Assistant(message) => PromptMessage::Assistant { seq: Seq::FIRST, message },
+            Self::Assistant(seq, message) => PromptMessage::Assistant { seq: *seq, message },
+            Self::Results(results) => {
+                PromptMessage::Results(results.iter().map(|(call, result)| shown(call, result)).collect())
+            }
         }
     }
+}
+
+fn shown<'a>(call: &'a ToolCall, result: &'a ToolResult) -> PromptResult<'a> {
+    PromptResult { id: result.call, call, result: Cow::Borrowed(result), edit: None }
 }
 
 impl Sampling {
@@ -165,14 +224,36 @@ impl Sampling {
             system_prompt: self.system_prompt.clone(),
             max_output_tokens: Some(self.max_tokens),
             temperature: self.temperature,
+            tool_choice: self.tool_choice.clone(),
             ..TurnSettings::new(model.clone())
         };
-        let said = |message: &SamplingMessage| match message.role {
-            SamplingRole::User => Said::User(UserMessage { content: message.content.clone(), settings: settings.clone() }),
-            SamplingRole::Assistant => Said::Assistant(as_assistant(&message.content)),
-        };
-        let said = self.messages.iter().map(said).collect();
-        SamplingRequest { settings, said }
+        let (mut said, mut seq, mut before): (Vec<Said>, _, &[SamplingCall]) = (Vec::new(), Seq::FIRST, &[]);
+        for message in &self.messages {
+            match message.role {
+                SamplingRole::User if message.results.is_empty() => {
+                    said.push(Said::User(UserMessage { content: message.content.clone(), settings: settings.clone() }));
+                }
+                SamplingRole::User => {
+                    let results = before.iter().zip(&message.results).zip(0..);
+                    let results =
+                        results.map(|((call, result), index)| (as_call(call), result.of(CallId { message: seq, index })));
+                    said.push(Said::Results(results.collect()));
+                }
+                SamplingRole::Assistant => {
+                    // Calls are told apart by the place of their message.
+                    seq = seq.next();
+                    said.push(Said::Assistant(seq, message.as_assistant()));
+                }
+            }
+            before = &message.calls;
+        }
+        SamplingRequest { settings, said, tools: self.tools.clone() }
+    }
+
+    /// Whether tools have to do with it.
+    pub fn has_tools(&self) -> bool {
+        let in_message = |said: &SamplingMessage| !said.calls.is_empty() || !said.results.is_empty();
+        !self.tools.is_empty() || self.messages.iter().any(in_message)
     }
 
     /// An answer up to the first text at which it was to end, and whether it reached one.
@@ -185,14 +266,38 @@ impl Sampling {
     }
 }
 
-fn as_assistant(content: &[ContentBlock]) -> AssistantMessage {
-    AssistantMessage {
-        origin: Origin { dialect: String::new(), provider: String::new(), model: String::new() },
-        saw: Seq::FIRST,
-        blocks: vec![AssistantBlock::Text { text: crate::text_of(content), native: None }],
-        finish: Finish { reason: FinishReason::Stop, raw: None },
-        completion: Completion::Complete,
-        usage: Usage::default(),
+fn as_call(call: &SamplingCall) -> ToolCall {
+    let arguments = Value::Object(call.arguments.clone()).to_string();
+    ToolCall { name: call.name.clone(), arguments, provider_id: Some(call.id.clone()), native: None, recovered: false }
+}
+
+impl SamplingResult {
+    fn of(&self, call: CallId) -> ToolResult {
+        ToolResult {
+            call,
+            outcome: if self.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
+            content: self.content.clone(),
+            structured_content: self.structured_content.clone(),
+            diagnostic: None,
+            duration_ms: None,
+        }
+    }
+}
+
+impl SamplingMessage {
+    fn as_assistant(&self) -> AssistantMessage {
+        let text = crate::text_of(&self.content);
+        let text = (!text.is_empty()).then_some(AssistantBlock::Text { text, native: None });
+        let calls = self.calls.iter().map(|call| AssistantBlock::Call(as_call(call)));
+        let reason = if self.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+        AssistantMessage {
+            origin: Origin { dialect: String::new(), provider: String::new(), model: String::new() },
+            saw: Seq::FIRST,
+            blocks: text.into_iter().chain(calls).collect(),
+            finish: Finish { reason, raw: None },
+            completion: Completion::Complete,
+            usage: Usage::default(),
+        }
     }
 }
 
@@ -200,6 +305,7 @@ impl SamplingRequest {
     /// The prompt.
     pub fn prompt(&self) -> Prompt<'_> {
         let messages = self.said.iter().map(Said::shown).collect();
-        Prompt { conversation: None, settings: &self.settings, messages, tools: &[], allow_calls: false }
+        let allow_calls = !self.tools.is_empty();
+        Prompt { conversation: None, settings: &self.settings, messages, tools: &self.tools, allow_calls }
     }
 }

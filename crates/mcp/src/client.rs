@@ -52,8 +52,11 @@ impl ClientHandler for Client {
         capabilities.extensions = Some([(task::EXTENSION.to_owned(), JsonObject::new())].into());
         // They are of the configuration: a server that has other ones is another connection.
         capabilities.roots = (!self.granted.roots.is_empty()).then(RootsCapabilities::default);
-        // Without `tools`: what a server wants to have called, it gets refused.
-        capabilities.sampling = self.granted.sampling.map(|_| SamplingCapability::default());
+        capabilities.sampling = self.granted.sampling.map(|_| {
+            let mut sampling = SamplingCapability::default();
+            sampling.tools = Some(JsonObject::new());
+            sampling
+        });
         ClientConfig::new(capabilities, me()).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 

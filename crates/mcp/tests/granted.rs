@@ -13,7 +13,8 @@ use serde_json::{Map, json};
 use support::{Fixture, call, context, installed, misbehaving, nothing, quick, started, text};
 use turnwright_core::{
     AnswerAction, AssistantBlock, AssistantMessage, CallId, Completion, Elicitation, ElicitationId, Finish, FinishReason,
-    Origin, Sampled, Sampling, SamplingBudget, SamplingOutcome, Seq, ToolErrorKind, Usage, Wants, text_of,
+    Origin, Sampled, Sampling, SamplingBudget, SamplingOutcome, Seq, ToolCall, ToolChoice, ToolErrorKind, Usage, Wants,
+    text_of,
 };
 use turnwright_engine::{Asks, CallContext, Reply, ToolSource};
 use turnwright_mcp::{Granted, Root, ServerConfig, StdioConfig};
@@ -51,12 +52,14 @@ async fn asks(granted: Granted) -> Option<Fixture> {
 #[derive(Debug)]
 struct Model {
     says: Option<&'static str>,
+    /// What it asks for before it says that, where it is offered tools and was given nothing yet.
+    calls: Option<(&'static str, &'static str)>,
     asked: Mutex<Vec<Sampling>>,
 }
 
 impl Model {
     fn new(says: Option<&'static str>) -> Arc<Self> {
-        Arc::new(Self { says, asked: Mutex::default() })
+        Arc::new(Self { says, calls: None, asked: Mutex::default() })
     }
 
     fn asked(&self) -> Vec<(String, u32)> {
@@ -68,16 +71,23 @@ impl Model {
 #[async_trait]
 impl Asks for Model {
     async fn ask(&self, ask: Elicitation) -> Reply {
+        let mut calls = None;
         if let Wants::Sampling { request } = ask.wants {
+            let is_new = request.messages.iter().all(|said| said.results.is_empty());
+            calls = self.calls.filter(|_| is_new && !request.tools.is_empty());
             self.asked.lock().unwrap().push(*request);
         }
         let Some(says) = self.says else {
             return Reply { reason: Some("approve mode none".to_owned()), ..Reply::of(AnswerAction::Decline) };
         };
+        let block = calls.map_or(AssistantBlock::Text { text: says.to_owned(), native: None }, |(name, arguments)| {
+            let (name, arguments) = (name.to_owned(), arguments.to_owned());
+            AssistantBlock::Call(ToolCall { name, arguments, provider_id: None, native: None, recovered: false })
+        });
         let outcome = SamplingOutcome::Answered(AssistantMessage {
             origin: Origin { dialect: "d".into(), provider: "p".into(), model: "wise".into() },
             saw: Seq::FIRST,
-            blocks: vec![AssistantBlock::Text { text: says.to_owned(), native: None }],
+            blocks: vec![block],
             finish: Finish { reason: FinishReason::Stop, raw: None },
             completion: Completion::Complete,
             usage: Usage::default(),
@@ -175,4 +185,23 @@ async fn what_was_not_granted_is_refused_in_both_eras() {
         assert_eq!(text(&said), format!("{{\"code\": -32601, \"message\": \"{method}\"}}"));
         fixture.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_server_brings_tools_of_its_own_for_the_model_and_runs_them_itself() {
+    let Some(fixture) = asks(models()).await else { return };
+    let model = Model { says: Some("it is a six"), calls: Some(("dice", r#"{"sides": 6}"#)), asked: Mutex::default() };
+    let model = Arc::new(model);
+    let said = fixture.server.call(call("throw", nothing()), of(&model)).await.unwrap();
+    assert_eq!(text(&said), "endTurn: it is a six");
+    let asked = model.asked.lock().unwrap().clone();
+    let told = |asked: &Sampling| {
+        let tools: Vec<String> = asked.tools.iter().map(|tool| tool.name.clone()).collect();
+        let gave = asked.messages.iter().flat_map(|said| &said.results).map(|gave| (gave.call.clone(), text_of(&gave.content)));
+        (tools, asked.tool_choice.clone(), gave.collect::<Vec<_>>())
+    };
+    let gave = ("question_1_0_0_0".to_owned(), "6 sides, a six".to_owned());
+    let expected = |gave| (vec!["dice".to_owned()], Some(ToolChoice::Required), gave);
+    assert_eq!(asked.iter().map(told).collect::<Vec<_>>(), [expected(vec![]), expected(vec![gave])]);
+    fixture.stop().await;
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,7 +10,7 @@ use axum::body::{Body, to_bytes};
 use http::{Method, Request};
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use turnwright_core::policy::Policy;
+use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ApproveMode, Elicitation, ModelRef, TurnSettings, Wants};
 use turnwright_engine::{Engine, EngineParts, ToolOutput, ToolReply, ToolSource};
 use turnwright_server::{ServerOptions, ServerState, router};
@@ -44,16 +45,34 @@ fn server(tool: &str) -> (Router, Engine) {
         let reply = context.asks.ask(form()).await;
         Ok(ToolOutput::text(json!([reply.action, reply.content]).to_string()))
     });
+    let ponder = ScriptedTool::asking("ponder", move |_, context| async move {
+        Ok(match context.resume {
+            None => ToolReply::Asks { asks: vec![pondering()], resume: Value::Null },
+            Some(resume) => ToolReply::Done(ToolOutput::text(resume.answers.first().unwrap().answer.action.as_str())),
+        })
+    });
     let calls = Answer::whole([call(0, &format!("shop__{tool}"), "{}")]);
+    // The tools run without being asked about; what they want of models is for people to allow.
+    let rule = RuleText { tool: "shop__*".to_owned(), when: BTreeMap::new(), action: Action::Allow };
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new([calls, Answer::whole([text("Done.")])]))),
-        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold])) as Arc<dyn ToolSource>],
+        sources: vec![Arc::new(ScriptedSource::new("shop", [fill, hold, ponder])) as Arc<dyn ToolSource>],
         store: Arc::new(MemoryStore::default()),
         clock: Arc::new(ManualClock::at(1_736_622_000_000)),
-        policy: Policy::default(),
-        defaults: TurnSettings { approve: ApproveMode::All, ..TurnSettings::new(ModelRef::new("test", "scripted")) },
+        policy: Policy::new(vec![rule]).unwrap(),
+        defaults: TurnSettings { approve: ApproveMode::Ask, ..TurnSettings::new(ModelRef::new("test", "scripted")) },
     });
     (router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() })), engine)
+}
+
+fn pondering() -> Elicitation {
+    let tool = json!({"name": "dice", "source": "", "tool": "dice", "input_schema": {"type": "object"}});
+    let request = json!({
+        "system_prompt": "Be short.", "messages": [{"role": "user", "content": [{"type": "text", "text": "What is a bit?"}]}],
+        "max_tokens": 50, "tools": [tool], "budget": {"max_requests": 1, "max_output_tokens": 50},
+    });
+    let request = Box::new(serde_json::from_value(request).unwrap());
+    Elicitation { key: "m".into(), message: "May a model be asked this?".into(), wants: Wants::Sampling { request } }
 }
 
 async fn ask(router: &Router, method: Method, path: &str, body: Value) -> (u16, Value) {
@@ -211,4 +230,23 @@ async fn a_page_of_ag_ui_answers_what_a_tool_asks_all_at_once() {
     let result = resumed.get(1).and_then(|event| event.get("content")?.as_str());
     assert_eq!(result, Some("[[\"who\",\"accept\",{\"name\":\"Ada\",\"age\":30}],[\"pay\",\"cancel\",null]]"));
     assert_eq!(run(&router, &answers).await, resumed, "the same answers again change nothing");
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_is_shown_what_a_model_is_to_be_asked() {
+    let (router, _engine) = server("ponder");
+    let expected = json!([{
+        "id": "question_4_0_0", "reason": "input_required", "toolCallId": "call_4_0_c1",
+        "message": "May a model be asked this? It goes to test/scripted, at your cost, for at most 50 tokens:\nsystem: Be short.\n\
+                    user: What is a bit?\ntools of its own: dice",
+        "responseSchema": {"type": "object", "properties": {}},
+        "metadata": {"turnwright": {"sampling": {
+            "model": "test/scripted", "system_prompt": "Be short.", "max_tokens": 50, "tools": ["dice"],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "What is a bit?"}]}],
+        }}},
+    }]);
+    let asked = run(&router, &json!([])).await;
+    assert_eq!(asked.last().unwrap().pointer("/outcome/interrupts"), Some(&expected));
+    let declined = run(&router, &json!([{"interruptId": "question_4_0_0", "status": "cancelled"}])).await;
+    assert_eq!(declined.get(1).and_then(|event| event.get("content")?.as_str()), Some("cancel"));
 }

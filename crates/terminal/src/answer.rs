@@ -69,7 +69,19 @@ fn sampling(request: &Sampling, look: Look) -> Vec<String> {
         say("system", system_prompt);
     }
     for message in &request.messages {
-        say(message.role.as_str(), &text_of(&message.content));
+        if !message.content.is_empty() {
+            say(message.role.as_str(), &text_of(&message.content));
+        }
+        for call in &message.calls {
+            say(message.role.as_str(), &format!("[calls {} {}]", call.name, Value::Object(call.arguments.clone())));
+        }
+        for result in &message.results {
+            say("its tool", &text_of(&result.content));
+        }
+    }
+    if !request.tools.is_empty() {
+        let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+        lines.push(format!("  tools of its own that the model may ask for: {}", clean_line(&names.join(", "))));
     }
     lines
 }

@@ -96,6 +96,8 @@ pub(crate) fn think_asks(call: CallId) -> Elicited {
         temperature: None,
         stop_sequences: Vec::new(),
         hints: Vec::new(),
+        tools: Vec::new(),
+        tool_choice: None,
         budget: SamplingBudget { max_requests: 1, max_output_tokens: 5 },
     });
     let ask = Elicitation { key: String::new(), message: "?".to_owned(), wants: Wants::Sampling { request } };

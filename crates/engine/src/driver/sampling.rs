@@ -140,6 +140,7 @@ impl Samplings {
 fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutcome> + Send + use<> {
     let model = request.model.clone().unwrap_or_else(|| ModelRef::new("", ""));
     let question = request.request(&model);
+    let is_plain = request.tools.is_empty();
     let (stream, dialect) = match inner.providers.get(model.provider()) {
         Ok(provider) => (provider.call(model.model(), &question.prompt()), provider.dialect().to_owned()),
         Err(failure) => (Err(failure), String::new()),
@@ -155,7 +156,7 @@ fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutc
         };
         let message = assembler.complete(origin, Seq::FIRST);
         match told {
-            Ok(()) if message.text().is_empty() => {
+            Ok(()) if message.text().is_empty() && (is_plain || message.calls().next().is_none()) => {
                 let failure = ProviderFailure::new(ProviderFailureKind::Malformed, "the model said nothing");
                 SamplingOutcome::Failed { failure, usage: message.usage }
             }
@@ -169,7 +170,7 @@ async fn take(mut stream: ModelStream, assembler: &mut Assembler) -> Result<(), 
     let mut bytes = 0_usize;
     while let Some(deltas) = stream.next().await {
         for delta in deltas? {
-            if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) = &delta {
+            if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) | StreamDelta::CallArguments { text, .. } = &delta {
                 bytes = bytes.saturating_add(text.len());
             }
             assembler.push(delta);

@@ -22,11 +22,13 @@ fn sampling() -> Elicitation {
     let request = Sampling {
         model: None,
         system_prompt: Some("Be short.".to_owned()),
-        messages: vec![SamplingMessage { role: SamplingRole::User, content: vec![ContentBlock::text("2+2?")] }],
+        messages: vec![SamplingMessage::saying(SamplingRole::User, vec![ContentBlock::text("2+2?")])],
         max_tokens: 100,
         temperature: None,
         stop_sequences: Vec::new(),
         hints: Vec::new(),
+        tools: Vec::new(),
+        tool_choice: None,
         budget: BUDGET,
     };
     Elicitation {
@@ -252,4 +254,45 @@ async fn a_model_that_fails_is_told_to_the_tool() {
     assert_eq!(world.turn("go").await, completed());
     let said = results(&world.journal().await);
     assert!(said[0].starts_with("call_4_0 Success accept failed: ") && said[0].contains("out of order"), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_bring_tools_of_its_own_which_it_runs_itself() {
+    let asks = |messages: Vec<serde_json::Value>| {
+        let tool = json!({"name": "dice", "source": "", "tool": "dice", "input_schema": {"type": "object"}});
+        let request = json!({
+            "messages": messages, "max_tokens": 5, "tools": [tool], "budget": {"max_requests": 2, "max_output_tokens": 12},
+        });
+        let request = Box::new(serde_json::from_value(request).unwrap());
+        vec![Elicitation { key: "m".to_owned(), message: "asks a model".to_owned(), wants: Wants::Sampling { request } }]
+    };
+    let park = ScriptedTool::asking("park", move |_, context| async move {
+        let says = |text: &str| json!({"role": "user", "content": [{"type": "text", "text": text}]});
+        let Some(resume) = context.resume else {
+            return Ok(ToolReply::Asks { asks: asks(vec![says("Throw.")]), resume: json!("first") });
+        };
+        let SamplingOutcome::Answered(message) = &resume.answers[0].sampled.as_ref().unwrap().outcome else {
+            return Ok(ToolReply::Done(ToolOutput::text("no answer")));
+        };
+        if *resume.resume == json!("first") {
+            let call = message.calls().next().unwrap();
+            let used = json!({"role": "assistant", "content": [], "calls": [{"id": "x", "name": call.name, "arguments": {}}]});
+            let gave = json!([{"call": "x", "content": [{"type": "text", "text": "six"}]}]);
+            let gave = json!({"role": "user", "content": [], "results": gave});
+            return Ok(ToolReply::Asks { asks: asks(vec![says("Throw."), used, gave]), resume: json!("second") });
+        }
+        Ok(ToolReply::Done(ToolOutput::text(message.text())))
+    });
+    let provider = ScriptedProvider::new([
+        Answer::whole([call(0, "tools__park", "{}")]),
+        Answer::whole([call(0, "dice", "{}")]),
+        Answer::whole([text("It is six.")]),
+        Answer::whole([text("Done.")]),
+    ]);
+    let world = world(provider.clone(), ScriptedSource::new("tools", [park]), Setup::default()).await;
+    assert_eq!(world.turn("go").await, completed());
+    assert_eq!(results(&world.journal().await), ["call_4_0 Success It is six."]);
+    let asked = provider.asked();
+    assert_eq!((asked[1].as_str(), asked[2].as_str()), ("user: Throw.", "user: Throw.\nassistant:  [dice]\nresult: six"));
+    assert_eq!(world.source.effects().len(), 3, "nobody ran `dice` here");
 }

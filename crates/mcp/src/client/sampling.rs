@@ -1,16 +1,18 @@
 //! What a server asks of a model: `sampling/createMessage`, in both eras.
 
+mod tools;
+
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{
-    AnswerAction, ContentBlock, Elicitation, FinishReason, Sampled, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome,
-    SamplingRole, Wants,
+    AnswerAction, Elicitation, FinishReason, Sampled, Sampling, SamplingBudget, SamplingMessage, SamplingOutcome, SamplingRole,
+    Wants,
 };
 use turnwright_engine::Reply;
 
 use crate::output;
-use crate::transport::Wire;
+use crate::transport::{Wire, call_of};
 
 /// The method by which servers ask.
 pub(crate) const METHOD: &str = "sampling/createMessage";
@@ -27,9 +29,10 @@ pub(super) async fn answer(
     params: Option<Value>,
     cancelled: &CancellationToken,
 ) -> Result<Value, ErrorData> {
+    let call = call_of(params.as_ref());
     let asked = question(String::new(), params.unwrap_or_default(), budget);
     let asked = asked.map_err(|why| ErrorData::invalid_params(why, None))?;
-    let door = wire.door().map_err(|why| ErrorData::invalid_request(why, None))?;
+    let door = wire.door_of(call.as_ref()).map_err(|why| ErrorData::invalid_request(why, None))?;
     let _held = door.standstill.hold();
     let reply = tokio::select! {
         reply = door.asks.ask(asked.clone()) => reply,
@@ -58,13 +61,17 @@ pub(crate) fn result(request: &Sampling, sampled: &Sampled) -> Result<Value, Str
     };
     let text = message.text();
     let (text, is_stopped) = request.up_to_stop(&text);
+    let calls: Vec<Value> = if request.tools.is_empty() { Vec::new() } else { tools::told(sampled, message).collect() };
     let reason = match message.finish.reason {
+        _ if !calls.is_empty() => "toolUse",
         _ if is_stopped => "stopSequence",
         FinishReason::Length => "maxTokens",
         FinishReason::Refusal | FinishReason::ContentFilter => "refusal",
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause | FinishReason::Error => "endTurn",
     };
-    let content = json!({"type": "text", "text": text});
+    let said = json!({"type": "text", "text": text});
+    let content =
+        if calls.is_empty() { said } else { Some(said).filter(|_| !text.is_empty()).into_iter().chain(calls).collect() };
     Ok(json!({"role": "assistant", "model": message.origin.model, "stopReason": reason, "content": content}))
 }
 
@@ -78,13 +85,12 @@ pub(crate) fn question(key: String, params: Value, budget: SamplingBudget) -> Re
         return Err(format!("the request is {size} bytes long, limit {MAX_BYTES}"));
     }
     let Value::Object(mut params) = params else { return Err("a sampling request has parameters".to_owned()) };
-    if params.contains_key("tools") || params.contains_key("toolChoice") {
-        return Err("a sampling request with tools is not taken: `sampling.tools` was not offered".to_owned());
-    }
+    let (tools, tool_choice) = tools::offered(&mut params)?;
     let Some(Value::Array(messages)) = params.remove("messages") else {
         return Err("a sampling request has an array `messages`".to_owned());
     };
-    let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
+    let mut messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
+    tools::answered(&mut messages)?;
     if messages.last().is_none_or(|last| last.role != SamplingRole::User) {
         return Err("the last of the `messages` must be the user's".to_owned());
     }
@@ -104,6 +110,8 @@ pub(crate) fn question(key: String, params: Value, budget: SamplingBudget) -> Re
         temperature: params.get("temperature").and_then(Value::as_f64),
         stop_sequences: texts(params.remove("stopSequences")),
         hints: hints(&params),
+        tools,
+        tool_choice,
         budget,
     };
     let message = "May a model be asked this?".to_owned();
@@ -127,19 +135,27 @@ fn message(message: &Value) -> Result<SamplingMessage, String> {
         Some(block @ Value::Object(_)) => vec![block],
         _ => return Err("the `content` of each message is a block or an array of them".to_owned()),
     };
-    let is_tool = |block: &Value| matches!(block.get("type").and_then(Value::as_str), Some("tool_use" | "tool_result"));
-    if blocks.iter().any(is_tool) {
-        return Err("calls of tools and their results are not taken: `sampling.tools` was not offered".to_owned());
+    let mut said = SamplingMessage::saying(role, Vec::new());
+    for block in blocks {
+        match (block.get("type").and_then(Value::as_str), role) {
+            (Some("tool_use"), SamplingRole::Assistant) => said.calls.push(tools::call(&block)?),
+            (Some("tool_result"), SamplingRole::User) => said.results.push(tools::result(block)?),
+            (Some("tool_use"), SamplingRole::User) => return Err("a `tool_use` is the assistant's".to_owned()),
+            (Some("tool_result"), SamplingRole::Assistant) => return Err("a `tool_result` is the user's".to_owned()),
+            _ => said.content.push(output::block(block)),
+        }
     }
-    let content: Vec<ContentBlock> = blocks.into_iter().map(output::block).collect();
-    if content.is_empty() {
-        return Err("each message has content".to_owned());
+    match (said.content.is_empty(), said.calls.is_empty(), said.results.is_empty()) {
+        (true, true, true) => Err("each message has content".to_owned()),
+        (false, _, false) => Err("a message with results of tools holds nothing else".to_owned()),
+        _ => Ok(said),
     }
-    Ok(SamplingMessage { role, content })
 }
 
 #[cfg(test)]
 mod tests {
+    use turnwright_core::ContentBlock;
+
     use super::*;
 
     const BUDGET: SamplingBudget = SamplingBudget { max_requests: 1, max_output_tokens: 100 };
@@ -155,7 +171,7 @@ mod tests {
             "temperature": 0.5, "stopSequences": ["\n"], "includeContext": "none",
             "modelPreferences": {"hints": [{"name": "sonnet"}, {}, {"name": ""}], "costPriority": 0.3},
         });
-        let message = |role, text: &str| SamplingMessage { role, content: vec![ContentBlock::text(text)] };
+        let message = |role, text: &str| SamplingMessage::saying(role, vec![ContentBlock::text(text)]);
         let messages =
             vec![message(SamplingRole::User, "a"), message(SamplingRole::Assistant, "b"), message(SamplingRole::User, "c")];
         let request = Box::new(Sampling {
@@ -166,6 +182,8 @@ mod tests {
             temperature: Some(0.5),
             stop_sequences: vec!["\n".into()],
             hints: vec!["sonnet".into()],
+            tools: Vec::new(),
+            tool_choice: None,
             budget: BUDGET,
         });
         let expected =
@@ -176,8 +194,9 @@ mod tests {
     #[test]
     fn a_question_to_a_model_that_is_none_is_refused_in_words() {
         let ask = |messages: Value| json!({"messages": messages, "maxTokens": 5});
-        let with_tools = json!({"messages": [said("user", "a")], "maxTokens": 5, "tools": []});
-        let result = json!({"type": "tool_result", "toolUseId": "x", "content": []});
+        let with_tools = |tools: Value| json!({"messages": [said("user", "a")], "maxTokens": 5, "tools": tools});
+        let result = |id: &str| json!({"type": "tool_result", "toolUseId": id, "content": []});
+        let used = |id: &str| json!({"role": "assistant", "content": {"type": "tool_use", "id": id, "name": "t", "input": {}}});
         let cases = [
             (json!(null), "a sampling request has parameters"),
             (json!({"messages": "hi", "maxTokens": 5}), "a sampling request has an array `messages`"),
@@ -187,10 +206,18 @@ mod tests {
             (ask(json!([{"role": "user", "content": "a"}])), "the `content` of each message is a block or an array of them"),
             (ask(json!([{"role": "user", "content": []}])), "each message has content"),
             (
-                ask(json!([{"role": "user", "content": [result]}])),
-                "calls of tools and their results are not taken: `sampling.tools` was not offered",
+                ask(json!([{"role": "user", "content": [result("x")]}])),
+                "the result of `x` belongs to no call of the message before it",
             ),
-            (with_tools, "a sampling request with tools is not taken: `sampling.tools` was not offered"),
+            (ask(json!([used("x"), said("user", "a")])), "the message after the call `x` has no result of it"),
+            (
+                ask(json!([used("x"), {"role": "user", "content": [result("x"), {"type": "text", "text": "a"}]}])),
+                "a message with results of tools holds nothing else",
+            ),
+            (ask(json!([{"role": "assistant", "content": [result("x")]}])), "a `tool_result` is the user's"),
+            (with_tools(json!([{"name": "a b"}])), "the name of a tool is 1 to 64 letters, digits, `_` and `-`, not \"a b\""),
+            (with_tools(json!([{"name": "t"}, {"name": "t"}])), "the tool `t` is there twice"),
+            (with_tools(json!([{"name": "t", "inputSchema": true}])), "the inputSchema of the tool `t` is no object"),
             (json!({"messages": [said("user", "a")], "maxTokens": "many"}), "`maxTokens` must be a whole number above 0"),
         ];
         for (params, why) in cases {

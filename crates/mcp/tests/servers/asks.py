@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp.server.request_state import RequestStateSecurity
 from mcp_types import (
     CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestURLParams, InputRequiredResult,
-    ListRootsRequest, SamplingMessage, TextContent,
+    ListRootsRequest, SamplingMessage, TextContent, Tool, ToolChoice, ToolResultContent,
 )
 from pydantic import BaseModel, Field
 
@@ -75,6 +75,23 @@ async def rhyme(word: str, context: Context) -> InputRequiredResult | str:
         return InputRequiredResult(input_requests={"model": CreateMessageRequest(params=params)}, request_state=word)
     answer = context.input_responses["model"]
     return f"{context.request_state} rhymes with {answer.content.text}, says {answer.model}"
+
+
+@server.tool()
+async def throw(context: Context) -> InputRequiredResult | str:
+    """Has a model throw dice that are here."""
+    said = [SamplingMessage(role="user", content=TextContent(text="Throw."))]
+    if context.input_responses is not None:
+        answer = context.input_responses["model"]
+        if context.request_state == "thrown":
+            return f"{answer.stop_reason}: {answer.content.text}"
+        use = answer.content[0] if isinstance(answer.content, list) else answer.content
+        gave = ToolResultContent(tool_use_id=use.id, content=[TextContent(text=f"{use.input['sides']} sides, a six")])
+        said += [SamplingMessage(role="assistant", content=[use]), SamplingMessage(role="user", content=[gave])]
+    dice = Tool(name="dice", description="Throws.", input_schema={"type": "object"})
+    params = CreateMessageRequestParams(messages=said, max_tokens=50, tools=[dice], tool_choice=ToolChoice(mode="required"))
+    request = {"model": CreateMessageRequest(params=params)}
+    return InputRequiredResult(input_requests=request, request_state="thrown" if len(said) > 1 else "asked")
 
 
 @server.prompt()

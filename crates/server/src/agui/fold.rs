@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, ToolDefinition, text_of};
+use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, ToolDefinition, Wants, text_of};
 use turnwright_engine::{Event, Frame};
 
 use crate::error::ApiError;
@@ -13,6 +13,7 @@ use crate::openai::ids;
 use crate::openai::responses::request_id;
 use crate::openai::track::{Call, End, Part, Track};
 use crate::sse::Fold;
+use crate::waiting::{in_words, sampling};
 
 /// Tells the part of a turn as one run.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ pub(crate) struct RunFold {
     message: String,
     /// How many spans the message began.
     spans: u32,
-    /// What calls ask for, by their question: the schema of a form, or an address as text.
-    asked: Vec<(ElicitationId, Value)>,
+    /// What calls ask for, by their question.
+    asked: Vec<(ElicitationId, Wants)>,
     is_started: bool,
     is_done: bool,
 }
@@ -55,7 +56,7 @@ impl RunFold {
         (run, model): (String, ModelRef),
         part: Part,
         offered: Arc<[Arc<ToolDefinition>]>,
-        asked: Vec<(ElicitationId, Value)>,
+        asked: Vec<(ElicitationId, Wants)>,
     ) -> Self {
         Self {
             conversation,
@@ -114,9 +115,14 @@ impl RunFold {
                 let value = json!({"level": level, "text": text});
                 tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
             }
-            Event::ElicitationRequested { question_id, requested_schema, url, .. } => {
-                let wants = requested_schema.clone().or_else(|| url.clone().map(Value::from));
-                self.asked.push((*question_id, wants.unwrap_or_else(|| json!({"type": "object", "properties": {}}))));
+            Event::ElicitationRequested { question_id, requested_schema, url, sampling, .. } => {
+                let wants = match (requested_schema, url, sampling) {
+                    (Some(schema), _, _) => Some(Wants::Form { schema: schema.clone() }),
+                    (None, Some(url), _) => Some(Wants::Url { url: url.clone() }),
+                    (None, None, Some(request)) => Some(Wants::Sampling { request: request.clone() }),
+                    (None, None, None) => None,
+                };
+                self.asked.extend(wants.map(|wants| (*question_id, wants)));
             }
             Event::ToolFinished { call_id, content, .. } => self.result(*call_id, &text_of(content), out),
             _ => {}
@@ -227,11 +233,19 @@ impl RunFold {
         let approvals = self.track.asked_about().map(|call| self.approval(call));
         let questions = self.track.asked.iter().map(|(question, message)| {
             let wants = self.asked.iter().find(|(asked, _)| asked == question).map(|(_, wants)| wants);
-            let schema = wants.filter(|wants| wants.is_object()).cloned().unwrap_or_else(|| json!({"type": "object"}));
             let call = ids::call_id(&self.conversation, question.call);
-            let url = wants.and_then(Value::as_str);
+            // Who agrees that a model is asked must see what; there is nothing to fill in.
+            let (message, schema, more) = match wants {
+                Some(Wants::Form { schema }) => (message.clone(), schema.clone(), json!({"url": null})),
+                Some(Wants::Url { url }) => (message.clone(), json!({"type": "object"}), json!({"url": url})),
+                Some(Wants::Sampling { request }) => {
+                    let shown = sampling(request);
+                    (in_words(message, &shown), json!({"type": "object", "properties": {}}), json!({"sampling": shown}))
+                }
+                None => (message.clone(), json!({"type": "object"}), json!({"url": null})),
+            };
             json!({"id": question, "reason": "input_required", "toolCallId": call, "message": message,
-                   "responseSchema": schema, "metadata": {"turnwright": {"url": url}}})
+                   "responseSchema": schema, "metadata": {"turnwright": more}})
         });
         let interrupts: Vec<Value> = approvals.chain(questions).collect();
         if !interrupts.is_empty() {

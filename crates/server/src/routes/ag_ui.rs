@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
-use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, Verdict, Wants};
+use serde_json::Value;
+use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, Verdict};
 use turnwright_engine::{Choice, Reply, SettingsOverlay, WatchFrom};
 
 use crate::agui::fold::{RunFold, refusal};
@@ -40,14 +40,10 @@ pub(super) async fn run(State(state): State<ServerState>, whole: Whole) -> Resul
         }
     };
     let look = |journal: &Journal| {
-        let asked = journal.turn().into_iter().flat_map(|turn| {
-            turn.questions().map(|question| match &question.ask.wants {
-                Wants::Form { schema } => (question.id, schema.clone()),
-                Wants::Url { url } => (question.id, Value::from(url.as_str())),
-                // A yes, without anything to fill in.
-                Wants::Sampling { .. } => (question.id, json!({"type": "object", "properties": {}})),
-            })
-        });
+        let asked = journal
+            .turn()
+            .into_iter()
+            .flat_map(|turn| turn.questions().map(|question| (question.id, question.ask.wants.clone())));
         (journal.offered().clone(), asked.collect::<Vec<_>>(), settings(journal, part.turn))
     };
     let (offered, asked, settings) = state.engine().look(&conversation, look).await?;
