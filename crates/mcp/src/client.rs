@@ -28,6 +28,9 @@ pub(crate) fn me() -> Implementation {
 /// The method by which servers ask for their roots.
 pub(crate) const ROOTS: &str = "roots/list";
 
+/// The notice by which a server of the handshake hears that they are others.
+pub(crate) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
 /// Answers a server's requests. Pings are answered by `rmcp`; the rest comes here as it was written, see
 /// [`is_read_here`].
 #[derive(Debug, Clone)]
@@ -50,8 +53,11 @@ impl ClientHandler for Client {
         capabilities.elicitation = Some(elicitation);
         // The server alone decides whether a call is one (2026-07-28).
         capabilities.extensions = Some([(task::EXTENSION.to_owned(), JsonObject::new())].into());
-        // They are of the configuration: a server that has other ones is another connection.
-        capabilities.roots = (!self.granted.roots.is_empty()).then(RootsCapabilities::default);
+        capabilities.roots = (!self.granted.roots.is_empty()).then(|| {
+            let mut roots = RootsCapabilities::default();
+            roots.list_changed = Some(true);
+            roots
+        });
         capabilities.sampling = self.granted.sampling.map(|_| {
             let mut sampling = SamplingCapability::default();
             sampling.tools = Some(JsonObject::new());

@@ -14,7 +14,7 @@ use turnwright_engine::{CallLimits, Clock, Completed};
 
 pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
-pub use granted::{Granted, Root};
+pub use granted::{Granted, Root, Roots};
 pub use transport::{HttpConfig, OauthConfig, OauthGrant, StdioConfig, TransportConfig};
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A server: `[mcp.servers.NAME]`, variables expanded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServerConfig {
     /// The first half of its tools' qualified names.
     pub name: String,

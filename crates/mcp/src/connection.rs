@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ClientNotification, CustomNotification, ProtocolVersion};
 use rmcp::service::{ClientCacheConfig, ClientInitializeError, RunningService};
 use rmcp::transport::Transport;
 use rmcp::{ClientServiceExt, Peer, RoleClient};
@@ -26,6 +26,8 @@ use crate::{HttpConfig, McpError, ServerConfig, Surroundings, TransportConfig};
 
 /// The longest that a silent server's era is waited for.
 const MAX_PROBE: Duration = Duration::from_secs(10);
+/// How long a notice may take on its way.
+const TELL_LIMIT: Duration = Duration::from_secs(2);
 /// Servers register more tools right after the handshake and say so; what they say so soon belongs to the first list.
 const FIRST_LIST_SETTLES: Duration = Duration::from_millis(30);
 
@@ -56,6 +58,12 @@ impl Connection {
 
     pub(crate) fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
+    }
+
+    /// Tells the server something that needs no answer. One that does not read is found by its next call.
+    pub(crate) async fn tell(&self, method: &'static str) {
+        let notice = ClientNotification::CustomNotification(CustomNotification::new(method, None));
+        let _ = tokio::time::timeout(TELL_LIMIT, self.peer.send_notification(notice)).await;
     }
 
     /// Its end and the reason, which everybody who waits for it is told.

@@ -17,6 +17,7 @@ use turnwright_engine::{
 };
 
 use crate::call::{self, Called, Caller, Form};
+use crate::client;
 use crate::connection::Connection;
 use crate::input::Again;
 use crate::list::Quarantined;
@@ -210,6 +211,25 @@ impl McpServer {
         let limit = self.shared.config.start_limit.as_millis();
         let reason = self.shared.log.with_last_words(&format!("it was not ready within {limit} ms"));
         Err(self.unavailable(tool, "is not ready", &reason))
+    }
+
+    /// Gives it the roots of `config`, and says so to the server where it runs. Returns whether they are all that `config`
+    /// changes; else a new server must be made of it.
+    pub fn take_roots(&self, config: &ServerConfig) -> bool {
+        let (own, roots) = (&self.shared.config, config.granted.roots.listed());
+        let mut same = config.clone();
+        same.granted = Arc::clone(&own.granted);
+        // Whether it may ask at all is agreed on when it is opened.
+        let may_ask = !roots.is_empty() && !own.granted.roots.is_empty();
+        if !may_ask || same != *own || config.granted.sampling != own.granted.sampling || roots == own.granted.roots.listed() {
+            return false;
+        }
+        own.granted.roots.replace(roots);
+        if let Some(connection) = self.open_connection().filter(|connection| !connection.agreed.is_modern()) {
+            let tracker = connection.tracker.clone();
+            tracker.spawn(async move { connection.tell(client::ROOTS_CHANGED).await });
+        }
+        true
     }
 
     /// Keeps it from being ended as unused for as long as this is held.

@@ -205,3 +205,31 @@ async fn a_server_brings_tools_of_its_own_for_the_model_and_runs_them_itself() {
     assert_eq!(asked.iter().map(told).collect::<Vec<_>>(), [expected(vec![]), expected(vec![gave])]);
     fixture.stop().await;
 }
+
+#[tokio::test]
+async fn a_server_that_runs_is_told_that_its_roots_are_others_and_reads_them_anew() {
+    let Some(fixture) = everything(roots(&["/srv/notes"])).await else { return };
+    let said = text(&fixture.call("get-roots-list", nothing()).await.unwrap()).to_owned();
+    assert!(said.starts_with("Current MCP Roots (1 total):\n\n1. notes\n"), "{said}");
+    let config = |granted| ServerConfig { granted: Arc::new(granted), ..fixture.server.config().clone() };
+    assert!(!fixture.server.take_roots(&config(roots(&["/srv/notes"]))), "nothing is new");
+    assert!(!fixture.server.take_roots(&config(Granted::default())), "that is for a new connection");
+    assert!(!fixture.server.take_roots(&ServerConfig { serial: true, ..config(roots(&["/srv/plans"])) }), "more is new");
+    assert!(fixture.server.take_roots(&config(roots(&["/srv/plans", "/srv/notes"]))));
+    let mut said = String::new();
+    // It reads them when it has heard of it.
+    for _ in 0..1_000 {
+        said = text(&fixture.call("get-roots-list", nothing()).await.unwrap()).to_owned();
+        if said.contains("2 total") {
+            break;
+        }
+    }
+    assert!(said.starts_with("Current MCP Roots (2 total):\n\n1. plans\n"), "{said}");
+    fixture.stop().await;
+    let config = ServerConfig { granted: Arc::new(roots(&["/srv/notes"])), ..misbehaving("good", "") };
+    let fixture = started(config).await;
+    let other = ServerConfig { granted: Arc::new(roots(&["/srv/plans"])), ..fixture.server.config().clone() };
+    assert!(fixture.server.take_roots(&other));
+    fixture.logged("told: notifications/roots/list_changed").await;
+    fixture.stop().await;
+}

@@ -60,6 +60,19 @@ async fn a_call_that_is_taken_and_never_answered_fails_at_once() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_nested_too_deeply_fails_its_call_and_says_so() {
+    let deep = format!(r#"{{"content":[],"structuredContent":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{deep}}}"#);
+    fails_once(
+        move |_| Answer::of_type("200 OK", "application/json", body.clone()),
+        FAILED,
+        ON_ITS_WAY,
+        "unexpected server response: its answer is nested too deeply to be read; as a stream of events it would be cut there",
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn an_error_that_names_no_request_fails_the_call_it_answers() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no thanks"}}"#;
     let answers = [

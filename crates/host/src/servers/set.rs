@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::{Document, Documents, SourceSet, StoreError, ToolSource};
-use turnwright_mcp::{McpServer, Surroundings, TokenStore};
+use turnwright_mcp::{McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::SqliteStore;
 
 use super::sealed;
@@ -142,6 +142,9 @@ impl ServerSet {
             let known = before.iter().position(|entry| entry.name == document.key).filter(|_| is_known);
             if let Some(place) = known {
                 added.push(before.swap_remove(place));
+            } else if let Some(entry) = before.iter().find_map(|entry| self.retold(entry, document)) {
+                before.retain(|other| other.name != entry.name);
+                added.push(entry);
             } else {
                 let entry = self.added(document);
                 now.held.remove(&entry.name);
@@ -190,6 +193,18 @@ impl ServerSet {
         self.news.send_modify(|count| *count += 1);
     }
 
+    /// The same server under what is stored of it now, where that gives it other roots and nothing else.
+    fn retold(&self, before: &Entry, document: &Document) -> Option<Entry> {
+        let server = before.server.as_ref().ok().filter(|_| before.name == document.key)?;
+        let stored = Stored::read(document).ok()?;
+        let config = self.config(&before.name, &stored).ok()?;
+        server.take_roots(&config).then(|| Entry {
+            name: before.name.clone(),
+            origin: Origin::Added(Some(Box::new(stored))),
+            server: Ok(Arc::clone(server)),
+        })
+    }
+
     fn added(&self, document: &Document) -> Entry {
         let name = document.key.clone();
         let stored = Stored::read(document);
@@ -217,10 +232,14 @@ impl ServerSet {
 
     /// A server of what is stored, not started.
     pub(crate) fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
+        Ok(McpServer::shared_in(self.config(name, stored)?, self.surroundings.clone()))
+    }
+
+    fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, String> {
         let keys = sealed::opened(&stored.config, self.tokens())?;
         let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
         let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
-        Ok(McpServer::shared_in(server_config(name, &server)?, self.surroundings.clone()))
+        server_config(name, &server)
     }
 }
 

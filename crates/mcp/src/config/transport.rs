@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::docker::DockerConfig;
 
 /// How a server is reached: one of the keys `command`, `url` and `image`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum TransportConfig {
     /// A child process, over its standard input and output.
     Stdio(StdioConfig),

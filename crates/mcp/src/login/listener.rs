@@ -14,6 +14,10 @@ const PATH: &str = "/callback";
 const MAX_HEAD_BYTES: u64 = 16 << 10;
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 
+/// What a visit with another state is told. It may be somebody's guess: it ends nothing.
+const FOREIGN: &str = "This visit belongs to another sign-in than the one that Turnwright waits for (its `state` is another one), \
+                       and is not taken. Open the address that Turnwright showed, and sign in there.";
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -66,11 +70,20 @@ async fn visited(mut stream: TcpStream, address: &str, state: &str) -> Option<Ur
     let head = String::from_utf8_lossy(&head);
     let target = head.strip_prefix("GET ").and_then(|rest| rest.split_whitespace().next());
     let url = target.and_then(|target| Url::parse(address).ok()?.join(target).ok());
-    let url = url.filter(|url| url.path() == PATH && query(url, "state").as_deref() == Some(state));
+    let url = url.filter(|url| url.path() == PATH);
+    let is_ours = url.as_ref().is_some_and(|url| query(url, "state").as_deref() == Some(state));
     let (status, text) = match &url {
-        Some(_) => ("200 OK", "Turnwright has what it needs. This page can be closed."),
+        Some(_) if is_ours => ("200 OK", "Turnwright has what it needs. This page can be closed."),
+        Some(_) => ("400 Bad Request", FOREIGN),
         None => ("404 Not Found", "There is nothing here."),
     };
+    if url.is_some() && !is_ours {
+        tracing::warn!(
+            "the browser came back with another `state` than it was sent away with: that visit is not taken, and the right one is \
+             waited for. Open the address above anew if nothing else comes"
+        );
+    }
+    let url = url.filter(|_| is_ours);
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
          referrer-policy: no-referrer\r\nconnection: close\r\n\r\n{text}",
@@ -84,4 +97,37 @@ async fn visited(mut stream: TcpStream, address: &str, state: &str) -> Option<Ur
 /// A parameter of an address.
 pub(super) fn query(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn get(listener: &Listener, target: &str) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, listener.port)).await.unwrap();
+        stream.write_all(format!("GET {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+        format!("{}: {text}", head.lines().next().unwrap())
+    }
+
+    #[tokio::test]
+    async fn who_comes_with_another_state_is_told_so_and_ends_nothing() {
+        let listener = Listener::bind(0).await.unwrap();
+        let asks = async {
+            let mut told = Vec::new();
+            for target in
+                ["/callback?code=x&state=guessed", "/callback?code=x", "/other?state=ours", "/callback?code=c&state=ours"]
+            {
+                told.push(get(&listener, target).await);
+            }
+            told
+        };
+        let (visit, told) = tokio::join!(listener.visit("ours"), asks);
+        assert_eq!(visit.unwrap().query(), Some("code=c&state=ours"));
+        let foreign = format!("HTTP/1.1 400 Bad Request: {FOREIGN}");
+        let done = "HTTP/1.1 200 OK: Turnwright has what it needs. This page can be closed.";
+        assert_eq!(told, [&foreign, &foreign, "HTTP/1.1 404 Not Found: There is nothing here.", done]);
+    }
 }

@@ -285,6 +285,8 @@ def handle(message):
     request, method, params = message.get("id"), message.get("method"), message.get("params") or {}
     if method is None:
         WAITING.pop(request, lambda _: None)(message)
+    elif method == "notifications/roots/list_changed":
+        log("told: " + method)
     elif method == "initialize":
         if MODE == "init_error":
             send(id=request, error={"code": -32603, "message": "database locked"})

@@ -264,6 +264,10 @@ fn plain(error: HttpError, has_session: bool) -> HttpError {
         {
             StreamableHttpError::SessionExpired
         }
+        StreamableHttpError::UnexpectedServerResponse(text) if text.contains("recursion limit") => {
+            let text = "its answer is nested too deeply to be read; as a stream of events it would be cut there";
+            StreamableHttpError::UnexpectedServerResponse(text.into())
+        }
         StreamableHttpError::UnexpectedServerResponse(text) => {
             StreamableHttpError::UnexpectedServerResponse(Cow::Owned(first_chars(&text)))
         }
