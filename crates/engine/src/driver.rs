@@ -66,6 +66,8 @@ pub(crate) struct Driver {
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
+    /// Whether it heard that its process is to end.
+    is_draining: bool,
     /// Whether it gave the conversation up.
     has_let_go: bool,
 }
@@ -119,6 +121,7 @@ impl Driver {
             summary: None,
             has_offered: false,
             foreign,
+            is_draining: false,
             has_let_go: false,
         }
     }
@@ -152,9 +155,14 @@ impl Driver {
         }
     }
 
-    /// Whether nothing runs: the turn stands between two steps.
+    /// Whether nothing runs here: the turn stands between two steps, or waits for what goes on by itself elsewhere.
     fn is_at_rest(&self) -> bool {
-        self.model.is_none() && self.summary.is_none() && self.calls.is_empty() && self.samplings.is_empty()
+        let runs_elsewhere = || {
+            let state = self.live.lock();
+            let is_task = |call: &&CallId| state.journal.turn().is_some_and(|turn| turn.task(**call).is_some());
+            self.calls.len() == self.running.keys().filter(is_task).count()
+        };
+        self.model.is_none() && self.summary.is_none() && self.samplings.is_empty() && runs_elsewhere()
     }
 
     /// Gives the conversation up; or, where somebody appended meanwhile, says with what entries to go on.
@@ -401,6 +409,10 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
+                () = self.inner.draining.cancelled(), if !self.is_draining => {
+                    self.is_draining = true;
+                    return Ok(Vec::new());
+                }
                 () = self.live.changed.notified() => return Ok(self.hear_of_others()),
                 said = next_said(&mut self.model), if self.model.is_some() => {
                     if let Some(entries) = self.hear_model(said) {

@@ -80,6 +80,7 @@ async fn a_process_that_ends_in_order_lets_go_of_its_tasks_and_cancels_none() {
     let first = engine(disk.another_process(), provider.clone(), before.clone(), Setup::default());
     let turn = begin(&first).await;
     let begun = tokio::time::Instant::now();
+    assert!(first.drain(std::time::Duration::from_secs(10)).await, "what goes on elsewhere is not waited for");
     first.shutdown().await;
     assert_eq!((begun.elapsed().as_secs(), cancelled.load(Ordering::Relaxed), before.called_off()), (0, 0, vec![]));
     gate.add_permits(1);
