@@ -62,7 +62,9 @@ impl Connection {
 
     /// Tells the server something that needs no answer. One that does not read is found by its next call.
     pub(crate) async fn tell(&self, method: &'static str) {
-        let notice = ClientNotification::CustomNotification(CustomNotification::new(method, None));
+        // Some servers drop a notice whose `params` are null.
+        let params = Some(serde_json::Value::Object(serde_json::Map::new()));
+        let notice = ClientNotification::CustomNotification(CustomNotification::new(method, params));
         let _ = tokio::time::timeout(TELL_LIMIT, self.peer.send_notification(notice)).await;
     }
 
