@@ -28,17 +28,15 @@ async fn a_turn_ends_its_step_and_the_next_process_goes_on_with_it() {
     while provider.asked().is_empty() {
         tokio::task::yield_now().await;
     }
-    let draining = tokio::spawn({
-        let first = first.clone();
-        async move { first.drain(GRACE).await }
+    let (drained, ()) = tokio::join!(first.drain(GRACE), async {
+        while !first.is_draining() {
+            tokio::task::yield_now().await;
+        }
+        let late = first.send(&id(), NewMessage::text("more")).await;
+        assert!(matches!(late, Err(EngineError::ShuttingDown)), "{late:?}");
+        gate.add_permits(1_000);
     });
-    while !first.is_draining() {
-        tokio::task::yield_now().await;
-    }
-    let late = first.send(&id(), NewMessage::text("more")).await;
-    assert!(matches!(late, Err(EngineError::ShuttingDown)), "{late:?}");
-    gate.add_permits(1_000);
-    assert!(draining.await.unwrap(), "the step was not over in time");
+    assert!(drained, "the step was not over in time");
     let stored = first.journal(&id()).await.unwrap();
     assert_eq!(kinds(&stored).last(), Some(&"result"));
     assert_eq!(provider.asked().len(), 1);
