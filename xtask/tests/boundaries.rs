@@ -75,8 +75,8 @@ struct Kept {
 const KEPT: &[Kept] = &[
     Kept {
         dependencies: &["reqwest"],
-        within: &["providers", "tools", "mcp"],
-        because: "what goes out over HTTP is a model call, a tool call or an MCP server",
+        within: &["providers", "tools", "mcp", "host"],
+        because: "what goes out over HTTP is a model call, a tool call, an MCP server, or an identity provider that the host asks",
     },
     Kept { dependencies: &["rmcp", "bollard"], within: &["mcp"], because: "MCP and containers are one kind of tool source" },
     Kept {

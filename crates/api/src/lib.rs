@@ -21,6 +21,7 @@ mod question;
 mod settings;
 mod tool;
 mod turn;
+mod user;
 
 pub use call::{Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
 pub use chat::{
@@ -43,3 +44,4 @@ pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question, Samplin
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};
+pub use user::{Caller, NewToken, SignInLink, Token, TokenRequest, User, UserPatch, UserRequest};

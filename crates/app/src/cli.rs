@@ -1,5 +1,7 @@
 //! What can be typed.
 
+pub(crate) mod users;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -29,6 +31,9 @@ pub(crate) struct Everywhere {
     /// Another database than the one in the data directory: a SQLite file
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub(crate) database: Option<String>,
+    /// The user whose conversations are meant, by name or id; `local` unless given
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
+    pub(crate) user: Option<String>,
     /// What is logged: off, error, warn, info, debug, trace, or directives
     #[arg(long, global = true, value_name = "LEVEL", help_heading = "Everywhere")]
     pub(crate) log_level: Option<String>,
@@ -56,6 +61,9 @@ pub(crate) enum Command {
     /// Calls that wait for a person
     #[command(subcommand)]
     Approvals(Approvals),
+    /// Who may sign in at the server, and by what they are known
+    #[command(subcommand)]
+    Users(users::Users),
     /// The configuration
     #[command(subcommand)]
     Config(Config),

@@ -13,6 +13,7 @@ mod models;
 mod moving;
 mod serve;
 mod tools;
+pub(crate) mod users;
 
 use std::thread;
 use std::time::Duration;
@@ -51,6 +52,7 @@ pub(crate) fn run(cli: Cli, output: &mut Output) -> Exit {
         Command::Approvals(command) => {
             one_thread().and_then(|runtime| on(runtime, approvals::run(&everywhere, command, output)))
         }
+        Command::Users(command) => one_thread().and_then(|runtime| on(runtime, users::run(&everywhere, command, output))),
         Command::Doctor(listed) => one_thread().and_then(|runtime| on(runtime, doctor::run(&everywhere, listed, output))),
     };
     result.unwrap_or_else(|failure| {

@@ -104,6 +104,7 @@ impl From<EngineError> for Failure {
             | EngineError::NoOpenTurn { .. }
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
+            | EngineError::NotAllowed { .. }
             | EngineError::KeyReused { .. }
             | EngineError::Provider(_)
             | EngineError::Store(_)

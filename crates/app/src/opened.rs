@@ -4,6 +4,7 @@ use turnwright_engine::Telemetry;
 use turnwright_host::{Environment, Host, HostBuilder, Loaded, Needs, Overrides, config};
 
 use crate::cli::Everywhere;
+use crate::commands::users::find;
 use crate::exit::Failure;
 use crate::logging::Logging;
 use crate::{logging, output, telemetry};
@@ -17,6 +18,8 @@ pub(crate) const SERVER: &str = "info";
 pub(crate) struct Opened {
     pub(crate) environment: Environment,
     pub(crate) loaded: Loaded,
+    /// For whom the command acts, by name or id; `local` where nobody is named.
+    user: Option<String>,
 }
 
 /// The flags that every command has, as the configuration takes them.
@@ -45,10 +48,15 @@ pub(crate) fn open(overrides: &Overrides, log_level: &str) -> Result<Opened, Fai
     if let Err(problem) = logging::start(logging, &environment) {
         output::say(&format!("warning: {problem}"));
     }
-    Ok(Opened { environment, loaded })
+    Ok(Opened { environment, loaded, user: None })
 }
 
 impl Opened {
+    /// The same for the user whom the command line names.
+    pub(crate) fn of(self, everywhere: &Everywhere) -> Self {
+        Self { user: everywhere.user.clone(), ..self }
+    }
+
     /// Starts the host, and says what looks wrong and does not hinder.
     pub(crate) async fn start(self, needs: Needs) -> Result<Host, Failure> {
         self.start_with(needs, |builder| builder).await
@@ -64,7 +72,16 @@ impl Opened {
             trace_context: telemetry::is_on().then_some(telemetry::context),
             records_content: self.loaded.config.telemetry.content,
         };
-        let host = add(Host::builder(self.loaded, self.environment).needs(needs).telemetry(told)).start().await?;
+        let mut host = add(Host::builder(self.loaded, self.environment).needs(needs).telemetry(told)).start().await?;
+        if let Some(name) = &self.user {
+            match find(&**host.accounts(), name).await {
+                Ok(user) => host = host.acting_for(user.id),
+                Err(failure) => {
+                    host.shutdown().await;
+                    return Err(failure);
+                }
+            }
+        }
         if needs == Needs::Everything {
             for problem in host.problems() {
                 output::say(&format!("warning: {problem}"));

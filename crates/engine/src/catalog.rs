@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
-use turnwright_core::ToolDefinition;
+use turnwright_core::{ToolDefinition, UserId};
 
 use crate::names::{hex, qualified};
 use crate::pins::Known;
@@ -39,6 +39,33 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
+    /// What of it is for `user`: everybody's tools and the user's own.
+    fn of(self: &Arc<Self>, user: &UserId, sources: &[Arc<dyn ToolSource>]) -> Arc<Self> {
+        let is_anothers = |source: &Arc<dyn ToolSource>| source.owner().is_some_and(|owner| owner != user);
+        let hidden: Vec<&str> = sources.iter().filter(|source| is_anothers(source)).map(|source| source.name()).collect();
+        if hidden.is_empty() {
+            return self.clone();
+        }
+        let is_shown = |source: &str| !hidden.contains(&source);
+        let mut own = Self {
+            tools: self.tools.iter().filter(|tool| is_shown(&tool.definition.source)).cloned().collect(),
+            by_name: HashMap::new(),
+            changed: self
+                .changed
+                .iter()
+                .filter(|(_, tool)| is_shown(&tool.definition.source))
+                .map(|(name, tool)| (name.clone(), tool.clone()))
+                .collect(),
+            set_aside: self.set_aside.iter().filter(|aside| is_shown(&aside.source)).cloned().collect(),
+        };
+        own.index();
+        Arc::new(own)
+    }
+
+    fn index(&mut self) {
+        self.by_name = self.tools.iter().enumerate().map(|(index, tool)| (tool.definition.name.clone(), index)).collect();
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&CatalogTool> {
         self.by_name.get(name).and_then(|index| self.tools.get(*index))
     }
@@ -126,8 +153,20 @@ impl Catalogs {
         }
     }
 
-    /// The catalog of this moment.
-    pub(crate) fn current(&self) -> Arc<Catalog> {
+    /// The catalog of this moment, as far as it is for `user`.
+    pub(crate) fn of(&self, user: &UserId) -> Arc<Catalog> {
+        let catalog = self.current();
+        catalog.of(user, &self.sources())
+    }
+
+    /// The sources that are everybody's, and the user's own.
+    pub(crate) fn sources_of(&self, user: &UserId) -> Arc<[Arc<dyn ToolSource>]> {
+        let all = self.sources();
+        let is_for = |source: &Arc<dyn ToolSource>| source.owner().is_none_or(|owner| owner == user);
+        if all.iter().all(is_for) { all } else { all.iter().filter(|source| is_for(source)).cloned().collect() }
+    }
+
+    fn current(&self) -> Arc<Catalog> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let Newest { sources, slots, seen, pins, catalog } = &mut *newest;
         let is_same =
@@ -191,7 +230,7 @@ fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc
         }
         is_twice
     });
-    catalog.by_name = catalog.tools.iter().enumerate().map(|(index, tool)| (tool.definition.name.clone(), index)).collect();
+    catalog.index();
     catalog
 }
 

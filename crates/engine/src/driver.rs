@@ -278,7 +278,7 @@ impl Driver {
             }
         };
         let Some(settings) = settings else { return Ok(()) };
-        let changed = self.inner.catalogs.current().changed_in_words();
+        let changed = self.inner.catalogs.of(&self.live.owner).changed_in_words();
         let mut state = self.live.lock();
         if let Some(text) = changed {
             state.tell(vec![crate::Event::Notice { level: "warning", text }]);
@@ -287,7 +287,7 @@ impl Driver {
             let text = format!("not ready in time, left out of this turn: {}", late.join(", "));
             state.tell(vec![crate::Event::Notice { level: "warning", text }]);
         }
-        if let Some(offered) = self.inner.newly_offered(&state.journal, &settings) {
+        if let Some(offered) = self.inner.newly_offered(&self.live.owner, &state.journal, &settings) {
             first.push(offered);
         }
         Ok(())
@@ -295,7 +295,7 @@ impl Driver {
 
     /// The plan from `first`; `None` where it should stand at a place that somebody else took.
     fn plan(&mut self, first: &[Entry], at: Option<Seq>) -> Result<Option<Planned>, Halt> {
-        let catalog = self.inner.catalogs.current();
+        let catalog = self.inner.catalogs.of(&self.live.owner);
         let state = self.live.lock();
         if at.is_some_and(|at| at != state.journal.next_seq()) {
             return Ok(None);

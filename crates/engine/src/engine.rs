@@ -72,6 +72,7 @@ pub struct EngineParts {
 pub struct Engine {
     inner: Arc<Inner>,
     user: UserId,
+    may_decide: bool,
 }
 
 /// What an engine has to do at a moment.
@@ -165,18 +166,7 @@ impl Engine {
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
             is_unattended: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), user: UserId::local() }
-    }
-
-    /// The same engine, acting for this user.
-    #[must_use]
-    pub fn acting_for(&self, user: UserId) -> Self {
-        Self { inner: self.inner.clone(), user }
-    }
-
-    /// For whom this handle acts.
-    pub fn user(&self) -> &UserId {
-        &self.user
+        Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true }
     }
 
     /// How long people are waited for while a call holds its connection to ask them something; then the question is
@@ -213,9 +203,9 @@ impl Engine {
         &self.inner.providers
     }
 
-    /// The tool sources.
+    /// The tool sources that are everybody's, and the user's own.
     pub fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
-        self.inner.catalogs.sources()
+        self.inner.catalogs.sources_of(&self.user)
     }
 
     /// Takes the sources from `set` from now on, in place of those that it was made of: before each turn's first model call
@@ -240,24 +230,24 @@ impl Engine {
     /// All tools of all sources by qualified name, sorted. Waits for sources that are starting, at most their start limit.
     pub async fn tools(&self) -> Vec<Arc<ToolDefinition>> {
         self.inner.settle_sources().await;
-        self.inner.catalogs.current().offered(None)
+        self.inner.catalogs.of(&self.user).offered(None)
     }
 
     /// The same at this moment, without waiting for anything. A tool that did not change is the very same value as before.
     pub fn tools_now(&self) -> Vec<Arc<ToolDefinition>> {
-        self.inner.catalogs.current().offered(None)
+        self.inner.catalogs.of(&self.user).offered(None)
     }
 
     /// What a source says of the tool with this qualified name besides what models are told; nothing where there is none.
     pub fn tool_face(&self, name: &str) -> Arc<ToolFace> {
-        self.inner.catalogs.current().get(name).map(|tool| tool.face.clone()).unwrap_or_default()
+        self.inner.catalogs.of(&self.user).get(name).map(|tool| tool.face.clone()).unwrap_or_default()
     }
 
     /// Tools that cannot be offered, each with the reason.
     pub fn tools_set_aside(&self) -> Vec<SetAside> {
         let catalogs = &self.inner.catalogs;
-        let mut all: Vec<SetAside> = catalogs.sources().iter().flat_map(|source| source.set_aside()).collect();
-        all.extend(catalogs.current().set_aside.iter().cloned());
+        let mut all: Vec<SetAside> = catalogs.sources_of(&self.user).iter().flat_map(|source| source.set_aside()).collect();
+        all.extend(catalogs.of(&self.user).set_aside.iter().cloned());
         all
     }
 
@@ -275,6 +265,7 @@ impl Engine {
     /// [`EngineError::Exists`] where there is one with the id, [`EngineError::Invalid`] where a setting is out of range,
     /// [`EngineError::KeyReused`].
     pub async fn create(&self, new: NewConversation) -> Result<Conversation, EngineError> {
+        self.must_not_decide(&new.overlay)?;
         if new.idempotency.is_some() {
             return self.import(WholeJournal::empty(new)).await;
         }
@@ -318,6 +309,9 @@ impl Engine {
     /// [`EngineError::NotFound`], [`EngineError::Invalid`].
     pub async fn update(&self, id: &ConversationId, change: ConversationChange) -> Result<Conversation, EngineError> {
         let mut conversation = self.conversation(id).await?;
+        if let Some(overlay) = change.overlay.as_ref().filter(|after| after.approve != conversation.overlay.approve) {
+            self.must_not_decide(overlay)?;
+        }
         conversation.title = change.title.unwrap_or(conversation.title);
         conversation.overlay = change.overlay.unwrap_or(conversation.overlay);
         self.inner.store.update(record(&conversation)?).await?;
@@ -516,7 +510,7 @@ impl Engine {
         for live in self.inner.registry.all() {
             live.dismiss();
         }
-        futures_util::future::join_all(self.sources().iter().map(|source| source.stop())).await;
+        futures_util::future::join_all(self.inner.catalogs.sources().iter().map(|source| source.stop())).await;
         self.inner.store.close().await;
     }
 

@@ -53,6 +53,12 @@ pub enum EngineError {
         /// What, and what would be right.
         what: String,
     },
+    /// Whoever asks may not do this.
+    #[error("{what}")]
+    NotAllowed {
+        /// What, in words.
+        what: String,
+    },
     /// The idempotency key was used for another request.
     #[error("the idempotency key `{key}` was used for another request")]
     KeyReused {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use turnwright_core::policy::Policy;
-use turnwright_core::{Claim, Control, Entry, Journal, TurnSettings};
+use turnwright_core::{Claim, Control, Entry, Journal, TurnSettings, UserId};
 
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
@@ -81,8 +81,8 @@ impl Inner {
     }
 
     /// The entry that offers what is there now, where that is not what the journal offers.
-    pub(crate) fn newly_offered(&self, journal: &Journal, settings: &TurnSettings) -> Option<Entry> {
-        let catalog = self.catalogs.current();
+    pub(crate) fn newly_offered(&self, owner: &UserId, journal: &Journal, settings: &TurnSettings) -> Option<Entry> {
+        let catalog = self.catalogs.of(owner);
         let mut offered = catalog.offered(settings.tools.as_deref());
         if !settings.client_tools.is_empty() {
             // Where names meet, the one that asks has its own.

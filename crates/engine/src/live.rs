@@ -35,6 +35,7 @@ pub(crate) struct Live {
 /// What is known of a conversation.
 #[derive(Debug)]
 pub(crate) struct State {
+    pub(crate) owner: UserId,
     pub(crate) journal: Journal,
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) watchers: Watchers,
@@ -91,6 +92,7 @@ struct News {
 impl Live {
     pub(crate) fn new(id: ConversationId, owner: UserId, overlay: SettingsOverlay, title: Option<String>) -> Self {
         let state = State {
+            owner: owner.clone(),
             journal: Journal::default(),
             in_flight: None,
             watchers: Watchers::default(),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind};
+use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind, UserId};
 
 use crate::{Asks, Nobody, Standstill, Tasks, ToolReply, TraceContext};
 
@@ -23,6 +23,11 @@ pub trait ToolSource: Send + Sync + Debug {
 
     /// Its tools, in a stable order. Kept from the last time while it is not running; empty where it never said.
     fn tools(&self) -> Arc<[SourceTool]>;
+
+    /// The one user in whose conversations it is offered; everybody's where `None`.
+    fn owner(&self) -> Option<&UserId> {
+        None
+    }
 
     /// A number that changes whenever [`ToolSource::tools`] does; `None` where they stay the same.
     fn news(&self) -> Option<watch::Receiver<u64>> {
@@ -242,6 +247,8 @@ pub struct CallContext {
     pub tasks: Arc<dyn Tasks>,
     /// What was kept by [`Tasks::accepted`], where the call goes on by itself: it is asked for, and not made.
     pub task: Option<Arc<Value>>,
+    /// Whose conversation calls.
+    pub user: UserId,
     /// What [`ToolReply::Asks`] left, and the answers, where the call is made again.
     pub resume: Option<Resumption>,
     /// Where the call stands in a trace, for whom it is passed on to.
@@ -252,7 +259,14 @@ impl CallContext {
     /// A call that can ask nobody.
     pub fn new(cancel: CancellationToken, progress: Arc<dyn ProgressSink>) -> Self {
         let (asks, tasks) = (Arc::new(Nobody), Arc::new(Nobody));
-        Self { cancel, progress, asks, standstill: Standstill::default(), tasks, task: None, resume: None, trace: None }
+        let (standstill, user) = (Standstill::default(), UserId::local());
+        Self { cancel, progress, asks, standstill, tasks, task: None, user, resume: None, trace: None }
+    }
+
+    /// The same in a conversation of this user.
+    #[must_use]
+    pub fn of(self, user: &UserId) -> Self {
+        Self { user: user.clone(), ..self }
     }
 }
 

@@ -42,7 +42,7 @@ pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
 pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};
 pub use provider::{Dialect, Profile, ProviderConfig};
-pub use root::{Approval, Config, Durability, Server, Settings, Storage, ToolActivity};
+pub use root::{Approval, Auth, Config, Durability, OidcConfig, Server, Settings, Storage, ToolActivity};
 pub use schema::json_schema;
 pub use secret::Secret;
 pub(crate) use secret::{MASK, without_secrets};

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
+use turnwright_core::{ModelRef, UserId};
+use turnwright_engine::accounts::Accounts;
 use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
@@ -37,6 +38,7 @@ pub struct Host {
     pub(crate) loaded: Loaded,
     pub(crate) engine: Engine,
     pub(crate) documents: Arc<dyn Documents>,
+    accounts: Arc<dyn Accounts>,
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: McpServers,
     resources: Arc<ResourceSource>,
@@ -135,7 +137,8 @@ impl HostBuilder {
         Ok(Host {
             loaded,
             engine,
-            documents: store,
+            documents: store.clone(),
+            accounts: store,
             providers,
             servers,
             resources,
@@ -164,6 +167,17 @@ impl Host {
     /// What drives the turns.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The same host, whose engine acts for this user.
+    #[must_use]
+    pub fn acting_for(self, user: UserId) -> Self {
+        Self { engine: self.engine.acting_for(user), ..self }
+    }
+
+    /// Who may use it.
+    pub fn accounts(&self) -> &Arc<dyn Accounts> {
+        &self.accounts
     }
 
     /// What it remembers beside conversations.

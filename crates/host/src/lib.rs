@@ -10,6 +10,7 @@ mod error;
 mod host;
 mod look;
 mod mcp_endpoint;
+mod oidc;
 mod providers;
 mod servers;
 mod sources;
@@ -23,9 +24,11 @@ pub use mcp_endpoint::{McpEndpoint, McpServing, Questions};
 /// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 
-pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, McpStatus, NewMcpServer, Owner};
+pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, McpStatus, NewMcpServer, Owner, ServerRights};
 /// How the serving of an MCP client ended.
 pub use turnwright_mcp::serve::StdioEnd;
+
+pub use oidc::{Oidc, OidcBegun, OidcError, OidcUser};
 
 pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// What came of signing out at an MCP server.

@@ -9,11 +9,12 @@ pub(crate) mod caller;
 mod pool;
 mod running;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
-use turnwright_core::{AnswerAction, ApproveMode};
-use turnwright_engine::{KeptBy, Reply, ToolOutput};
+use turnwright_core::{AnswerAction, ApproveMode, UserId};
+use turnwright_engine::{Engine, KeptBy, Reply, ToolOutput};
 use turnwright_mcp::serve::{Backing, FixtureTools, Happened, HttpEndpoint, OfferedCall, StdioEnd, stdio};
 
 use crate::{Host, HostBuilder};
@@ -45,21 +46,32 @@ pub enum Questions {
 pub struct McpEndpoint {
     http: HttpEndpoint,
     backing: Arc<EngineBacking>,
+    of_users: Arc<OfUsers>,
+}
+
+/// The endpoints of single users: a session of one is none of another's.
+#[derive(Debug)]
+struct OfUsers {
+    serving: McpServing,
+    body_limit_bytes: usize,
+    made: Mutex<HashMap<(UserId, bool), McpEndpoint>>,
 }
 
 impl Host {
     /// Offers the tools to MCP clients over HTTP. A request's body may have `body_limit_bytes`.
     pub fn mcp_endpoint(&self, serving: McpServing, body_limit_bytes: usize) -> McpEndpoint {
-        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving));
-        McpEndpoint { http: HttpEndpoint::new(backing.clone(), body_limit_bytes), backing }
+        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving.clone()));
+        let http = HttpEndpoint::new(backing.clone(), body_limit_bytes);
+        McpEndpoint { http, backing, of_users: Arc::new(OfUsers { serving, body_limit_bytes, made: Mutex::default() }) }
     }
 
     /// The same for the conformance suite: with what it looks for, where the host was made with
     /// [`HostBuilder::conformance_fixtures`].
     pub fn mcp_endpoint_with_fixtures(&self, body_limit_bytes: usize) -> McpEndpoint {
         let serving = McpServing { unqualified: Some(FixtureTools::NAME.to_owned()), ..McpServing::default() };
-        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving));
-        McpEndpoint { http: HttpEndpoint::with_fixtures(backing.clone(), body_limit_bytes), backing }
+        let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving.clone()));
+        let http = HttpEndpoint::with_fixtures(backing.clone(), body_limit_bytes);
+        McpEndpoint { http, backing, of_users: Arc::new(OfUsers { serving, body_limit_bytes, made: Mutex::default() }) }
     }
 
     /// Offers the tools to the MCP client at standard input and output, until it closes its end or `stop` is ready.
@@ -111,9 +123,33 @@ impl McpEndpoint {
         &self.http
     }
 
+    /// The endpoint of the user for whom `engine` acts.
+    pub fn acting_for(&self, engine: &Engine) -> Self {
+        if engine.user().is_local() && engine.may_decide() {
+            return self.clone();
+        }
+        let of_users = self.of_users.clone();
+        let mut endpoints = of_users.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let backing = Arc::new(EngineBacking::new(engine.clone(), KeptBy::Servers, of_users.serving.clone()));
+            let http = HttpEndpoint::new(backing.clone(), of_users.body_limit_bytes);
+            let of_users = OfUsers {
+                serving: of_users.serving.clone(),
+                body_limit_bytes: of_users.body_limit_bytes,
+                made: Mutex::default(),
+            };
+            Self { http, backing, of_users: Arc::new(of_users) }
+        };
+        endpoints.entry((engine.user().clone(), engine.may_decide())).or_insert_with(make).clone()
+    }
+
     /// Ends all sessions and stops their calls. Call it before the engine is shut down.
     pub async fn end(&self) {
-        self.http.end().await;
-        self.backing.end().await;
+        let of_users: Vec<Self> =
+            self.of_users.made.lock().unwrap_or_else(PoisonError::into_inner).drain().map(|(_, endpoint)| endpoint).collect();
+        for endpoint in of_users.iter().chain([self]) {
+            endpoint.http.end().await;
+            endpoint.backing.end().await;
+        }
     }
 }

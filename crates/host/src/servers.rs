@@ -3,6 +3,7 @@
 //! What is added is stored, and every host over the same data takes it over at its next turn or request. Servers of files
 //! are those files' to change.
 
+mod by;
 mod import;
 mod sealed;
 mod set;
@@ -13,10 +14,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use turnwright_core::DriverId;
+use turnwright_core::{DriverId, UserId};
 use turnwright_engine::{Documents, Engine, EngineError, SourceState, Store, StoreError, ToolSource};
 use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice};
 
+use by::By;
+pub use by::ServerRights;
 pub use import::{McpImport, McpImported};
 pub(crate) use set::{Entry, Origin, ServerSet};
 pub use status::McpStatus;
@@ -32,6 +35,8 @@ const WAYS: [&str; 3] = ["command", "url", "image"];
 pub struct McpServers {
     pub(crate) set: Arc<ServerSet>,
     engine: Engine,
+    /// Who asks: everyone's servers can be looked at by all, and another's are not there.
+    by: By,
     /// The folder of what processes say of their servers.
     board: PathBuf,
 }
@@ -75,6 +80,9 @@ pub enum McpChangeError {
     /// What is wrong with it.
     #[error("{0}")]
     Invalid(String),
+    /// Who asks may not do this.
+    #[error("{0}")]
+    NotAllowed(String),
     /// The request came before and asked for something else.
     #[error("the Idempotency-Key `{0}` was used for another request")]
     KeyReused(String),
@@ -85,7 +93,19 @@ pub enum McpChangeError {
 
 impl McpServers {
     pub(crate) fn new(set: Arc<ServerSet>, engine: Engine, board: PathBuf) -> Self {
-        Self { set, engine, board }
+        Self { set, engine, by: By::Everybody, board }
+    }
+
+    /// The same as one user may use them: another's are not there. A member reaches servers by their address alone, with
+    /// nothing of this machine's in it, and changes their own.
+    #[must_use]
+    pub fn acting_for(&self, user: UserId, may: ServerRights) -> Self {
+        Self { engine: self.engine.acting_for(user.clone()), by: By::User { user, may }, ..self.clone() }
+    }
+
+    /// For whom it acts.
+    pub fn user(&self) -> &UserId {
+        self.engine.user()
     }
 
     /// All of them: those of files first, then those that were added, by name.
@@ -100,7 +120,8 @@ impl McpServers {
     /// The same as it was known the last time.
     pub(crate) fn known(&self) -> Vec<McpStatus> {
         let aside = self.engine.tools_set_aside();
-        self.set.entries().iter().map(|entry| status(entry, &aside)).collect()
+        let entries = self.set.entries();
+        entries.iter().filter(|entry| self.by.sees(entry)).map(|entry| status(entry, &aside)).collect()
     }
 
     /// One of them.
@@ -117,7 +138,7 @@ impl McpServers {
     /// # Errors
     /// As [`McpServers::one`].
     pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, McpChangeError> {
-        let own = self.entry(name).await?.server.map(|server| server.logs()).unwrap_or_default();
+        let own = self.changeable(name).await?.server.map(|server| server.logs()).unwrap_or_default();
         if !own.is_empty() {
             return Ok(own);
         }
@@ -153,6 +174,7 @@ impl McpServers {
     /// [`McpChangeError`]: nothing is stored then.
     pub async fn add(&self, new: NewMcpServer) -> Result<McpStatus, McpChangeError> {
         let NewMcpServer { name, owner, config, asked } = new;
+        self.by.may_add(&owner, &config)?;
         let _changing = self.set.changing.lock().await;
         self.refresh().await?;
         if let Some(asked) = &asked
@@ -178,14 +200,15 @@ impl McpServers {
         owner: Option<Owner>,
     ) -> Result<McpStatus, McpChangeError> {
         let _changing = self.set.changing.lock().await;
-        let entry = self.entry(name).await?;
+        let entry = self.changeable(name).await?;
         let before = stored(&entry)?;
         let mut after = Stored { config: changed(&before.config, change), ..before.clone() };
-        after.owner = owner.unwrap_or(before.owner);
+        after.owner = owner.unwrap_or_else(|| before.owner.clone());
         // Another way to reach it takes the place of the one before.
         if let Some(way) = WAYS.iter().find(|way| change.get(**way).is_some_and(|value| !value.is_null())) {
             after.config.retain(|key, _| key == way || !WAYS.contains(&key.as_str()) || change.contains_key(key));
         }
+        self.by.may_add(&after.owner, change)?;
         if after == *before {
             return Ok(status(&entry, &self.engine.tools_set_aside()));
         }
@@ -198,7 +221,7 @@ impl McpServers {
     /// [`McpChangeError`].
     pub async fn remove(&self, name: &str) -> Result<(), McpChangeError> {
         let _changing = self.set.changing.lock().await;
-        let stored = match self.entry(name).await?.origin {
+        let stored = match self.changeable(name).await?.origin {
             Origin::Added(stored) => stored,
             Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
         };
@@ -234,7 +257,7 @@ impl McpServers {
     /// # Errors
     /// [`McpChangeError`].
     pub async fn stop(&self, name: &str) -> Result<McpStatus, McpChangeError> {
-        let entry = self.entry(name).await?;
+        let entry = self.changeable(name).await?;
         self.set.hold(name, true);
         self.engine.refresh_sources().await;
         if let Ok(server) = &entry.server {
@@ -259,7 +282,7 @@ impl McpServers {
     /// # Errors
     /// [`McpChangeError::NotFound`], [`McpChangeError::NoTool`].
     pub async fn agree(&self, name: &str, tool: Option<&str>) -> Result<Vec<String>, McpChangeError> {
-        let entry = self.entry(name).await?;
+        let entry = self.changeable(name).await?;
         if let Ok(server) = &entry.server
             && server.config().enabled
             && server.tools().is_empty()
@@ -298,11 +321,19 @@ impl McpServers {
 
     pub(crate) async fn entry(&self, name: &str) -> Result<Entry, McpChangeError> {
         self.refresh().await?;
-        self.set.entry(name).ok_or_else(|| McpChangeError::NotFound(name.to_owned()))
+        let entry = self.set.entry(name).filter(|entry| self.by.sees(entry));
+        entry.ok_or_else(|| McpChangeError::NotFound(name.to_owned()))
+    }
+
+    /// The same, where who asks may do something to it.
+    async fn changeable(&self, name: &str) -> Result<Entry, McpChangeError> {
+        let entry = self.entry(name).await?;
+        self.by.may_change(&entry)?;
+        Ok(entry)
     }
 
     async fn startable(&self, name: &str) -> Result<(Entry, Arc<McpServer>), McpChangeError> {
-        let entry = self.entry(name).await?;
+        let entry = self.changeable(name).await?;
         let server = entry.server.clone().map_err(McpChangeError::Invalid)?;
         if !server.config().enabled {
             return Err(McpChangeError::Disabled(name.to_owned()));
@@ -313,11 +344,11 @@ impl McpServers {
     /// The server that a request of this key added, and whether it asked for the same.
     fn asked_before(&self, asked: &Asked) -> Option<(String, bool)> {
         self.set.entries().into_iter().find_map(|entry| match entry.origin {
-            Origin::Added(Some(stored)) => {
+            Origin::Added(Some(stored)) if self.by.sees_owner(&stored.owner) => {
                 let before = stored.asked.filter(|before| before.key == asked.key)?;
                 Some((entry.name, before == *asked))
             }
-            Origin::Added(None) | Origin::File(_) => None,
+            Origin::Added(_) | Origin::File(_) => None,
         })
     }
 

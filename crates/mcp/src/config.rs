@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use turnwright_core::Declared;
+use turnwright_core::{Declared, UserId};
 use turnwright_engine::{CallLimits, Clock, Completed};
 
 pub(crate) use docker::DEFAULT_ENGINE;
@@ -28,6 +28,8 @@ pub struct ServerConfig {
     pub name: String,
     /// How it is reached.
     pub transport: TransportConfig,
+    /// The one user in whose conversations its tools are offered; everybody's where `None`.
+    pub owner: Option<UserId>,
     /// How long a start may take, from the spawn to the list of its tools; also how long a call waits for one.
     pub start_limit: Duration,
     /// When it is started.
@@ -66,6 +68,7 @@ impl ServerConfig {
         Self {
             name: name.into(),
             transport: transport.into(),
+            owner: None,
             start_limit: Duration::from_mins(1),
             start: StartPolicy::default(),
             idle_stop: None,

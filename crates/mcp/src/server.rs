@@ -10,7 +10,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use turnwright_core::{Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind};
+use turnwright_core::{
+    Answered, AnsweredBy, CallId, Elicitation, ElicitationId, Resumption, Seq, Settled, ToolErrorKind, UserId,
+};
 use turnwright_engine::{
     Asks, CallContext, CallLimits, Reply, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply,
     ToolSource,
@@ -398,6 +400,10 @@ async fn answered(asks: &[Elicitation], resume: Value, people: &dyn Asks) -> Res
 impl ToolSource for McpServer {
     fn name(&self) -> &str {
         &self.shared.config.name
+    }
+
+    fn owner(&self) -> Option<&UserId> {
+        self.shared.config.owner.as_ref()
     }
 
     fn state(&self) -> SourceState {

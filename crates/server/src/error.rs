@@ -122,6 +122,12 @@ impl From<IdError> for ApiError {
     }
 }
 
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         let (status, code) = match &error {
@@ -131,6 +137,7 @@ impl From<EngineError> for ApiError {
             EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } => (StatusCode::CONFLICT, "not_waiting"),
             EngineError::Misfilled { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer"),
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
+            EngineError::NotAllowed { .. } => (StatusCode::FORBIDDEN, "insufficient_scope"),
             EngineError::KeyReused { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             EngineError::Provider(failure) => provider_status(failure),
             EngineError::Store(store) => store_status(store),
@@ -146,6 +153,7 @@ impl From<EngineError> for ApiError {
             | EngineError::NotAsked { .. }
             | EngineError::Misfilled { .. }
             | EngineError::Invalid { .. }
+            | EngineError::NotAllowed { .. }
             | EngineError::KeyReused { .. }
             | EngineError::Store(_)
             | EngineError::Journal(_)

@@ -10,9 +10,24 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use turnwright_core::{ConversationId, IdError};
 
+use crate::auth::Caller;
 use crate::body;
 use crate::error::ApiError;
 use crate::state::ServerState;
+
+/// The server as the caller of a request may use it: its engine acts for the caller.
+#[derive(Debug)]
+pub(crate) struct State(pub(crate) ServerState);
+
+impl FromRequestParts<ServerState> for State {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, ApiError> {
+        // Without the layer that makes callers nobody gets in.
+        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::nobody);
+        Ok(Self(state.acting_for(caller)))
+    }
+}
 
 /// The conversation that a path names.
 #[derive(Debug)]

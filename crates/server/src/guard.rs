@@ -1,33 +1,43 @@
-//! Who may ask while no login is needed: this machine's own programs and our own page.
+//! Who may ask while no login is needed: this machine's own programs and our own page; and the names that the server answers to.
 //!
 //! A page of another site can make a browser send requests here. It cannot hide its `Origin`, and it can only get around
 //! that by pointing a name of its own at this machine, which `Host` shows.
 
-use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri, header};
 
+use crate::auth::Hosts;
 use crate::error::ApiError;
-use crate::openai::error::refusal;
 
-/// Refuses what does not come from this machine. An `Authorization` header is ignored.
-pub(crate) async fn local_only(request: Request, next: Next) -> Response {
-    match check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(error) if request.uri().path().starts_with("/v1/") => refusal(error.into_response()),
-        Err(error) => error.into_response(),
+fn refuse<T>(code: &'static str, detail: String) -> Result<T, ApiError> {
+    Err(ApiError::new(StatusCode::FORBIDDEN, code, detail))
+}
+
+/// The host that a request names.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, ApiError> {
+    match (uri.authority(), headers.get(header::HOST)) {
+        (Some(authority), _) => Ok(authority.as_str()),
+        (None, Some(host)) => Ok(host.to_str().unwrap_or("(not text)")),
+        (None, None) => refuse("host_not_allowed", "the request has no Host header".to_owned()),
     }
 }
 
-fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    let refuse = |code, detail: String| Err(ApiError::new(StatusCode::FORBIDDEN, code, detail));
-    let host = match (uri.authority(), headers.get(header::HOST)) {
-        (Some(authority), _) => authority.as_str(),
-        (None, Some(host)) => host.to_str().unwrap_or("(not text)"),
-        (None, None) => return refuse("host_not_allowed", "the request has no Host header".to_owned()),
+/// Refuses what calls the server by a name that is not its own.
+pub(crate) fn named(uri: &Uri, headers: &HeaderMap, hosts: &Hosts) -> Result<(), ApiError> {
+    let host = host(uri, headers)?;
+    let (is_ours, names) = match hosts {
+        Hosts::Loopback => (false, "localhost, 127.0.0.1 and [::1]"),
+        Hosts::Named(name) => (host.eq_ignore_ascii_case(name), &**name),
     };
+    if is_ours || loopback(host).is_some() {
+        return Ok(());
+    }
+    refuse("host_not_allowed", format!("the Host is `{host}`; this server answers to {names} only"))
+}
+
+/// Refuses what does not come from this machine. An `Authorization` header is ignored.
+pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let host = host(uri, headers)?;
     let Some(ours) = loopback(host) else {
         let detail = format!("the Host is `{host}`; this server answers to localhost, 127.0.0.1 and [::1] only");
         return refuse("host_not_allowed", detail);
@@ -72,7 +82,7 @@ fn is_ours(origin: &str, ours: Loopback) -> bool {
 mod tests {
     use http::{HeaderMap, HeaderValue, Uri};
 
-    use super::check;
+    use super::local_only;
 
     fn is_let_in(host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
@@ -80,7 +90,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert("origin", HeaderValue::from_str(origin).unwrap());
         }
-        check(&Uri::from_static("/"), &headers).is_ok()
+        local_only(&Uri::from_static("/"), &headers).is_ok()
     }
 
     #[test]

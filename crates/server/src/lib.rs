@@ -6,6 +6,7 @@
 //! who may listen where.
 
 mod agui;
+pub mod auth;
 mod body;
 mod error;
 mod extract;
@@ -24,12 +25,13 @@ mod timestamp;
 pub mod ui;
 mod waiting;
 
+pub use auth::{Auth, Hosts, Site};
 pub use error::ApiError;
 pub use metrics::Metrics;
 pub use openai::activity::ToolActivity;
 pub use report::turn_report;
 pub use routes::{openapi, router};
-pub use serve::{ServeError, serve};
+pub use serve::{ServeError, serve, serve_anyone};
 pub use state::{ServerOptions, ServerState};
 pub use timestamp::timestamp;
 pub use waiting::{waiting_call, waiting_question};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem};
 use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi as Document, PathItem, Ref, RefOr, Required, Response, Schema};
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 
@@ -26,6 +27,7 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
         (name = "approvals", description = "What waits for a person, and the answers."),
         (name = "tools", description = "The tools that there are and those that a conversation offers."),
         (name = "mcp", description = "MCP servers."),
+        (name = "users", description = "Who asks, who may come in, and by what they are known."),
         (name = "installation", description = "Models, and whether the server is well.")
     )
 )]
@@ -36,6 +38,15 @@ pub(crate) fn described_by(mut document: Document) -> Document {
     // A link that works from wherever the document was read; the paths begin at the root.
     document.servers = None;
     let components = document.components.get_or_insert_default();
+    let ways_in = [
+        ("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer))),
+        ("session", SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("tw_session")))),
+    ];
+    components.security_schemes.extend(ways_in.map(|(name, scheme)| (name.to_owned(), RefOr::T(scheme))));
+    // The last one: where nobody has to sign in.
+    let none: [&str; 0] = [];
+    let named = |name| SecurityRequirement::new(name, none);
+    document.security = Some(vec![named("token"), named("session"), SecurityRequirement::default()]);
     components.responses.extend(refusals().map(|(name, why)| (name, refusal(why))));
     let schemas = &components.schemas;
     for operation in document.paths.paths.values_mut().flat_map(operations) {
@@ -116,7 +127,8 @@ refusals! {
     /// Of every route.
     Refused {
         "400": "The path, the query or a header is wrong.",
-        "403": "The `Host` is not this machine, or the `Origin` is another site's.",
+        "401": "Who asks is not known: sign in, or send a token that counts. Never where nobody has to sign in.",
+        "403": "The `Host` is not this machine, the `Origin` is another site's, or the token may not do this.",
         "500": "What is stored is damaged, or of a newer version.",
         "503": "The store does not answer, or the server is shutting down. Worth repeating.",
     }

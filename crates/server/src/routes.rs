@@ -8,6 +8,7 @@ mod described;
 mod history;
 mod idempotency;
 mod installation;
+mod login;
 mod mcp_endpoint;
 mod mcp_features;
 mod mcp_servers;
@@ -17,10 +18,11 @@ mod streams;
 mod tools;
 mod turns;
 mod ui_chat;
+mod users;
 mod v1;
 
 use axum::extract::Request;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
@@ -29,13 +31,13 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::auth::identify;
 use crate::error::ApiError;
-use crate::guard::local_only;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
 
-/// All routes, for programs on this machine.
+/// All routes, each for callers who may use it.
 pub fn router(state: ServerState) -> Router {
     let (described, _) = described().split_for_parts();
     described
@@ -47,11 +49,15 @@ pub fn router(state: ServerState) -> Router {
         .route("/openapi.json", get(described::document))
         .route("/docs", get(described::page))
         .route("/docs/{file}", get(described::file))
+        .route("/login", get(login::page).post(login::enter))
+        .route("/login/oidc", get(login::identity::leave_for))
+        .route("/login/callback", get(login::identity::come_back))
+        .route("/logout", post(login::leave))
         .route("/", get(page::page))
         .route("/page/{*path}", get(page::file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn(local_only))
+        .layer(from_fn_with_state(state.clone(), identify))
         .layer(from_fn_with_state(state.clone(), named))
         .with_state(state)
 }
@@ -96,7 +102,14 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(mcp_features::prompt))
         .routes(routes!(mcp_features::complete))
         .routes(routes!(installation::tools))
-        .routes(routes!(installation::models));
+        .routes(routes!(installation::models))
+        .routes(routes!(login::me))
+        .routes(routes!(users::tokens, users::make_own))
+        .routes(routes!(users::revoke))
+        .routes(routes!(users::list, users::add))
+        .routes(routes!(users::show, users::change, users::remove))
+        .routes(routes!(users::token_for))
+        .routes(routes!(users::link));
     OpenApiRouter::with_openapi(Frame::openapi())
         .nest("/api/v1", api)
         .routes(routes!(installation::healthy))

@@ -15,7 +15,7 @@ const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address can be reached from elsewhere, and nothing here asks who is there.
-    #[error("{address} can be reached from other machines and there are no logins; listen on 127.0.0.1 or [::1]")]
+    #[error("{address} can be reached from other machines and nobody has to sign in; listen on 127.0.0.1 or [::1]")]
     NotLoopback {
         /// The address.
         address: SocketAddr,
@@ -39,6 +39,18 @@ pub async fn serve(
     if !address.ip().is_loopback() {
         return Err(ServeError::NotLoopback { address });
     }
+    serve_anyone(listener, router, shutdown).await
+}
+
+/// The same at any address, for a router that asks everybody who they are.
+///
+/// # Errors
+/// [`ServeError::Io`] where the socket fails.
+pub async fn serve_anyone(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ServeError> {
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "small packets will wait for each other");

@@ -4,8 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Mutex;
 use turnwright_engine::Engine;
-use turnwright_host::{McpEndpoint, McpServers, ResourceSource};
+use turnwright_engine::accounts::{Accounts, Scope};
+use turnwright_host::{McpEndpoint, McpServers, Oidc, ResourceSource, ServerRights};
 
+use crate::auth::{Auth, Caller, Site};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::openai::activity::ToolActivity;
@@ -18,21 +20,26 @@ pub struct ServerOptions {
     pub body_limit_bytes: usize,
     /// How answers of OpenAI's APIs show what tools do on our side, where the request does not say.
     pub tool_activity: ToolActivity,
+    /// Whether whoever comes has to sign in.
+    pub auth: Auth,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { body_limit_bytes: 32 * 1024 * 1024, tool_activity: ToolActivity::default() }
+        Self { body_limit_bytes: 32 * 1024 * 1024, tool_activity: ToolActivity::default(), auth: Auth::default() }
     }
 }
 
-/// What the routes share. Cheap to clone.
+/// What the routes share, as one caller may use it. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ServerState(Arc<Shared>);
+pub struct ServerState {
+    shared: Arc<Shared>,
+    engine: Engine,
+    caller: Caller,
+}
 
 #[derive(Debug)]
 struct Shared {
-    engine: Engine,
     mcp: Option<McpEndpoint>,
     servers: Option<McpServers>,
     options: ServerOptions,
@@ -40,6 +47,9 @@ struct Shared {
     resources: OnceLock<Arc<ResourceSource>>,
     known: Arc<KnownHistories>,
     metrics: OnceLock<Metrics>,
+    accounts: OnceLock<Arc<dyn Accounts>>,
+    identity: OnceLock<Arc<Oidc>>,
+    site: OnceLock<Site>,
 }
 
 impl ServerState {
@@ -55,8 +65,7 @@ impl ServerState {
     }
 
     fn of(engine: Engine, options: ServerOptions, mcp: Option<McpEndpoint>, servers: Option<McpServers>) -> Self {
-        Self(Arc::new(Shared {
-            engine,
+        let shared = Arc::new(Shared {
             mcp,
             servers,
             options,
@@ -64,60 +73,109 @@ impl ServerState {
             resources: OnceLock::new(),
             known: Arc::default(),
             metrics: OnceLock::new(),
-        }))
+            accounts: OnceLock::new(),
+            identity: OnceLock::new(),
+            site: OnceLock::new(),
+        });
+        Self { shared, engine, caller: Caller::local() }
     }
 
-    /// The endpoint for MCP clients, where there is one.
-    pub(crate) fn mcp(&self) -> Option<&McpEndpoint> {
-        self.0.mcp.as_ref()
+    /// With users, and as the world knows it.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Arc<dyn Accounts>, site: Site) -> Self {
+        let _ = self.shared.accounts.set(accounts);
+        let _ = self.shared.site.set(site);
+        self
     }
 
-    /// The MCP servers.
-    pub(crate) fn servers(&self) -> Result<&McpServers, ApiError> {
-        self.0.servers.as_ref().ok_or_else(|| ApiError::not_found("MCP server here: this host has no configuration"))
+    /// With an identity provider at which users may sign in.
+    #[must_use]
+    pub fn with_identity_provider(self, provider: Arc<Oidc>) -> Self {
+        let _ = self.shared.identity.set(provider);
+        self
+    }
+
+    /// The same for this caller: what belongs to another is not there.
+    pub(crate) fn acting_for(&self, caller: Caller) -> Self {
+        let engine = self.engine.acting_for(caller.user().clone());
+        let engine = if caller.may(Scope::Approve) { engine } else { engine.without_decisions() };
+        Self { shared: self.shared.clone(), engine, caller }
+    }
+
+    /// Who asks.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The users.
+    pub(crate) fn accounts(&self) -> Result<&Arc<dyn Accounts>, ApiError> {
+        self.shared.accounts.get().ok_or_else(|| ApiError::not_found("user here: this server keeps no accounts"))
+    }
+
+    /// The identity provider, where there is one.
+    pub(crate) fn identity(&self) -> Option<&Arc<Oidc>> {
+        self.shared.identity.get()
+    }
+
+    /// The server as the world knows it.
+    pub(crate) fn site(&self) -> &Site {
+        const NONE: &Site = &Site { host: None, origin: None };
+        self.shared.site.get().unwrap_or(NONE)
+    }
+
+    /// The endpoint for MCP clients, where there is one: the caller's own.
+    pub(crate) fn mcp(&self) -> Option<McpEndpoint> {
+        self.shared.mcp.as_ref().map(|endpoint| endpoint.acting_for(&self.engine))
+    }
+
+    /// The MCP servers as the caller may use them.
+    pub(crate) fn servers(&self) -> Result<McpServers, ApiError> {
+        let may = if self.caller.may(Scope::Admin) { ServerRights::Everyones } else { ServerRights::Own };
+        let servers = self.shared.servers.as_ref().map(|servers| servers.acting_for(self.caller.user().clone(), may));
+        servers.ok_or_else(|| ApiError::not_found("MCP server here: this host has no configuration"))
     }
 
     /// With MCP servers, for what they have besides tools.
     #[must_use]
     pub fn with_resources(self, resources: Arc<ResourceSource>) -> Self {
-        let _ = self.0.resources.set(resources);
+        let _ = self.shared.resources.set(resources);
         self
     }
 
     /// MCP servers, for what they have besides tools.
     pub(crate) fn resources(&self) -> Option<&Arc<ResourceSource>> {
-        self.0.resources.get()
+        self.shared.resources.get()
     }
 
     /// With what was counted before the server began; the engine's observer.
     #[must_use]
     pub fn with_metrics(self, metrics: Metrics) -> Self {
-        let _ = self.0.metrics.set(metrics);
+        let _ = self.shared.metrics.set(metrics);
         self
     }
 
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Metrics {
-        self.0.metrics.get_or_init(Metrics::new)
+        self.shared.metrics.get_or_init(Metrics::new)
     }
 
     /// The engine.
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.engine
     }
 
     /// The conversations of clients that keep the history themselves.
     pub(crate) fn known(&self) -> &Arc<KnownHistories> {
-        &self.0.known
+        &self.shared.known
     }
 
     /// The options.
     pub(crate) fn options(&self) -> ServerOptions {
-        self.0.options
+        self.shared.options
     }
 
     /// Held while a conversation's settings are read, changed and written, so that two changes do not undo each other.
     pub(crate) fn changing_settings(&self) -> &Mutex<()> {
-        &self.0.changing_settings
+        &self.shared.changing_settings
     }
 }

@@ -96,6 +96,8 @@ async fn what_goes_with_a_credential_is_removed_with_it_and_once(accounts: &dyn 
     accounts.add_credential(credential("t1", &anna, CredentialKind::Token)).await.unwrap();
     let session = Credential { parent: Some("t1".to_owned()), ..credential("s1", &anna, CredentialKind::Session) };
     accounts.add_credential(session).await.unwrap();
+    let grandchild = Credential { parent: Some("s1".to_owned()), ..credential("s2", &anna, CredentialKind::Session) };
+    accounts.add_credential(grandchild).await.unwrap();
     let other = Credential { expires_at_ms: None, ..credential("t2", &anna, CredentialKind::Link) };
     accounts.add_credential(other.clone()).await.unwrap();
 

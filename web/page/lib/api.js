@@ -38,6 +38,10 @@ const sentences = {
  * @returns {Promise<Refused>}
  */
 export async function refusal(response) {
+  if (response.status === 401) {
+    const here = location.pathname + location.search + location.hash;
+    location.assign(`/login?return=${encodeURIComponent(here)}`);
+  }
   const fallback = sentences[response.status] ?? `The server answered with status ${response.status}.`;
   try {
     const problem = await response.json();

@@ -38,10 +38,30 @@ export function Side() {
         <a href="#/inbox" aria-current=${at.screen === "inbox" ? "page" : undefined}><${Icon} name="inbox" /> Waiting for you
           ${inbox.value.length > 0 && html`<span class="count">${inbox.value.length}</span>`}</a>
         <a href="#/servers" aria-current=${at.screen === "servers" ? "page" : undefined}><${Icon} name="server" /> MCP servers</a>
+        <${Caller} />
       </div>
     </nav>
     ${renaming && html`<${Rename} conversation=${renaming} close=${() => rename(null)} />`}
   `;
+}
+
+/** Who is signed in, where somebody had to. */
+function Caller() {
+  const [caller, know] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    call("/me").then(know, () => {});
+  }, []);
+  if (caller?.how !== "session") return null;
+  const leave = async () => {
+    try {
+      await fetch("/logout", { method: "POST" });
+      location.assign("/login");
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  return html`<div class="row"><bdi class="faint" title=${caller.role}>${caller.name}</bdi>
+    <button class="plain small" onClick=${leave}>Sign out</button></div>`;
 }
 
 /** @param {{conversation: any, isOpen: boolean, isWaiting: boolean, rename: (conversation: any) => void}} props */

@@ -24,7 +24,7 @@ const MAX_ARGUMENTS: usize = 120;
 const TAKEN_UP: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
     match command {
         Approvals::List(listed) => {
             let host = opened.start(Needs::Store).await?;

@@ -44,7 +44,7 @@ pub(super) async fn run(everywhere: &Everywhere, chat: Chat, output: &mut Output
     let asked = asked(chat)?;
     let model = asked.overlay.model.as_ref();
     let overrides = Overrides { model: model.map(ToString::to_string), ..opened::overrides(everywhere) };
-    let opened = opened::open(&overrides, QUIET)?;
+    let opened = opened::open(&overrides, QUIET)?.of(everywhere);
     if let Some(missing) = model.and_then(|model| opened.loaded.missing_provider(model.provider())) {
         return Err(Failure::usage(missing).hint("`turnwright models list` shows the models that there are"));
     }

@@ -19,7 +19,7 @@ use crate::table::{first_line, table};
 const MAX_RESULT: usize = 400;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
     let needs = match command {
         // Ends the turn itself where the process is gone that held it.
         Conversations::Stop { .. } => Needs::Everything,

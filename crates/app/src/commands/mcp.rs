@@ -21,7 +21,7 @@ use crate::table::{first_line, table};
 const MAX_REASON: usize = 100;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
     let needs = match &command {
         Mcp::Serve(_) => Needs::Everything,
         // What they start is remembered, so that the next start ends it where this is killed.
@@ -98,7 +98,7 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) {
             "reason": reason,
             "transport": server.transport,
             "origin": server.origin,
-            "owner": server.owner.map(turnwright_host::Owner::as_str),
+            "owner": server.owner.as_ref().map(turnwright_host::Owner::as_str),
         }));
         let reason = reason.as_deref().map(|reason| first_line(reason, MAX_REASON)).unwrap_or_default();
         rows.push([server.name.clone(), state, server.transport.clone(), server.origin.clone(), reason]);

@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Overrides, config};
-use turnwright_server::{Metrics, ServerOptions, ServerState, ToolActivity, router};
+use turnwright_core::UserId;
+use turnwright_engine::StoreError;
+use turnwright_engine::accounts::{CredentialKind, Role};
+use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
+use turnwright_server::auth::issue_link;
+use turnwright_server::{Auth, Hosts, Metrics, ServerOptions, ServerState, Site, ToolActivity, router};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
@@ -21,10 +25,13 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, Failure> {
     let overrides = Overrides { listen: serve.listen, ..opened::overrides(everywhere) };
+    if everywhere.user.is_some() {
+        return Err(Failure::usage("a server acts for whoever signs in; --user is for the commands on the database itself"));
+    }
     let opened = opened::open(&overrides, SERVER)?;
     let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     // Bound before anything is started: whoever connects early waits instead of being refused.
-    let listener = bind(&opened.loaded.config.server.listen).await?;
+    let (listener, auth) = bind(&opened.loaded.config.server).await?;
     let metrics = Metrics::new();
     let host = tokio::select! {
         host = opened.start_with(Needs::Everything, |builder| {
@@ -39,7 +46,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     } else {
         host.mcp_endpoint(McpServing::default(), body_limit_bytes)
     };
-    let result = serve_on(&host, listener, (endpoint, metrics), &mut signals).await;
+    let result = serve_on(&host, (listener, auth), (endpoint, metrics), &mut signals).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -50,25 +57,68 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     result
 }
 
-async fn bind(listen: &str) -> Result<TcpListener, Failure> {
+async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
+    let listen = &server.listen;
     let addresses: Vec<SocketAddr> = match listen.to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         Err(error) => return Err(Failure::usage(format!("`{listen}` is not an address to listen at: {error}"))),
     };
-    if let Some(address) = addresses.iter().find(|address| !address.ip().is_loopback()) {
-        let text = format!(
-            "{address} can be reached from other machines; that needs logins, which this version does not have, so it does not listen there"
-        );
-        return Err(Failure::usage(text).hint("listen at 127.0.0.1 or [::1], and reach it through SSH or a proxy with logins"));
+    let outside = addresses.iter().find(|address| !address.ip().is_loopback());
+    let auth = match (server.auth, outside) {
+        (Some(config::Auth::Tokens), _) => Auth::Required,
+        (None, _) if server.oidc.is_some() => Auth::Required,
+        (Some(config::Auth::Local) | None, None) => Auth::Local,
+        (Some(config::Auth::Local) | None, Some(address)) => {
+            let text =
+                format!("{address} can be reached from other machines, and nobody has to sign in, so it does not listen there");
+            let hint = "write `auth = \"tokens\"` below `[server]`, then `turnwright users add NAME --role admin` and \
+                        `turnwright users token NAME`; or listen at 127.0.0.1";
+            return Err(Failure::usage(text).hint(hint));
+        }
+    };
+    let is_https = server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    if let Some(address) = outside.filter(|_| !is_https) {
+        say(&format!(
+            "warning: {address} speaks plain HTTP; put a proxy with TLS before it and name its address as `public_url` below `[server]`"
+        ));
     }
-    TcpListener::bind(addresses.as_slice()).await.map_err(|error| {
+    let listener = TcpListener::bind(addresses.as_slice()).await.map_err(|error| {
         Failure::failed(format!("cannot listen at {listen}: {error}")).hint("--listen 127.0.0.1:0 takes any free port")
-    })
+    })?;
+    Ok((listener, auth))
+}
+
+/// The server as browsers know it.
+fn site(server: &config::Server, address: SocketAddr) -> Site {
+    let Some(url) = server.public_url.as_deref() else {
+        return Site { host: address.ip().is_loopback().then_some(Hosts::Loopback), origin: None };
+    };
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let authority = rest.split('/').next().unwrap_or(rest);
+    Site { host: Some(Hosts::Named(authority.into())), origin: Some(format!("{scheme}://{authority}")) }
+}
+
+/// A link for the first admin, while no admin has ever had a way in.
+async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
+    let accounts = host.accounts();
+    let failed = |error: StoreError| Failure::failed(error.to_string());
+    for admin in accounts.users().await.map_err(failed)?.into_iter().filter(|user| user.role == Role::Admin) {
+        let known = accounts.credentials(&admin.id).await.map_err(failed)?;
+        if admin.identity.is_some() || known.iter().any(|known| known.kind != CredentialKind::Link) {
+            return Ok(());
+        }
+    }
+    if let Some(local) = accounts.user(&UserId::local()).await.map_err(failed)?.filter(|local| local.is_enabled) {
+        let secret = issue_link(accounts, &local, host.engine().clock().now_ms()).await.map_err(failed)?;
+        say("no admin has signed in here yet; whoever opens this within 15 minutes, once, is the admin `local`:");
+        say(&format!("{base}/login?code={}", secret.expose()));
+    }
+    Ok(())
 }
 
 async fn serve_on(
     host: &Host,
-    listener: TcpListener,
+    (listener, auth): (TcpListener, Auth),
     (mcp, metrics): (McpEndpoint, Metrics),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
@@ -86,19 +136,34 @@ async fn serve_on(
         config::ToolActivity::Content => ToolActivity::Content,
         config::ToolActivity::Details => ToolActivity::Details,
     };
-    let options = ServerOptions { tool_activity, ..ServerOptions::default() };
-    let router = router(
-        ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
-            .with_resources(host.resources().clone())
-            .with_metrics(metrics),
-    );
+    let options = ServerOptions { tool_activity, auth, ..ServerOptions::default() };
+    let settings = &host.config().server;
+    let base = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let base = base.trim_end_matches('/');
+    let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
+        .with_resources(host.resources().clone())
+        .with_metrics(metrics)
+        .with_accounts(host.accounts().clone(), site(settings, address));
+    if let Some(oidc) = &settings.oidc {
+        state = state.with_identity_provider(Arc::new(Oidc::new(oidc, format!("{base}/login/callback"))));
+    }
+    let router = router(state);
     let (tell, told) = watch::channel(false);
-    let mut serving = std::pin::pin!(turnwright_server::serve(listener, router, async move {
+    let end = async move {
         let mut told = told;
         // A sender that is gone means the same.
         drop(told.wait_for(|told| *told).await);
-    }));
+    };
+    let mut serving = std::pin::pin!(async move {
+        match auth {
+            Auth::Local => turnwright_server::serve(listener, router, end).await,
+            Auth::Required => turnwright_server::serve_anyone(listener, router, end).await,
+        }
+    });
     say(&format!("listening on http://{address}"));
+    if auth == Auth::Required {
+        welcome(host, base).await?;
+    }
     tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         _ = signals.next() => {}

@@ -18,7 +18,7 @@ use crate::table::{first_line, table};
 const MAX_DESCRIPTION: usize = 100;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Tools, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
     let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     let host = opened.start(Needs::Everything).await?;
     let engine = host.engine();

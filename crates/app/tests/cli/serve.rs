@@ -67,6 +67,11 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// What it said so far.
+    pub(crate) fn said(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
     pub(crate) fn stop(mut self) {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
         assert_eq!(wait(&mut self.child), Some(0), "{}", self.stderr.lock().unwrap());
@@ -83,8 +88,9 @@ impl Drop for Server {
 #[test]
 fn an_address_that_others_can_reach_is_refused() {
     let ran = Place::new().run(&["serve", "--listen", "0.0.0.0:0"]);
-    let stderr = "error: 0.0.0.0:0 can be reached from other machines; that needs logins, which this version does not have, so it does not listen there\n\
-                  hint: listen at 127.0.0.1 or [::1], and reach it through SSH or a proxy with logins\n";
+    let stderr = "error: 0.0.0.0:0 can be reached from other machines, and nobody has to sign in, so it does not listen there\n\
+                  hint: write `auth = \"tokens\"` below `[server]`, then `turnwright users add NAME --role admin` and \
+                  `turnwright users token NAME`; or listen at 127.0.0.1\n";
     assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
 }
 

@@ -119,7 +119,7 @@ fn what_cannot_be_a_server_is_refused_by_name_and_nothing_is_stored() {
         (json!({"name": "s"}), "[mcp.servers.s] has no `command`, `url` or `image`"),
         (json!({"name": "s", "comand": "x"}), "unknown key `comand` in [mcp.servers.s]; did you mean `command`?"),
         (json!({"name": "s", "command": "x", "env": {"A": "${NOT_THERE}"}}), "the variable NOT_THERE is not set"),
-        (json!({"name": "s", "command": "x", "owner": "eve"}), "there is no user `eve`"),
+        (json!({"name": "s", "command": "x", "owner": "eve"}), "`eve` is not you"),
     ] {
         let (status, problem) = ask(&server, "POST /api/v1/mcp/servers", &body);
         assert_eq!(status, 422, "{problem}");

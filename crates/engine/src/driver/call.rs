@@ -17,9 +17,7 @@ use crate::live::Live;
 use crate::names::hex;
 use crate::ruler::Ready;
 use crate::telemetry::spans;
-use crate::{
-    CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Standstill, Telemetry, ToolError, ToolOutput, ToolReply,
-};
+use crate::{CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Telemetry, ToolError, ToolOutput, ToolReply};
 
 /// How long a call that is told to end may take to give its real result.
 const GRACE: Duration = Duration::from_secs(5);
@@ -117,8 +115,8 @@ impl CallJob {
         let limits = tool.source.limits(&tool.definition.tool);
         let idempotency_key = idempotency_key(&self.live.id, self.id, &arguments, self.attempt);
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
-        let standstill = Standstill::default();
-        let mut context = CallContext { standstill: standstill.clone(), ..CallContext::new(self.cancel.clone(), progress) };
+        let mut context = CallContext::new(self.cancel.clone(), progress).of(&self.live.owner);
+        let standstill = context.standstill.clone();
         context.trace = self.telemetry.current_context();
         let may_park = match self.asking {
             Asking::Turn { questions, resume, task } => {

@@ -22,7 +22,7 @@ impl Driver {
         if calls.is_empty() {
             return;
         }
-        let catalog = self.inner.catalogs.current();
+        let catalog = self.inner.catalogs.of(&self.live.owner);
         let told: Vec<_> = {
             let state = self.live.lock();
             let Some(turn) = state.journal.turn() else { return };

@@ -136,6 +136,8 @@ impl Engine {
         if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });
         }
+        self.must_not_decide(&message.overlay)?;
+        self.must_not_decide(&message.conversation)?;
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
         let message = NewMessage { idempotency, ..message };
         if self.is_draining() {
@@ -239,6 +241,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::decide`].
     pub async fn decide_all(&self, id: &ConversationId, choices: Vec<(CallId, Choice)>) -> Result<(), EngineError> {
+        self.must_decide()?;
         let (engine, id) = (self.clone(), id.clone());
         let decide = async move {
             let live = engine.load_newest(&id).await?;
@@ -274,6 +277,7 @@ impl Engine {
         if let Some(problem) = overlay.problem() {
             return Err(EngineError::Invalid { what: problem });
         }
+        self.must_not_decide(&overlay)?;
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
         }
@@ -297,6 +301,7 @@ impl Engine {
         question: ElicitationId,
         reply: Reply,
     ) -> Result<Option<Map<String, Value>>, EngineError> {
+        self.must_decide()?;
         self.answer_by(id, question, reply, AnsweredBy::Person).await
     }
 
@@ -458,7 +463,7 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     let settings = inner.settings(overlay, last.settings());
     // What was taken over from elsewhere was offered nothing here.
     let is_settled = inner.catalogs.sources().iter().all(|source| source.state() != SourceState::Starting);
-    let offered = inner.newly_offered(&state.journal, &settings).filter(|_| is_settled);
+    let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
     let claim = inner.next_claim(&state.journal);
     let retried = [Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];

@@ -1,9 +1,12 @@
 //! What calls ask of people, and what is closed since nobody waits for its answer any more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use turnwright_core::{AnswerAction, AnsweredBy, CallId, ConversationId, Elicitation, ElicitationId, Hold, Journal, Wants};
+use turnwright_core::{
+    AnswerAction, AnsweredBy, CallId, ConversationId, Elicitation, ElicitationId, Hold, Journal, UserId, Wants,
+};
 
 use super::Engine;
 use crate::live::Live;
@@ -89,11 +92,16 @@ impl Engine {
             let is_address = matches!(question.ask.wants, Wants::Url { .. });
             is_address && question.source == completed.source && question.ask.key == completed.key
         };
-        for question in self.all_questions().await?.into_iter().filter(is_meant) {
-            let reply = Reply::of(AnswerAction::Accept);
-            match self.answer_by(&question.conversation, question.id, reply, AnsweredBy::Asker).await {
-                Ok(_) | Err(EngineError::NotAsked { .. }) => {}
-                Err(error) => return Err(error),
+        // Whoever's conversation it is: nobody asks for it here but its source.
+        let open = self.inner.store.open_turns().await?;
+        let owners: BTreeSet<UserId> = open.into_iter().map(|open| open.owner).collect();
+        for engine in owners.into_iter().map(|owner| self.acting_for(owner)) {
+            for question in engine.all_questions().await?.into_iter().filter(is_meant) {
+                let reply = Reply::of(AnswerAction::Accept);
+                match engine.answer_by(&question.conversation, question.id, reply, AnsweredBy::Asker).await {
+                    Ok(_) | Err(EngineError::NotAsked { .. }) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())

@@ -34,6 +34,11 @@ impl Engine {
     /// [`EngineError::Exists`] where there is one with the id; [`EngineError::Invalid`] where a setting is out of range, a
     /// turn is open or has an entry that does not fit; [`EngineError::KeyReused`].
     pub async fn import(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
+        self.must_not_decide(&new.conversation.overlay)?;
+        self.take_in(new).await
+    }
+
+    async fn take_in(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
         let idempotency = new.conversation.idempotency.clone();
         if let Some(created) = self.created_before(idempotency.as_ref()).await? {
             return Ok(created);
@@ -68,7 +73,7 @@ impl Engine {
         let (entries, times_ms) = fork(&journal, before).into_iter().map(|(entry, at_ms)| (entry, Some(at_ms))).unzip();
         let title = new.title.or(conversation.title);
         let conversation = NewConversation { title, overlay: conversation.overlay, ..new };
-        self.import(WholeJournal { conversation, created_at_ms: None, entries, times_ms }).await
+        self.take_in(WholeJournal { conversation, created_at_ms: None, entries, times_ms }).await
     }
 
     /// The conversation that the same request created before.

@@ -2,13 +2,52 @@
 
 use std::sync::Arc;
 
-use turnwright_core::ConversationId;
+use turnwright_core::{ApproveMode, ConversationId, UserId};
 
 use super::Engine;
 use crate::live::Live;
-use crate::{EngineError, OpenTurn, StoreError};
+use crate::{EngineError, OpenTurn, SettingsOverlay, StoreError};
 
 impl Engine {
+    /// The same engine, acting for this user.
+    #[must_use]
+    pub fn acting_for(&self, user: UserId) -> Self {
+        Self { inner: self.inner.clone(), user, may_decide: self.may_decide }
+    }
+
+    /// The same engine, which decides nothing: no call is allowed through this handle, nothing that a tool asks is answered,
+    /// and no turn begins in which all calls run.
+    #[must_use]
+    pub fn without_decisions(&self) -> Self {
+        Self { inner: self.inner.clone(), user: self.user.clone(), may_decide: false }
+    }
+
+    /// Whether this handle takes decisions.
+    pub fn may_decide(&self) -> bool {
+        self.may_decide
+    }
+
+    /// For whom this handle acts.
+    pub fn user(&self) -> &UserId {
+        &self.user
+    }
+
+    /// Refuses a decision where this handle takes none.
+    pub(super) fn must_decide(&self) -> Result<(), EngineError> {
+        if self.may_decide {
+            return Ok(());
+        }
+        Err(EngineError::NotAllowed { what: "whoever asks may not decide about calls or answer for people".to_owned() })
+    }
+
+    /// Refuses settings that decide about every call beforehand, where this handle takes no decisions.
+    pub(super) fn must_not_decide(&self, overlay: &SettingsOverlay) -> Result<(), EngineError> {
+        match overlay.approve {
+            Some(ApproveMode::All) => self.must_decide(),
+            Some(ApproveMode::Ask | ApproveMode::None | ApproveMode::ReadOnly) | None => Ok(()),
+        }
+    }
+
     pub(super) async fn load(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
         let live = self.load_own(id).await?;
         self.learn_keeper(&live).await?;

@@ -19,7 +19,7 @@ impl Engine {
     /// [`EngineError::NotFound`] where there is no such tool. Whatever the tool does is a result.
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
         self.inner.settle_sources().await;
-        let catalog = self.inner.catalogs.current();
+        let catalog = self.inner.catalogs.of(&self.user);
         if catalog.changed.contains_key(name) {
             let aside = catalog.set_aside.iter().find(|aside| qualified(&aside.source, &aside.tool) == name);
             let why = aside.map(|aside| aside.reason.clone()).unwrap_or_default();

@@ -141,6 +141,60 @@ pub struct Server {
     /// How long turns may take to come to the end of their step once the server is told to end, in milliseconds.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub grace_ms: u64,
+    /// Whether whoever comes has to sign in; `local` on loopback addresses where nothing is said.
+    pub auth: Option<Auth>,
+    /// The address by which browsers know the server, such as `https://turnwright.example.org`.
+    #[schemars(extend("format" = "http-url"))]
+    pub public_url: Option<String>,
+    /// An `OpenID` Connect provider at which users may sign in.
+    pub oidc: Option<OidcConfig>,
+}
+
+/// Whether whoever comes to the server has to sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Auth {
+    /// Nobody has to: who reaches it is the one local user. On loopback addresses alone.
+    Local,
+    /// With a token, a link, or at the identity provider.
+    Tokens,
+}
+
+/// An `OpenID` Connect provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OidcConfig {
+    /// Its address, as it calls itself.
+    #[schemars(extend("format" = "http-url"))]
+    pub issuer: String,
+    /// The name by which it knows this server.
+    pub client_id: String,
+    /// The secret by which this server is known there, where it has one.
+    #[serde(default)]
+    pub client_secret: Option<Secret>,
+    /// What it is asked for.
+    #[serde(default = "oidc_scopes")]
+    pub scopes: Vec<String>,
+    /// The claim that holds a user's groups.
+    #[serde(default = "groups_claim")]
+    pub groups_claim: String,
+    /// The group whose members are admins; with it the provider decides that at each sign-in.
+    #[serde(default)]
+    pub admin_group: Option<String>,
+    /// The group that may use this server; everybody whom the provider knows where it is not given.
+    #[serde(default)]
+    pub member_group: Option<String>,
+    /// What its button says.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+fn oidc_scopes() -> Vec<String> {
+    ["openid", "profile", "email"].map(str::to_owned).to_vec()
+}
+
+fn groups_claim() -> String {
+    "groups".to_owned()
 }
 
 /// What clients of OpenAI's APIs are shown of tools that run here.
@@ -160,6 +214,13 @@ pub enum ToolActivity {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8700".to_owned(), tool_activity: ToolActivity::default(), grace_ms: 10_000 }
+        Self {
+            listen: "127.0.0.1:8700".to_owned(),
+            tool_activity: ToolActivity::default(),
+            auth: None,
+            public_url: None,
+            oidc: None,
+            grace_ms: 10_000,
+        }
     }
 }

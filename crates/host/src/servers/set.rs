@@ -239,7 +239,7 @@ impl ServerSet {
         let keys = sealed::opened(&stored.config, self.tokens())?;
         let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
         let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
-        server_config(name, &server)
+        Ok(ServerConfig { owner: stored.owner.user().cloned(), ..server_config(name, &server)? })
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn status(entry: &Entry, set_aside: &[SetAside]) -> McpStatus {
     let (is_added, origin, owner, config) = match &entry.origin {
         Origin::File(file) => (false, file.clone(), None, None),
         Origin::Added(stored) => {
-            let (owner, config) = stored.as_ref().map(|stored| (stored.owner, shown(&stored.config))).unzip();
+            let (owner, config) = stored.as_ref().map(|stored| (stored.owner.clone(), shown(&stored.config))).unzip();
             (true, "added".to_owned(), owner, config)
         }
     };

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+use turnwright_core::UserId;
 use turnwright_engine::Document;
 
 use super::sealed;
@@ -15,22 +16,48 @@ pub(crate) const KIND: &str = "mcp_server";
 const VERSION: u32 = 1;
 
 /// Whose server it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// Everyone's.
     Everyone,
-    /// The one user's who needs no login.
-    Local,
+    /// One user's.
+    User(UserId),
 }
 
+/// What stands for everyone; no user has this id.
+const EVERYONE: &str = "everyone";
+
 impl Owner {
-    /// The owner in one word.
-    pub fn as_str(self) -> &'static str {
+    /// The owner in one word: `everyone`, or the user's id.
+    pub fn as_str(&self) -> &str {
         match self {
-            Self::Everyone => "everyone",
-            Self::Local => "local",
+            Self::Everyone => EVERYONE,
+            Self::User(user) => user.as_str(),
         }
+    }
+
+    /// The one user whose it is.
+    pub fn user(&self) -> Option<&UserId> {
+        match self {
+            Self::Everyone => None,
+            Self::User(user) => Some(user),
+        }
+    }
+}
+
+impl Serialize for Owner {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Owner {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        if word == EVERYONE {
+            return Ok(Self::Everyone);
+        }
+        word.parse().map(Self::User).map_err(serde::de::Error::custom)
     }
 }
 

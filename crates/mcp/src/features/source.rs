@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use turnwright_core::{ContentBlock, Declared, EmbeddedResource, ToolErrorKind};
+use turnwright_core::{ContentBlock, Declared, EmbeddedResource, ToolErrorKind, UserId};
 use turnwright_engine::{
     CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolFace, ToolOutput, ToolSource,
 };
@@ -65,11 +65,11 @@ impl ResourceSource {
         known.filter(|(_, shelf)| shelf.has_resources()).collect()
     }
 
-    fn list(&self, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let known = self.known();
+    fn list(&self, user: &UserId, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let known = self.known_to(user);
         let only = arguments.get("server").and_then(Value::as_str);
         if let Some(only) = only {
-            self.server(only)?;
+            self.server(user, only)?;
         }
         let skip = arguments.get("skip").and_then(Value::as_u64).and_then(|skip| usize::try_from(skip).ok()).unwrap_or(0);
         let chosen = known.iter().filter(|(server, _)| only.is_none_or(|only| only == server.config().name));
@@ -84,9 +84,9 @@ impl ResourceSource {
         Ok(ToolOutput::text(text))
     }
 
-    async fn read(&self, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+    async fn read(&self, user: &UserId, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
-        let contents = self.server(text("server"))?.read_resource(text("uri")).await?;
+        let contents = self.server(user, text("server"))?.read_resource(text("uri")).await?;
         let mut output = ToolOutput { content: contents.into_iter().map(shown).collect(), ..ToolOutput::default() };
         if output.content.is_empty() {
             output.content.push(ContentBlock::text("[the resource is empty]"));
@@ -94,13 +94,23 @@ impl ResourceSource {
         Ok(output)
     }
 
-    fn server(&self, name: &str) -> Result<Arc<McpServer>, ToolError> {
-        self.servers().into_iter().find(|server| server.config().name == name).ok_or_else(|| {
-            let names: Vec<String> = self.known().iter().map(|(server, _)| format!("`{}`", server.config().name)).collect();
+    /// Those of them that are everybody's, and the user's own.
+    fn known_to(&self, user: &UserId) -> Vec<(Arc<McpServer>, Arc<Shelf>)> {
+        self.known().into_iter().filter(|(server, _)| is_for(server, user)).collect()
+    }
+
+    fn server(&self, user: &UserId, name: &str) -> Result<Arc<McpServer>, ToolError> {
+        self.servers().into_iter().find(|server| server.config().name == name && is_for(server, user)).ok_or_else(|| {
+            let names: Vec<String> =
+                self.known_to(user).iter().map(|(server, _)| format!("`{}`", server.config().name)).collect();
             let text = format!("There is no server `{name}`. Those with resources are {}.", names.join(", "));
             ToolError::new(ToolErrorKind::NotFound, text)
         })
     }
+}
+
+fn is_for(server: &McpServer, user: &UserId) -> bool {
+    server.config().owner.as_ref().is_none_or(|owner| owner == user)
 }
 
 #[async_trait]
@@ -134,10 +144,10 @@ impl ToolSource for ResourceSource {
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
         let SourceCall { tool, arguments, .. } = call;
         match tool.as_str() {
-            "list" => self.list(&arguments),
+            "list" => self.list(&context.user, &arguments),
             "read" => tokio::select! {
                 biased;
-                output = self.read(&arguments) => output,
+                output = self.read(&context.user, &arguments) => output,
                 () = context.cancel.cancelled() => {
                     Err(ToolError::new(ToolErrorKind::Cancelled, "The reading was cancelled."))
                 }

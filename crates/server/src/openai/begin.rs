@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
-use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, Verdict};
+use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, UserId, Verdict};
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, WholeJournal,
 };
@@ -59,7 +59,7 @@ pub(crate) fn named(
 
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
-    let mut history = state.known().fingerprint();
+    let mut history = state.known().fingerprint(state.engine().user());
     mark(&mut history, &ask.history.before);
     let before = history.clone();
     mark(&mut history, &ask.history.fresh);
@@ -104,7 +104,7 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
     let conversation = match (&ask.conversation, &ask.idempotency) {
         (Some(named), _) => named.clone(),
         // The same request that comes again finds what the first one made.
-        (None, Some((key, _))) => of_key(key)?,
+        (None, Some((key, _))) => of_key(state.engine().user(), key)?,
         (None, None) => Engine::new_id()?,
     };
     if ask.history.before_users().next().is_some() {
@@ -310,6 +310,10 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
         {
             Ok(())
         }
+        // It was not there for the caller: it is somebody else's.
+        Err(EngineError::Exists { id }) if ask.conversation.is_some() => {
+            Err(ApiError::not_found(format_args!("conversation `{id}`")))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -330,7 +334,8 @@ async fn take_up(
 }
 
 /// The conversation that a request with this key makes.
-fn of_key(key: &str) -> Result<ConversationId, ApiError> {
+fn of_key(user: &UserId, key: &str) -> Result<ConversationId, ApiError> {
+    let key = if user.is_local() { key.to_owned() } else { format!("{user}\t{key}") };
     let mut name = "conv_".to_owned();
     for byte in Sha256::digest(key.as_bytes()).iter().take(12) {
         use std::fmt::Write;

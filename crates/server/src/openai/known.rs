@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use turnwright_core::{ConversationId, TurnId};
+use turnwright_core::{ConversationId, TurnId, UserId};
 
 /// How many histories are remembered.
 const MAX_KNOWN: usize = 4_096;
@@ -51,9 +51,11 @@ impl Fingerprint {
 }
 
 impl KnownHistories {
-    /// Of an empty history.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
-        Fingerprint(self.keys.build_hasher())
+    /// Of an empty history of this user's.
+    pub(crate) fn fingerprint(&self, user: &UserId) -> Fingerprint {
+        let mut hasher = self.keys.build_hasher();
+        user.as_str().hash(&mut hasher);
+        Fingerprint(hasher)
     }
 
     /// Remembers that this history is all of `conversation` up to the end of `turn`.

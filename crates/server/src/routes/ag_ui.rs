@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
@@ -16,7 +15,7 @@ use turnwright_engine::{Choice, Reply, SettingsOverlay, WatchFrom};
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Status};
 use crate::error::ApiError;
-use crate::extract::{Whole, id};
+use crate::extract::{State, Whole, id};
 use crate::openai::begin::{Ask, begin};
 use crate::openai::history::History;
 use crate::openai::models;
@@ -27,7 +26,7 @@ use crate::sse;
 use crate::state::ServerState;
 
 /// Runs, or goes on with, a turn.
-pub(super) async fn run(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let input: RunInput = whole.json()?;
     let conversation: ConversationId = id(&input.thread_id)?;
     let part = if input.resume.is_empty() {

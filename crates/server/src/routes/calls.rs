@@ -1,6 +1,5 @@
 //! Calls that wait for a person.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
@@ -10,9 +9,8 @@ use turnwright_engine::Choice;
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, Params, Whole, id};
+use crate::extract::{InConversation, Params, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
-use crate::state::ServerState;
 use crate::waiting::{waiting_call, waiting_question};
 
 /// The calls of a conversation that wait.
@@ -24,7 +22,7 @@ use crate::waiting::{waiting_call, waiting_question};
     params(ConversationPath),
     responses((status = 200, description = "They.", body = api::List<api::Call>), Refused, NotThere)
 )]
-pub(super) async fn list(State(state): State<ServerState>, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn list(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
     let (waiting, questions) = (state.engine().waiting(&id).await?, state.engine().questions(&id).await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question));
     let calls = calls.map(|call| api::Call { conversation_id: None, ..call }).collect();
@@ -39,7 +37,7 @@ pub(super) async fn list(State(state): State<ServerState>, InConversation(id): I
     tag = "approvals",
     responses((status = 200, description = "They.", body = api::List<api::Call>), Refused)
 )]
-pub(super) async fn all(State(state): State<ServerState>) -> Result<Response, ApiError> {
+pub(super) async fn all(State(state): State) -> Result<Response, ApiError> {
     let (waiting, questions) = (state.engine().all_waiting().await?, state.engine().all_questions().await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question)).collect();
     Ok(json(StatusCode::OK, api::List::whole(calls)))
@@ -66,11 +64,7 @@ pub(super) struct Named {
     request_body = api::DecisionRequest,
     responses((status = 200, description = "It is decided.", body = api::DecisionAnswer), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn decide(
-    State(state): State<ServerState>,
-    Params(named): Params<Named>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn decide(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let conversation: ConversationId = id(&named.id)?;
     let call: CallId = id(&named.call)?;
     let request: api::DecisionRequest = whole.json()?;

@@ -1,6 +1,5 @@
 //! Saying something, stopping, trying again.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use turnwright_api as api;
@@ -11,7 +10,7 @@ use super::idempotency::{as_asked, repeatable};
 use super::json;
 use super::streams::{UiQuery, stream_of};
 use crate::error::ApiError;
-use crate::extract::{InConversation, Search, Whole, id};
+use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::report::{self, turn_report};
 use crate::settings;
@@ -29,7 +28,7 @@ use crate::ui::{Begin, UiVersion};
     responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (serde_json::Value = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered)
 )]
 pub(super) async fn chat(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     Search(query): Search<UiQuery>,
     whole: Whole,
@@ -73,11 +72,7 @@ pub(super) async fn chat(
     request_body = api::MessageRequest,
     responses((status = 202, description = "It is stored.", body = api::MessageAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
 )]
-pub(super) async fn store(
-    State(state): State<ServerState>,
-    InConversation(id): InConversation,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn store(State(state): State, InConversation(id): InConversation, whole: Whole) -> Result<Response, ApiError> {
     let request: api::MessageRequest = whole.json()?;
     let message = NewMessage {
         content: settings::content(request.content)?,
@@ -108,7 +103,7 @@ pub(super) async fn store(
     responses((status = 202, description = "The stop is stored.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn cancel(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(conversation): InConversation,
     whole: Whole,
 ) -> Result<Response, ApiError> {
@@ -130,7 +125,7 @@ pub(super) async fn cancel(
     responses((status = 202, description = "It goes on.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
 )]
 pub(super) async fn retry(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(conversation): InConversation,
     whole: Whole,
 ) -> Result<Response, ApiError> {

@@ -1,6 +1,5 @@
 //! Conversations: created, listed, changed, deleted.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use turnwright_api as api;
@@ -10,11 +9,10 @@ use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, N
 use super::idempotency::{as_asked, repeatable};
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Search, Whole, id};
+use crate::extract::{InConversation, PageQuery, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused, RepeatableHeader};
 use crate::report::newest_turn;
 use crate::settings;
-use crate::state::ServerState;
 
 /// How many conversations a search looks at.
 const MAX_SEARCHED: usize = 10_000;
@@ -29,7 +27,7 @@ const MAX_SEARCHED: usize = 10_000;
     request_body = api::ConversationRequest,
     responses((status = 201, description = "It is created.", body = api::Conversation, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, Conflicting)
 )]
-pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: api::ConversationRequest = whole.json()?;
     let mut overlay = settings::overlay(state.engine(), request.model, request.settings)?;
     overlay.system_prompt = request.system_prompt.or(overlay.system_prompt);
@@ -60,7 +58,7 @@ fn told_created(created: Conversation) -> Response {
     responses((status = 201, description = "It is created.", body = api::Conversation, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn fork(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(conversation): InConversation,
     whole: Whole,
 ) -> Result<Response, ApiError> {
@@ -85,7 +83,7 @@ pub(super) async fn fork(
     params(PageQuery),
     responses((status = 200, description = "A page of them.", body = api::List<api::Conversation>), Refused)
 )]
-pub(super) async fn list(State(state): State<ServerState>, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
+pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     let after = page.cursor.as_deref().map(id::<ConversationId>).transpose()?;
     let found = match page.q.as_deref().filter(|q| !q.trim().is_empty()) {
@@ -136,7 +134,7 @@ async fn search(
     params(ConversationPath),
     responses((status = 200, description = "It.", body = api::Conversation), Refused, NotThere)
 )]
-pub(super) async fn show(State(state): State<ServerState>, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn show(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
     let conversation = state.engine().conversation(&id).await?;
     let journal = state.engine().journal(&id).await?;
     let answer = api::Conversation {
@@ -158,7 +156,7 @@ pub(super) async fn show(State(state): State<ServerState>, InConversation(id): I
     responses((status = 200, description = "It, changed.", body = api::Conversation), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn change(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     whole: Whole,
 ) -> Result<Response, ApiError> {
@@ -185,10 +183,7 @@ pub(super) async fn change(
     params(ConversationPath),
     responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn delete(
-    State(state): State<ServerState>,
-    InConversation(id): InConversation,
-) -> Result<StatusCode, ApiError> {
+pub(super) async fn delete(State(state): State, InConversation(id): InConversation) -> Result<StatusCode, ApiError> {
     state.engine().delete(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

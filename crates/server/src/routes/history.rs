@@ -1,6 +1,5 @@
 //! The messages of a conversation.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -13,10 +12,9 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Params, Search, id};
+use crate::extract::{InConversation, PageQuery, Params, Search, State, id};
 use crate::openapi::{Conflicting, ConversationPath, NotThere, Refused};
 use crate::report::messages_after;
-use crate::state::ServerState;
 
 /// Which form the messages are wanted in; ours where none is named.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -38,7 +36,7 @@ pub(super) struct Form {
     responses((status = 200, description = "A page of them; with `format`, an `ExportedPage` in its place.", body = MessagePage), Refused, NotThere)
 )]
 pub(super) async fn list(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(conversation): InConversation,
     Search(page): Search<PageQuery>,
     Search(form): Search<Form>,
@@ -145,7 +143,7 @@ pub(super) struct Named {
     params(Named),
     responses((status = 204, description = "It is shown no more, to people or to models."), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn hide(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+pub(super) async fn hide(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
     let conversation: ConversationId = id(&named.id)?;
     let message: MessageId = id(&named.message)?;
     state.engine().hide(&conversation, message).await?;

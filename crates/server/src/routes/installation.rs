@@ -1,6 +1,5 @@
 //! What there is over all conversations: tools, models, and whether the server is well.
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use turnwright_api as api;
@@ -9,6 +8,7 @@ use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
 use crate::error::ApiError;
+use crate::extract::State;
 use crate::metrics::CONTENT_TYPE;
 use crate::openai::models::listed;
 use crate::openapi::Refused;
@@ -22,7 +22,7 @@ use crate::state::ServerState;
     tag = "tools",
     responses((status = 200, description = "They, and those that cannot be offered.", body = api::ToolList<api::Tool>), Refused)
 )]
-pub(super) async fn tools(State(state): State<ServerState>) -> Response {
+pub(super) async fn tools(State(state): State) -> Response {
     let tools = state.engine().tools().await.iter().map(|definition| tool(&state, definition)).collect();
     json(StatusCode::OK, with_set_aside(&state, tools))
 }
@@ -42,7 +42,7 @@ pub(super) fn with_set_aside<T>(state: &ServerState, tools: Vec<T>) -> api::Tool
     tag = "installation",
     responses((status = 200, description = "They, and the providers that did not answer.", body = api::Models), Refused)
 )]
-pub(super) async fn models(State(state): State<ServerState>) -> Response {
+pub(super) async fn models(State(state): State) -> Response {
     let default = &state.engine().defaults().model;
     let mut answer = api::Models { data: Vec::new(), next_cursor: None, has_more: false, unavailable: Vec::new() };
     for (provider, models) in listed(state.engine()).await {
@@ -110,7 +110,7 @@ pub(super) async fn healthy() -> Response {
     tag = "installation",
     responses((status = 200, description = "It does.", body = api::Health), Refused)
 )]
-pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, ApiError> {
+pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
     if state.engine().is_draining() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the server is ending; ask another one"));
     }
@@ -131,7 +131,7 @@ pub(super) async fn ready(State(state): State<ServerState>) -> Result<Response, 
         Refused
     )
 )]
-pub(super) async fn metrics(State(state): State<ServerState>) -> Response {
+pub(super) async fn metrics(State(state): State) -> Response {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], state.metrics().told(state.engine())).into_response()
 }
 

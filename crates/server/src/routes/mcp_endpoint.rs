@@ -1,14 +1,14 @@
 //! The endpoint for MCP clients. The protocol has its own methods, headers and errors, which are not this server's.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 
 use crate::error::ApiError;
-use crate::state::ServerState;
+use crate::extract::State;
 
 /// Answers one request of an MCP client.
-pub(super) async fn answer(State(state): State<ServerState>, request: Request) -> Result<Response, ApiError> {
+pub(super) async fn answer(State(state): State, request: Request) -> Result<Response, ApiError> {
     let Some(endpoint) = state.mcp() else { return Err(super::no_route(request).await) };
     Ok(endpoint.http().answer(request).await.map(Body::new))
 }

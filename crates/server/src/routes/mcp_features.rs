@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use turnwright_host::{CompletionOf, McpServer, Shelf};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Params, Whole};
+use crate::extract::{Params, State, Whole};
 use crate::openapi::{BodyRefused, NotAnswered, NotThere, Refused, Unusable};
 use crate::state::ServerState;
 
@@ -33,7 +32,7 @@ pub(super) struct Named {
     params(Named),
     responses((status = 200, description = "They.", body = api::List<api::McpResource>), Refused, NotThere, NotAnswered, Unusable)
 )]
-pub(super) async fn resources(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn resources(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.resources.iter().cloned().map(|resource| api::McpResource {
         uri: resource.uri,
@@ -56,7 +55,7 @@ pub(super) async fn resources(State(state): State<ServerState>, Params(named): P
     params(Named),
     responses((status = 200, description = "They.", body = api::List<api::McpResourceTemplate>), Refused, NotThere, NotAnswered, Unusable)
 )]
-pub(super) async fn templates(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn templates(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.templates.iter().cloned().map(|template| api::McpResourceTemplate {
         uri_template: template.uri_template,
@@ -77,7 +76,7 @@ pub(super) async fn templates(State(state): State<ServerState>, Params(named): P
     params(Named),
     responses((status = 200, description = "They.", body = api::List<api::McpPrompt>), Refused, NotThere, NotAnswered, Unusable)
 )]
-pub(super) async fn prompts(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn prompts(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.prompts.iter().cloned().map(|prompt| api::McpPrompt {
         name: prompt.name,
@@ -106,11 +105,7 @@ pub(super) async fn prompts(State(state): State<ServerState>, Params(named): Par
     request_body = api::McpReadRequest,
     responses((status = 200, description = "It.", body = api::McpContents), Refused, BodyRefused, NotThere, NotAnswered)
 )]
-pub(super) async fn read(
-    State(state): State<ServerState>,
-    Params(named): Params<Named>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn read(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let api::McpReadRequest { uri } = whole.json()?;
     let contents = server(&state, &named)?.read_resource(&uri).await.map_err(refused)?;
     let told = contents.into_iter().map(|part| api::McpContent {
@@ -132,11 +127,7 @@ pub(super) async fn read(
     request_body = api::McpPromptRequest,
     responses((status = 200, description = "Its messages.", body = api::McpPromptMessages), Refused, BodyRefused, NotThere, NotAnswered)
 )]
-pub(super) async fn prompt(
-    State(state): State<ServerState>,
-    Params(named): Params<Named>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn prompt(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let api::McpPromptRequest { name, arguments } = whole.json()?;
     let prompt = server(&state, &named)?.prompt(&name, &arguments).await.map_err(refused)?;
     let told = prompt
@@ -156,11 +147,7 @@ pub(super) async fn prompt(
     request_body = api::McpCompleteRequest,
     responses((status = 200, description = "Suggestions.", body = api::McpCompletion), Refused, BodyRefused, NotThere, NotAnswered)
 )]
-pub(super) async fn complete(
-    State(state): State<ServerState>,
-    Params(named): Params<Named>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn complete(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let api::McpCompleteRequest { of, argument, context } = whole.json()?;
     let of = match of {
         api::McpReference::Prompt { name } => CompletionOf::Prompt(name),
@@ -173,6 +160,8 @@ pub(super) async fn complete(
 
 fn server(state: &ServerState, named: &Named) -> Result<Arc<McpServer>, ApiError> {
     let found = state.resources().and_then(|resources| resources.named(&named.id));
+    let is_for = |server: &Arc<McpServer>| server.config().owner.as_ref().is_none_or(|owner| owner == state.caller().user());
+    let found = found.filter(is_for);
     found.ok_or_else(|| ApiError::not_found(format!("MCP server `{}`", named.id)))
 }
 

@@ -1,19 +1,19 @@
 //! MCP servers: listed, added, changed, removed, started and stopped while the others run on.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use turnwright_api as api;
 use turnwright_engine::SourceState;
+use turnwright_engine::accounts::Scope;
 use turnwright_host::{Asked, McpChangeError, McpServers, McpStatus, NewMcpServer, Owner};
 
 use super::idempotency::asked;
 use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Params, Whole};
+use crate::extract::{Params, State, Whole};
 use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
 use crate::state::ServerState;
 use crate::timestamp::timestamp;
@@ -33,7 +33,7 @@ pub(super) struct Named {
     tag = "mcp",
     responses((status = 200, description = "They.", body = api::List<api::McpServer>), Refused, NotThere)
 )]
-pub(super) async fn list(State(state): State<ServerState>) -> Result<Response, ApiError> {
+pub(super) async fn list(State(state): State) -> Result<Response, ApiError> {
     let all = state.servers()?.all().await.map_err(McpChangeError::from)?;
     Ok(json(StatusCode::OK, api::List::whole(all.into_iter().map(told).collect())))
 }
@@ -48,10 +48,10 @@ pub(super) async fn list(State(state): State<ServerState>) -> Result<Response, A
     request_body = api::McpServerRequest,
     responses((status = 201, description = "It is added.", body = api::McpServer, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn add(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpServerRequest = whole.json()?;
     let asked = asked(&whole)?.map(|(key, fingerprint)| Asked { key, fingerprint });
-    let owner = owner(request.owner.as_deref())?.unwrap_or(Owner::Everyone);
+    let owner = owner(&state, request.owner.as_deref())?.unwrap_or_else(|| default_owner(&state));
     let name = request.name.clone().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| ApiError::invalid("the server has no `name`"))?;
     let config = keys(request);
@@ -74,7 +74,7 @@ pub(super) async fn add(State(state): State<ServerState>, whole: Whole) -> Resul
     params(Named),
     responses((status = 200, description = "It.", body = api::McpServer), Refused, NotThere)
 )]
-pub(super) async fn show(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.one(&named.id).await?)))
 }
 
@@ -88,16 +88,12 @@ pub(super) async fn show(State(state): State<ServerState>, Params(named): Params
     request_body = api::McpServerRequest,
     responses((status = 200, description = "It, changed.", body = api::McpServer), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn change(
-    State(state): State<ServerState>,
-    Params(named): Params<Named>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn change(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpServerRequest = whole.json()?;
     if request.name.as_ref().is_some_and(|name| *name != named.id) {
         return Err(ApiError::invalid("a server keeps its name; add it under the other name and remove this one"));
     }
-    let owner = owner(request.owner.as_deref())?;
+    let owner = owner(&state, request.owner.as_deref())?;
     let config = keys(request);
     let warnings = warnings(&config);
     let changed = state.servers()?.change(&named.id, &config, owner).await?;
@@ -113,7 +109,7 @@ pub(super) async fn change(
     params(Named),
     responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn remove(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+pub(super) async fn remove(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
     state.servers()?.remove(&named.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -127,7 +123,7 @@ pub(super) async fn remove(State(state): State<ServerState>, Params(named): Para
     params(Named),
     responses((status = 200, description = "It, as it is now.", body = api::McpServer), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn start(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn start(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.start(&named.id).await?)))
 }
 
@@ -140,7 +136,7 @@ pub(super) async fn start(State(state): State<ServerState>, Params(named): Param
     params(Named),
     responses((status = 200, description = "It, as it is now.", body = api::McpServer), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn stop(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn stop(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.stop(&named.id).await?)))
 }
 
@@ -153,7 +149,7 @@ pub(super) async fn stop(State(state): State<ServerState>, Params(named): Params
     params(Named),
     responses((status = 200, description = "It, as it is now.", body = api::McpServer), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn restart(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn restart(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, told(state.servers()?.restart(&named.id).await?)))
 }
 
@@ -166,7 +162,7 @@ pub(super) async fn restart(State(state): State<ServerState>, Params(named): Par
     params(Named),
     responses((status = 200, description = "They.", body = api::ToolList<api::Tool>), Refused, NotThere)
 )]
-pub(super) async fn tools(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn tools(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     state.servers()?.one(&named.id).await?;
     let all = state.engine().tools().await;
     let tools = all.iter().filter(|tool| tool.source == named.id).map(|definition| tool(&state, definition)).collect();
@@ -193,7 +189,7 @@ pub(super) struct NamedTool {
     params(NamedTool),
     responses((status = 200, description = "The tools whose new definition counts now.", body = api::List<String>), Refused, NotThere, Conflicting)
 )]
-pub(super) async fn approve(State(state): State<ServerState>, Params(named): Params<NamedTool>) -> Result<Response, ApiError> {
+pub(super) async fn approve(State(state): State, Params(named): Params<NamedTool>) -> Result<Response, ApiError> {
     let agreed = state.servers()?.agree(&named.id, Some(&named.tool)).await?;
     Ok(json(StatusCode::OK, api::List::whole(agreed)))
 }
@@ -207,7 +203,7 @@ pub(super) async fn approve(State(state): State<ServerState>, Params(named): Par
     params(Named),
     responses((status = 200, description = "They.", body = api::List<api::McpLogLine>), Refused, NotThere)
 )]
-pub(super) async fn logs(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn logs(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let lines = state.servers()?.logs(&named.id).await?.into_iter().map(|line| api::McpLogLine {
         timestamp: timestamp(line.at_ms),
         origin: line.origin.as_str().to_owned(),
@@ -223,16 +219,23 @@ fn keys(request: api::McpServerRequest) -> Map<String, Value> {
     keys
 }
 
-fn owner(word: Option<&str>) -> Result<Option<Owner>, ApiError> {
+fn owner(state: &ServerState, word: Option<&str>) -> Result<Option<Owner>, ApiError> {
+    let user = state.caller().user();
     match word {
         None => Ok(None),
         Some("everyone") => Ok(Some(Owner::Everyone)),
-        Some("local") => Ok(Some(Owner::Local)),
+        Some("me") => Ok(Some(Owner::User(user.clone()))),
+        Some(id) if id == user.as_str() => Ok(Some(Owner::User(user.clone()))),
         Some(other) => {
-            let detail = format!("there is no user `{other}`: the owner is `everyone`, or `local`, who needs no login");
-            Err(ApiError::invalid(detail))
+            let other: String = other.chars().take(80).collect();
+            Err(ApiError::invalid(format!("`{other}` is not you: the owner is `everyone` or `me`")))
         }
     }
+}
+
+/// Whose a server is where nobody says: everyone's where an admin adds it, else who adds it has it alone.
+fn default_owner(state: &ServerState) -> Owner {
+    if state.caller().may(Scope::Admin) { Owner::Everyone } else { Owner::User(state.caller().user().clone()) }
 }
 
 fn warnings(config: &Map<String, Value>) -> Vec<String> {
@@ -257,7 +260,7 @@ fn told(status: McpStatus) -> api::McpServer {
     };
     api::McpServer {
         id: status.name.clone(),
-        owner: status.owner.map(|owner| owner.as_str().to_owned()),
+        owner: status.owner.as_ref().map(|owner| owner.as_str().to_owned()),
         editable: status.is_added,
         origin: status.origin,
         enabled: status.is_enabled,
@@ -284,6 +287,7 @@ impl From<McpChangeError> for ApiError {
             McpChangeError::NotFound(_) | McpChangeError::NoTool(_) => (StatusCode::NOT_FOUND, "not_found"),
             McpChangeError::Exists(_) => (StatusCode::CONFLICT, "exists"),
             McpChangeError::OfFile { .. } => (StatusCode::CONFLICT, "of_file"),
+            McpChangeError::NotAllowed(_) => (StatusCode::FORBIDDEN, "not_allowed"),
             McpChangeError::Disabled(_) => (StatusCode::CONFLICT, "disabled"),
             McpChangeError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
             McpChangeError::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),

@@ -1,6 +1,5 @@
 //! Answers to what tools ask of people.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
@@ -10,7 +9,7 @@ use turnwright_engine::{EngineError, Reply};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Params, Whole, id};
+use crate::extract::{Params, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
 use crate::state::ServerState;
 
@@ -35,11 +34,7 @@ pub(super) struct Named {
     request_body = api::AnswerRequest,
     responses((status = 200, description = "It is answered.", body = api::AnswerReceipt), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn answer(
-    State(state): State<ServerState>,
-    Params(named): Params<Named>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn answer(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let conversation: ConversationId = id(&named.id)?;
     let question = question(&state, &conversation, &named.question).await?;
     let request: api::AnswerRequest = whole.json()?;

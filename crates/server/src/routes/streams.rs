@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
@@ -10,7 +9,7 @@ use turnwright_core::{ConversationId, Seq, TurnId};
 use turnwright_engine::{EngineError, Watch, WatchFrom};
 
 use crate::error::ApiError;
-use crate::extract::{InConversation, Search};
+use crate::extract::{InConversation, Search, State};
 use crate::feed::Feed;
 use crate::openapi::{ConversationPath, NotThere, Refused};
 use crate::sse;
@@ -53,7 +52,7 @@ pub(super) struct Position {
     responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), Refused, NotThere)
 )]
 pub(super) async fn events(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     Search(position): Search<Position>,
     headers: HeaderMap,
@@ -89,7 +88,7 @@ pub(super) async fn events(
     responses((status = 200, description = "An AI SDK UI message stream.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere)
 )]
 pub(super) async fn stream(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     Search(query): Search<UiQuery>,
 ) -> Result<Response, ApiError> {

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use globset::{Glob, GlobMatcher};
 use http::StatusCode;
@@ -15,7 +14,7 @@ use turnwright_engine::{ConversationChange, SettingsOverlay};
 use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, Search, Whole};
+use crate::extract::{InConversation, Search, State, Whole};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
 use crate::state::ServerState;
 
@@ -28,10 +27,7 @@ use crate::state::ServerState;
     params(ConversationPath),
     responses((status = 200, description = "They.", body = api::List<api::ConversationTool>), Refused, NotThere)
 )]
-pub(super) async fn enabled(
-    State(state): State<ServerState>,
-    InConversation(id): InConversation,
-) -> Result<Response, ApiError> {
+pub(super) async fn enabled(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
     let tools = conversation_tools(&state, &id).await?.into_iter().filter(|tool| tool.enabled).collect();
     Ok(json(StatusCode::OK, api::List::whole(tools)))
 }
@@ -45,10 +41,7 @@ pub(super) async fn enabled(
     params(ConversationPath),
     responses((status = 200, description = "They, and those that cannot be offered.", body = api::ToolList<api::ConversationTool>), Refused, NotThere)
 )]
-pub(super) async fn available(
-    State(state): State<ServerState>,
-    InConversation(id): InConversation,
-) -> Result<Response, ApiError> {
+pub(super) async fn available(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
     let mut tools = conversation_tools(&state, &id).await?;
     tools.retain(|tool| tool.tool.server_state == "ready");
     Ok(json(StatusCode::OK, with_set_aside(&state, tools)))
@@ -65,7 +58,7 @@ pub(super) async fn available(
     responses((status = 201, description = "It is offered.", body = api::ConversationTool), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn enable(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     whole: Whole,
 ) -> Result<Response, ApiError> {
@@ -94,7 +87,7 @@ pub(super) async fn enable(
     responses((status = 204, description = "It is offered no more."), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn disable(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     Search(query): Search<Named>,
     whole: Whole,

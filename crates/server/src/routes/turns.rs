@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
@@ -15,10 +14,9 @@ use utoipa::ToSchema;
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Search, id};
+use crate::extract::{InConversation, PageQuery, Search, State, id};
 use crate::openapi::{ConversationPath, NotThere, Refused};
 use crate::report::turn_report;
-use crate::state::ServerState;
 use crate::timestamp::timestamp;
 use crate::ui::{chunks_of, turns_of};
 
@@ -62,7 +60,7 @@ struct ToldTurn {
     responses((status = 200, description = "A page of them, the newest page first.", body = ToldTurns), Refused, NotThere)
 )]
 pub(super) async fn list(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(conversation): InConversation,
     Search(page): Search<PageQuery>,
 ) -> Result<Response, ApiError> {

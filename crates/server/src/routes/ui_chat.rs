@@ -3,7 +3,6 @@
 //! The journal is the history. From the body only what a person can say is taken: the last message where it is theirs, the
 //! wish to try again, and answers to questions. What it claims of tools and models is ignored.
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Deserialize;
@@ -15,7 +14,7 @@ use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
 use super::streams::{UiQuery, resume as resume_turn, stream_of};
 use crate::error::ApiError;
-use crate::extract::{InConversation, Search, Whole, id};
+use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -62,11 +61,7 @@ struct UiApproval {
 }
 
 /// Takes what a person says or answers, and streams what comes of it.
-pub(super) async fn chat(
-    State(state): State<ServerState>,
-    Search(query): Search<UiQuery>,
-    whole: Whole,
-) -> Result<Response, ApiError> {
+pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, whole: Whole) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
     let request: UiRequest<'_> = whole.json()?;
     let conversation: ConversationId = id(&request.id)?;
@@ -98,7 +93,7 @@ pub(super) async fn chat(
 
 /// The message of the open turn from its beginning; 204 where no turn is open, or nobody said anything yet.
 pub(super) async fn resume(
-    State(state): State<ServerState>,
+    State(state): State,
     InConversation(id): InConversation,
     Search(query): Search<UiQuery>,
 ) -> Result<Response, ApiError> {

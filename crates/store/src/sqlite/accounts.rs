@@ -42,10 +42,7 @@ impl Change {
             Self::AddCredential(credential) => add(connection, credential)?,
             // One that is gone meanwhile was used all the same.
             Self::Used { id, at_ms } => run(sql::CREDENTIAL_USED, params![id, integer(*at_ms)]).map(|_| 1)?,
-            Self::RemoveCredential(id) => {
-                run(sql::REMOVE_CHILDREN, params![id])?;
-                run(sql::REMOVE_CREDENTIAL, params![id])?
-            }
+            Self::RemoveCredential(id) => run(sql::REMOVE_CREDENTIAL, params![id])?,
             Self::RemoveExpired { before_ms } => run(sql::REMOVE_EXPIRED, params![integer(*before_ms)]).map(|_| 1)?,
         };
         Ok(if changed == 0 { Err(StoreError::Missing { what: self.what() }) } else { Ok(()) })

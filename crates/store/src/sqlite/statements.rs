@@ -63,8 +63,11 @@ statements! {
     CREDENTIALS = "SELECT hash, id, user, kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms
         FROM credential WHERE user = ?1 ORDER BY created_at_ms DESC, id";
     CREDENTIAL_USED = "UPDATE credential SET used_at_ms = ?2 WHERE id = ?1";
-    REMOVE_CREDENTIAL = "DELETE FROM credential WHERE id = ?1";
-    REMOVE_CHILDREN = "DELETE FROM credential WHERE parent = ?1";
+    /// With those that go with it, and those that go with them.
+    REMOVE_CREDENTIAL = "DELETE FROM credential WHERE id IN (
+        WITH RECURSIVE gone (id) AS (SELECT id FROM credential WHERE id = ?1
+            UNION SELECT credential.id FROM gone CROSS JOIN credential ON credential.parent = gone.id)
+        SELECT id FROM gone)";
     REMOVE_CREDENTIALS = "DELETE FROM credential WHERE user = ?1";
     REMOVE_EXPIRED = "DELETE FROM credential WHERE expires_at_ms < ?1";
 

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Output, say};
 
 pub(super) async fn add(servers: &McpServers, add: McpAdd, output: &mut Output) -> Result<Exit, Failure> {
-    let owner = if add.mine { Owner::Local } else { Owner::Everyone };
+    let owner = if add.mine { Owner::User(servers.user().clone()) } else { Owner::Everyone };
     let name = add.name.clone();
     let config = keys(add)?;
     let runs = servers.preview(&name, &config).map_err(|error| refused(&error))?;
@@ -113,6 +113,7 @@ pub(super) fn refused(error: &McpChangeError) -> Failure {
         | McpChangeError::OfFile { .. }
         | McpChangeError::Disabled(_)
         | McpChangeError::Invalid(_)
+        | McpChangeError::NotAllowed(_)
         | McpChangeError::KeyReused(_) => Failure::usage(error.to_string()),
     }
 }

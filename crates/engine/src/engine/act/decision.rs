@@ -61,7 +61,7 @@ fn decision(
     if choice.arguments.is_some() && !may_run {
         return Err(EngineError::Invalid { what: "arguments can only be changed with allow or run_again".to_owned() });
     }
-    let catalog = inner.catalogs.current();
+    let catalog = inner.catalogs.of(&state.owner);
     let asks_about_change = waits_for == Some(QuestionReason::DefinitionChanged);
     // Whoever was asked about the call alone has not seen what changed.
     let now = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };

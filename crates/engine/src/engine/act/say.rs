@@ -58,7 +58,7 @@ fn open(inner: &Inner, state: &State, message: &NewMessage, user: Entry, setting
     let turn = TurnId(at);
     let mut entries = vec![user, Entry::Control(Control::Claimed(inner.next_claim(&state.journal)))];
     let is_settled = inner.catalogs.sources().iter().all(|source| source.state() != SourceState::Starting);
-    if is_settled && let Some(offered) = inner.newly_offered(&state.journal, settings) {
+    if is_settled && let Some(offered) = inner.newly_offered(&state.owner, &state.journal, settings) {
         entries.push(offered);
     }
     let mut side = vec![SideRecord::TurnOpen { turn, parked: false, kept_by: message.kept_by }];

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use turnwright_api::openai::ChatCompletionRequest;
@@ -11,7 +10,7 @@ use turnwright_engine::{SettingsOverlay, WatchFrom};
 
 use super::{ActivityQuery, Named, name, tool_activity};
 use crate::error::ApiError;
-use crate::extract::{Search, Whole};
+use crate::extract::{Search, State, Whole};
 use crate::openai::begin::{self, Ask, Begun, begin};
 use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
@@ -24,7 +23,7 @@ use crate::state::ServerState;
 
 /// Runs a turn as a chat completion, streamed or whole.
 pub(super) async fn complete(
-    State(state): State<ServerState>,
+    State(state): State,
     Search(query): Search<ActivityQuery>,
     whole: Whole,
 ) -> Result<Response, ApiError> {

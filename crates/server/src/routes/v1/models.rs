@@ -1,18 +1,16 @@
 //! Models.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
 use turnwright_api::openai::OpenAiModels;
 
 use crate::error::ApiError;
-use crate::extract::Params;
+use crate::extract::{Params, State};
 use crate::openai::models;
 use crate::routes::json;
-use crate::state::ServerState;
 
-pub(super) async fn list(State(state): State<ServerState>) -> Response {
+pub(super) async fn list(State(state): State) -> Response {
     let data = models::all(state.engine()).await;
     json(StatusCode::OK, OpenAiModels { object: "list".to_owned(), data })
 }
@@ -22,7 +20,7 @@ pub(super) struct Named {
     id: String,
 }
 
-pub(super) async fn show(State(state): State<ServerState>, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let found = models::all(state.engine()).await.into_iter().find(|model| model.id == named.id);
     found.map(|model| json(StatusCode::OK, model)).ok_or_else(|| models::none(&named.id, None))
 }

@@ -1,6 +1,5 @@
 //! Responses.
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Deserialize;
@@ -11,7 +10,7 @@ use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 
 use super::{Named, name};
 use crate::error::ApiError;
-use crate::extract::{Params, Search, Whole};
+use crate::extract::{Params, Search, State, Whole};
 use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
@@ -27,7 +26,7 @@ use crate::state::ServerState;
 mod choices;
 
 /// Runs a turn as a response, streamed or whole, or begins one.
-pub(super) async fn create(State(state): State<ServerState>, whole: Whole) -> Result<Response, ApiError> {
+pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: ResponsesRequest = whole.json()?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
     let mut history = History::of(history::items(&request.input)?);
@@ -79,7 +78,7 @@ pub(super) struct ShowQuery {
 
 /// A response as it is now, or its stream from the beginning.
 pub(super) async fn show(
-    State(state): State<ServerState>,
+    State(state): State,
     Params(InPath { id }): Params<InPath>,
     Search(query): Search<ShowQuery>,
 ) -> Result<Response, ApiError> {
@@ -99,10 +98,7 @@ pub(super) async fn show(
 }
 
 /// Hides what a response said and what it answered, from people and models.
-pub(super) async fn remove(
-    State(state): State<ServerState>,
-    Params(InPath { id }): Params<InPath>,
-) -> Result<Response, ApiError> {
+pub(super) async fn remove(State(state): State, Params(InPath { id }): Params<InPath>) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
     let messages = state.engine().look(&conversation, |journal| object::messages(journal, &part)).await?;
     for message in messages {
@@ -112,10 +108,7 @@ pub(super) async fn remove(
 }
 
 /// Stops the turn of a response, where it is open.
-pub(super) async fn cancel(
-    State(state): State<ServerState>,
-    Params(InPath { id }): Params<InPath>,
-) -> Result<Response, ApiError> {
+pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<InPath>) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
     match state.engine().cancel(&conversation, Some(part.turn)).await {
         Ok(_) => {

@@ -1,0 +1,196 @@
+//! Signing in at a real `OpenID` Connect provider, as a browser does it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::serve::Server;
+use crate::support::Place;
+
+/// Where `scripts/install-test-servers` put the provider.
+fn installed() -> Option<PathBuf> {
+    let folder = std::env::var_os("TURNWRIGHT_TEST_SERVERS").map(PathBuf::from).or_else(|| {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+        Some(cache.join("turnwright/test-servers"))
+    });
+    let found = folder.map(|folder| folder.join("identity")).filter(|folder| folder.join("installed").is_file());
+    if found.is_none() {
+        let required = std::env::var_os("TURNWRIGHT_REQUIRE_TEST_SERVERS").is_some_and(|value| value == "1");
+        assert!(!required, "the identity provider is not installed: run scripts/install-test-servers");
+        println!("skipped: run scripts/install-test-servers");
+    }
+    found
+}
+
+struct Provider {
+    process: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Provider {
+    fn start(folder: &Path) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/identity/provider.mjs");
+        let mut command = Command::new("node");
+        command.arg(script).arg(folder.join("npm")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let (stdin, mut stdout) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
+        let mut port = String::new();
+        stdout.read_line(&mut port).unwrap();
+        Self { process, stdin, stdout, address: format!("127.0.0.1:{}", port.trim()) }
+    }
+
+    /// Begins, and sends browsers back to this server.
+    fn send_back_to(&mut self, server: &Server) {
+        writeln!(self.stdin.as_mut().unwrap(), "http://{}/login/callback", server.address()).unwrap();
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        // Its library greets first.
+        while line.trim() != "ready" {
+            line.clear();
+            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "the provider ended");
+        }
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// A browser: it keeps cookies and goes where it is sent.
+#[derive(Default)]
+struct Browser {
+    cookies: BTreeMap<(String, String), String>,
+}
+
+struct Answered {
+    status: u16,
+    location: Option<String>,
+    body: String,
+    url: String,
+}
+
+impl Browser {
+    fn ask(&mut self, method: &str, url: &str, form: &str) -> Answered {
+        let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        let of_host = self.cookies.iter().filter(|((at, _), value)| at == host && !value.is_empty());
+        let cookies: Vec<String> = of_host.map(|((_, name), value)| format!("{name}={value}")).collect();
+        let (cookies, length) = (cookies.join("; "), form.len());
+        let head = format!(
+            "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {cookies}\r\nContent-Length: {length}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n\r\n{form}"
+        );
+        let mut stream = TcpStream::connect(host).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = || head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        for (_, cookie) in headers().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
+            let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+            self.cookies.insert((host.to_owned(), name.to_owned()), value.to_owned());
+        }
+        let location =
+            headers().find(|(name, _)| name.eq_ignore_ascii_case("location")).map(|(_, to)| match to.strip_prefix('/') {
+                Some(path) => format!("http://{host}/{path}"),
+                None if to.starts_with("http") => to.to_owned(),
+                None => format!("http://{host}/{to}"),
+            });
+        Answered { status, location, body: body.to_owned(), url: url.to_owned() }
+    }
+
+    /// Goes where it is sent, until there is something to look at or the next address begins with `until`.
+    fn follow(&mut self, mut answer: Answered, until: &str) -> Answered {
+        while let Some(to) = answer.location.clone().filter(|to| !to.starts_with(until)) {
+            answer = self.ask("GET", &to, "");
+        }
+        answer
+    }
+
+    /// Signs in as `name`, up to the address at which the server takes it over.
+    fn up_to_the_way_back(&mut self, server: &Server, name: &str) -> String {
+        let back = format!("http://{}/login/callback", server.address());
+        let begun = self.ask("GET", &format!("http://{}/login/oidc?return=/%23/inbox", server.address()), "");
+        let page = self.follow(begun, &back);
+        assert!(page.body.contains("name=\"login\""), "{} {}", page.status, page.body);
+        let given = self.ask("POST", &page.url, &format!("prompt=login&login={name}&password=any"));
+        let mut answer = self.follow(given, &back);
+        if answer.location.is_none() {
+            let agreed = self.ask("POST", &answer.url.clone(), "prompt=consent");
+            answer = self.follow(agreed, &back);
+        }
+        answer.location.unwrap_or_else(|| panic!("{} {}", answer.status, answer.body))
+    }
+
+    fn me(&mut self, server: &Server) -> Answered {
+        self.ask("GET", &format!("http://{}/api/v1/me", server.address()), "")
+    }
+
+    fn is_signed_in(&self) -> bool {
+        self.cookies.iter().any(|((_, name), value)| name == "tw_session" && !value.is_empty())
+    }
+}
+
+#[test]
+fn who_signs_in_at_a_provider_is_a_user_with_the_role_that_it_gives() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let config = format!(
+        "[server.oidc]\nissuer = \"http://{}\"\nclient_id = \"turnwright\"\nclient_secret = \"a secret/with:odd+characters\"\n\
+         scopes = [\"openid\", \"profile\", \"groups\"]\nadmin_group = \"tw-admins\"\nmember_group = \"tw\"\nname = \"Example\"\n",
+        provider.address
+    );
+    let place = Place::with(&config);
+    let server = Server::start(&place);
+    provider.send_back_to(&server);
+    let page = Browser::default().ask("GET", &format!("http://{}/login", server.address()), "");
+    assert!(page.body.contains("Continue with Example"), "{}", page.body);
+    assert_eq!(Browser::default().me(&server).status, 401);
+
+    let mut ids = Vec::new();
+    for (name, role) in [("anna", "admin"), ("ben", "member"), ("anna", "admin")] {
+        let mut browser = Browser::default();
+        let way_back = browser.up_to_the_way_back(&server, name);
+        let kept = browser.cookies.clone();
+        let entered = browser.ask("GET", &way_back, "");
+        let inbox = format!("http://{}/#/inbox", server.address());
+        assert_eq!((entered.status, entered.location), (303, Some(inbox)), "{}", entered.body);
+        let me: Value = serde_json::from_str(&browser.me(&server).body).unwrap();
+        assert_eq!((me["name"].as_str(), me["role"].as_str(), me["how"].as_str()), (Some(name), Some(role), Some("session")));
+        ids.push(me["id"].as_str().unwrap().to_owned());
+        // The way back leads in once, and only the browser that set out.
+        for cookies in [kept, BTreeMap::new()] {
+            let mut other = Browser { cookies };
+            let again = other.ask("GET", &way_back, "");
+            assert!(matches!(again.status, 401 | 502) && !other.is_signed_in(), "{} {}", again.status, again.body);
+        }
+    }
+    assert_eq!((&ids[0], ids[0] == ids[1]), (&ids[2], false));
+
+    let mut stranger = Browser::default();
+    let way_back = stranger.up_to_the_way_back(&server, "eve");
+    let refused = stranger.ask("GET", &way_back, "");
+    assert_eq!((refused.status, stranger.is_signed_in()), (403, false), "{}", refused.body);
+    assert!(refused.body.contains("not in the group"), "{}", refused.body);
+
+    let users = place.json(&["users", "list", "--json"]);
+    let issuer = format!("http://{}", provider.address);
+    let known: Vec<_> = users.as_array().unwrap().iter().map(|user| (user["name"].as_str(), user["issuer"].as_str())).collect();
+    assert_eq!(known, [(Some("anna"), Some(&*issuer)), (Some("ben"), Some(&*issuer)), (Some("local"), None)]);
+    let said = server.said();
+    server.stop();
+    // The link for the first admin is for whoever reads this; nothing else is.
+    let logged = said.lines().filter(|line| !line.starts_with("http://")).collect::<Vec<_>>().join("\n");
+    assert!(!logged.contains("odd+characters") && !logged.contains("code="), "{logged}");
+}

@@ -1,0 +1,102 @@
+//! Users on the command line, and the server that asks who is there.
+
+use serde_json::Value;
+
+use crate::serve::Server;
+use crate::support::Place;
+
+/// The lines that it prints, after all went well.
+fn printed(place: &Place, words: &[&str]) -> String {
+    let ran = place.run(words);
+    assert_eq!(ran.code, Some(0), "{words:?}: {ran:?}");
+    ran.stdout.trim().to_owned()
+}
+
+#[test]
+fn users_are_added_listed_kept_out_and_removed() {
+    let place = Place::new();
+    let id = printed(&place, &["users", "add", "anna", "--role", "admin"]);
+    assert!(id.starts_with("user_"), "{id}");
+    let again = place.run(&["users", "add", "ANNA"]);
+    assert_eq!((again.code, again.stderr.lines().next()), (Some(2), Some("error: there is a user `ANNA` already")));
+    let listed = place.json(&["users", "list", "--json"]);
+    assert_eq!((&listed[0]["name"], &listed[0]["role"], &listed[1]["id"]), (&"anna".into(), &"admin".into(), &"local".into()));
+
+    let token = printed(&place, &["users", "token", "anna", "--name", "ci", "--scope", "read,chat", "--expires", "90d"]);
+    assert_eq!((token.len(), token.starts_with("tw_")), (67, true));
+    let tokens = place.json(&["users", "tokens", "anna", "--json"]);
+    assert_eq!((&tokens[0]["name"], &tokens[0]["scopes"]), (&"ci".into(), &serde_json::json!(["read", "chat"])));
+    assert!(!tokens.to_string().contains(&token), "a token is shown once");
+    printed(&place, &["users", "revoke", tokens[0]["id"].as_str().unwrap()]);
+    assert_eq!(place.json(&["users", "tokens", "anna", "--json"]), Value::Array(Vec::new()));
+
+    printed(&place, &["users", "role", "anna", "member"]);
+    let refused = place.run(&["users", "token", "anna", "--scope", "admin"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    printed(&place, &["users", "disable", &id]);
+    assert_eq!(place.json(&["users", "list", "--json"])[0]["enabled"], false);
+    printed(&place, &["users", "remove", "anna"]);
+    for words in [
+        &["users", "token", "anna"][..],
+        &["users", "remove", "local"],
+        &["users", "role", "local", "member"],
+        &["users", "add", ""],
+    ] {
+        let ran = place.run(words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_commands_act_for_local_or_for_whom_they_name() {
+    let place = Place::new();
+    printed(&place, &["users", "add", "anna"]);
+    printed(&place, &["chat", "hello", "--conversation", "mine"]);
+    printed(&place, &["chat", "hello", "--conversation", "hers", "--user", "anna"]);
+    let names = |words: &[&str]| -> Vec<String> {
+        let listed = place.json(words);
+        listed.as_array().unwrap().iter().map(|found| found["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&["conversations", "list", "--json"]), ["mine"]);
+    assert_eq!(names(&["conversations", "list", "--json", "--user", "ANNA"]), ["hers"]);
+    let shown = place.run(&["conversations", "show", "hers"]);
+    assert_eq!((shown.code, shown.stderr.lines().next()), (Some(2), Some("error: there is no conversation `hers`")));
+    let unknown = place.run(&["conversations", "list", "--user", "eve"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.starts_with("error: there is no user `eve`\nhint: "), "{unknown:?}");
+}
+
+#[test]
+fn an_address_for_all_without_signing_in_is_refused_with_the_way_on() {
+    let place = Place::new();
+    let ran = place.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    for word in ["0.0.0.0:0 can be reached from other machines", "hint: ", "auth = \"tokens\"", "turnwright users add"] {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+    place.write("turnwright.toml", "model = \"practice/practice\"\n[server]\nauth = \"local\"\n");
+    assert_eq!(place.run(&["serve", "--listen", "0.0.0.0:0"]).code, Some(2));
+}
+
+#[test]
+fn the_first_admin_is_let_in_by_the_link_that_the_start_prints() {
+    let place = Place::with("[server]\nauth = \"tokens\"\n");
+    let server = Server::start(&place);
+    assert!(server.request("GET /api/v1/conversations", "").starts_with("HTTP/1.1 401 "));
+    let link = crate::support::wait_for("the link", || {
+        let said = server.said();
+        let link = said.lines().find_map(|line| line.strip_prefix("http://"))?.to_owned();
+        said.ends_with('\n').then_some(link)
+    });
+    let (address, code) = link.split_once("/login?code=").unwrap();
+    assert_eq!((address, code.len()), (server.address(), 64));
+    let page = server.request(&format!("GET /login?code={code}"), "");
+    assert!(page.contains("Sign in here") && page.contains(code), "{page}");
+    server.stop();
+
+    // Once an admin has a way in there is no link any more.
+    printed(&place, &["users", "token", "local"]);
+    let server = Server::start(&place);
+    assert!(!server.said().contains("code="), "{}", server.said());
+    server.stop();
+}

@@ -1,0 +1,248 @@
+//! Signing in at an identity provider: `OpenID` Connect, the authorization code flow with PKCE.
+//!
+//! [`Oidc::begin`] says where to send a browser and what to remember of it, [`Oidc::finish`] takes what it comes back with to the
+//! provider and says who it is. Nothing is kept in between: the browser carries it. [`token`] is the part that decides.
+//! Not here: cookies, sessions, and what a user may do.
+
+mod fetch;
+mod token;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use tokio::sync::Mutex;
+use turnwright_engine::accounts::{AccountSecret, Identity};
+
+use crate::config::OidcConfig;
+use fetch::Fetch;
+use token::{Expected, Keys};
+
+/// An identity provider.
+#[derive(Debug)]
+pub struct Oidc {
+    config: OidcConfig,
+    /// Where the provider sends browsers back to.
+    redirect_uri: String,
+    fetch: Fetch,
+    known: Mutex<Option<Known>>,
+}
+
+/// What the provider says of itself.
+#[derive(Debug, Clone)]
+struct Known {
+    about: About,
+    keys: Keys,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct About {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+    jwks_uri: String,
+    userinfo_endpoint: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+/// A browser that was sent away.
+#[derive(Debug)]
+pub struct OidcBegun {
+    /// Where to.
+    pub url: String,
+    /// What it must come back with.
+    pub state: String,
+    /// What its token must hold.
+    pub nonce: String,
+    /// What proves that whoever began it ends it.
+    pub verifier: String,
+}
+
+/// Who came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OidcUser {
+    /// As the provider knows them.
+    pub identity: Identity,
+    /// What they are called there.
+    pub name: String,
+    /// Whether they are an admin, where the provider decides that.
+    pub is_admin: Option<bool>,
+}
+
+/// Why nobody was signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum OidcError {
+    /// The provider cannot be asked, or does not do as it should.
+    #[error("the identity provider {issuer} {why}")]
+    Provider {
+        /// Which.
+        issuer: String,
+        /// What is the case.
+        why: String,
+    },
+    /// Who came back is not let in.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Oidc {
+    /// The provider of a configuration. Nothing is asked yet.
+    pub fn new(config: &OidcConfig, redirect_uri: String) -> Self {
+        Self { config: config.clone(), redirect_uri, fetch: Fetch::default(), known: Mutex::default() }
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        let host = || self.config.issuer.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        self.config.name.as_deref().or_else(host).unwrap_or("OpenID")
+    }
+
+    /// The name by which the provider knows itself.
+    pub fn issuer(&self) -> &str {
+        &self.config.issuer
+    }
+
+    /// Begins to sign a browser in.
+    ///
+    /// # Errors
+    /// [`OidcError::Provider`].
+    pub async fn begin(&self) -> Result<OidcBegun, OidcError> {
+        let about = self.known().await?.about;
+        let random = || AccountSecret::new("").map(|secret| secret.expose().to_owned());
+        let random = || random().ok_or_else(|| self.failed("cannot be asked: the system has no random numbers"));
+        let (state, nonce, verifier) = (random()?, random()?, random()?);
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+        let scopes = self.config.scopes.join(" ");
+        let query = fetch::form(&[
+            ("response_type", "code"),
+            ("client_id", &self.config.client_id),
+            ("redirect_uri", &self.redirect_uri),
+            ("scope", &scopes),
+            ("state", &state),
+            ("nonce", &nonce),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ]);
+        let endpoint = &about.authorization_endpoint;
+        let url = format!("{endpoint}{}{query}", if endpoint.contains('?') { '&' } else { '?' });
+        Ok(OidcBegun { url, state, nonce, verifier })
+    }
+
+    /// Says who came back with `code`. `now_s` is in seconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// [`OidcError`].
+    pub async fn finish(&self, code: &str, verifier: &str, nonce: &str, now_s: u64) -> Result<OidcUser, OidcError> {
+        let known = self.known().await?;
+        let (id_token, access_token) = self.exchange(&known.about, code, verifier).await?;
+        let expected = Expected { issuer: &known.about.issuer, client_id: &self.config.client_id, nonce, now_s };
+        let read = match token::read(&id_token, &known.keys, &expected) {
+            // The provider may have new keys.
+            Err(token::Unread::NoKey) => token::read(&id_token, &self.learn().await?.keys, &expected),
+            read => read,
+        };
+        let mut claims = read.map_err(|why| self.failed(&format!("gave a token that does not count: {why}")))?;
+        let subject = text(&claims, "sub").ok_or_else(|| self.failed("gave a token without `sub`"))?;
+        if let (Some(endpoint), Some(token)) = (&known.about.userinfo_endpoint, access_token) {
+            let more: Map<String, Value> = self.fetch.get(endpoint, Some(&token)).await.map_err(|why| self.failed(&why))?;
+            if text(&more, "sub").as_ref() != Some(&subject) {
+                return Err(self.failed("tells of somebody else than its token does"));
+            }
+            for (claim, value) in more {
+                claims.entry(claim).or_insert(value);
+            }
+        }
+        let identity = Identity { issuer: known.about.issuer, subject };
+        self.user(identity, &claims)
+    }
+
+    fn user(&self, identity: Identity, claims: &Map<String, Value>) -> Result<OidcUser, OidcError> {
+        let groups: Vec<&str> = match claims.get(&self.config.groups_claim) {
+            Some(Value::String(group)) => vec![group],
+            Some(Value::Array(groups)) => groups.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let is_in = |group: &String| groups.contains(&group.as_str());
+        let is_admin = self.config.admin_group.as_ref().map(is_in);
+        let is_member = self.config.member_group.as_ref().is_none_or(is_in) || is_admin == Some(true);
+        if !is_member {
+            return Err(OidcError::Refused("you are not in the group that may use this server".to_owned()));
+        }
+        let name = ["preferred_username", "email", "name"].into_iter().find_map(|claim| text(claims, claim));
+        let name = name.unwrap_or_else(|| identity.subject.clone());
+        Ok(OidcUser { identity, name, is_admin })
+    }
+
+    /// Changes the code for tokens.
+    async fn exchange(&self, about: &About, code: &str, verifier: &str) -> Result<(String, Option<String>), OidcError> {
+        #[derive(Deserialize)]
+        struct Tokens {
+            id_token: Option<String>,
+            access_token: Option<String>,
+        }
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", &self.redirect_uri),
+            ("code_verifier", verifier),
+        ];
+        let secret = self.config.client_secret.as_ref().map(crate::config::Secret::expose).filter(|secret| !secret.is_empty());
+        let methods = about.token_endpoint_auth_methods_supported.as_deref();
+        let takes_basic = methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
+        let basic = match secret {
+            Some(secret) if takes_basic => {
+                let pair = format!("{}:{}", fetch::encoded(&self.config.client_id), fetch::encoded(secret));
+                Some(format!("Basic {}", STANDARD.encode(pair)))
+            }
+            Some(secret) => {
+                fields.extend([("client_id", self.config.client_id.as_str()), ("client_secret", secret)]);
+                None
+            }
+            None => {
+                fields.push(("client_id", &self.config.client_id));
+                None
+            }
+        };
+        let tokens: Tokens = self
+            .fetch
+            .post(&about.token_endpoint, &fetch::form(&fields), basic.as_deref())
+            .await
+            .map_err(|why| self.failed(&why))?;
+        let id_token = tokens.id_token.ok_or_else(|| self.failed("gave no ID token; is `openid` among the scopes?"))?;
+        Ok((id_token, tokens.access_token))
+    }
+
+    async fn known(&self) -> Result<Known, OidcError> {
+        if let Some(known) = &*self.known.lock().await {
+            return Ok(known.clone());
+        }
+        self.learn().await
+    }
+
+    /// Asks the provider about itself.
+    async fn learn(&self) -> Result<Known, OidcError> {
+        let address = format!("{}/.well-known/openid-configuration", self.config.issuer.trim_end_matches('/'));
+        let about: About = self.fetch.get(&address, None).await.map_err(|why| self.failed(&why))?;
+        if about.issuer != self.config.issuer {
+            return Err(self.failed(&format!("calls itself {}; write that as `issuer`", about.issuer)));
+        }
+        let is_secret = |address: &String| self.config.issuer.starts_with("http://") || address.starts_with("https://");
+        let all = [&about.authorization_endpoint, &about.token_endpoint, &about.jwks_uri];
+        if let Some(open) = all.into_iter().chain(&about.userinfo_endpoint).find(|address| !is_secret(address)) {
+            return Err(self.failed(&format!("names an address that is not https: {open}")));
+        }
+        let keys: Keys = self.fetch.get(&about.jwks_uri, None).await.map_err(|why| self.failed(&why))?;
+        let known = Known { about, keys };
+        *self.known.lock().await = Some(known.clone());
+        Ok(known)
+    }
+
+    fn failed(&self, why: &str) -> OidcError {
+        OidcError::Provider { issuer: self.config.issuer.clone(), why: why.to_owned() }
+    }
+}
+
+fn text(claims: &Map<String, Value>, claim: &str) -> Option<String> {
+    claims.get(claim).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+}

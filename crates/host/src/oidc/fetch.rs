@@ -1,0 +1,93 @@
+//! Asking an identity provider.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder, redirect};
+use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
+
+/// How long an answer may take.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// The largest answer, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Asks, with one client for all questions.
+#[derive(Debug, Default)]
+pub(super) struct Fetch {
+    client: OnceCell<Client>,
+}
+
+impl Fetch {
+    pub(super) async fn get<T: DeserializeOwned>(&self, address: &str, token: Option<&str>) -> Result<T, String> {
+        let mut request = self.client().await?.get(address);
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        asked(request, address).await
+    }
+
+    pub(super) async fn post<T: DeserializeOwned>(&self, address: &str, form: &str, basic: Option<&str>) -> Result<T, String> {
+        let request = self.client().await?.post(address).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let request = match basic {
+            Some(basic) => request.header(AUTHORIZATION, basic),
+            None => request,
+        };
+        asked(request.body(form.to_owned()), address).await
+    }
+
+    async fn client(&self) -> Result<&Client, String> {
+        let make = || async {
+            // Reading the system's certificates blocks for milliseconds.
+            let made = tokio::task::spawn_blocking(|| {
+                // Another part of the process may have installed one before: either will do.
+                drop(rustls::crypto::ring::default_provider().install_default());
+                Client::builder().redirect(redirect::Policy::none()).timeout(ANSWER_TIME).build()
+            });
+            let made = made.await.map_err(|error| error.to_string())?;
+            made.map_err(|error| format!("cannot be asked: {error}"))
+        };
+        self.client.get_or_try_init(make).await
+    }
+}
+
+async fn asked<T: DeserializeOwned>(request: RequestBuilder, address: &str) -> Result<T, String> {
+    // Of what fails no more is told than where: an answer may repeat secrets.
+    let unread = |error: reqwest::Error| format!("does not answer at {address}: {}", error.without_url());
+    let mut response = request.header(ACCEPT, "application/json").send().await.map_err(unread)?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await.map_err(unread)? {
+        body.extend_from_slice(&part);
+        if body.len() > MAX_BYTES {
+            return Err(format!("answers at {address} with more than {MAX_BYTES} bytes"));
+        }
+    }
+    if !status.is_success() {
+        let said: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        let error = said.as_ref().and_then(|said| said.get("error")?.as_str()).unwrap_or("no error that is understood");
+        return Err(format!("refuses at {address} with {} ({error})", status.as_u16()));
+    }
+    serde_json::from_slice(&body).map_err(|error| format!("answers at {address} with something else than expected: {error}"))
+}
+
+/// Fields as a form sends them.
+pub(super) fn form(fields: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    pairs.join("&")
+}
+
+/// A text as a part of a form.
+pub(super) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to memory does not fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}

@@ -1,0 +1,75 @@
+//! Who asks for MCP servers, and what they may do to them.
+
+use serde_json::{Map, Value};
+use turnwright_core::UserId;
+
+use super::{Entry, McpChangeError, Origin, Owner};
+
+/// The keys of a member's server. Any other runs, reads or tells what is this machine's.
+const MEMBERS_KEYS: [&str; 7] = ["url", "headers", "enabled", "serial", "trust_annotations", "tools", "log_level"];
+
+/// What a user may do to servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerRights {
+    /// Everything, to everyone's and their own.
+    Everyones,
+    /// What runs nothing on this machine, to their own.
+    Own,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum By {
+    /// Whoever has the process in their hands.
+    Everybody,
+    /// A user.
+    User { user: UserId, may: ServerRights },
+}
+
+impl By {
+    /// Whether the server is there for them.
+    pub(super) fn sees(&self, entry: &Entry) -> bool {
+        match &entry.origin {
+            Origin::File(_) => true,
+            Origin::Added(Some(stored)) => self.sees_owner(&stored.owner),
+            // Nobody knows whose it was: whoever may change everything has to.
+            Origin::Added(None) => !matches!(self, Self::User { may: ServerRights::Own, .. }),
+        }
+    }
+
+    pub(super) fn sees_owner(&self, owner: &Owner) -> bool {
+        match (self, owner) {
+            (Self::Everybody, _) | (Self::User { .. }, Owner::Everyone) => true,
+            (Self::User { user, .. }, Owner::User(owner)) => user == owner,
+        }
+    }
+
+    /// Whether they may do something to a server that is there for them.
+    pub(super) fn may_change(&self, entry: &Entry) -> Result<(), McpChangeError> {
+        let Self::User { may: ServerRights::Own, .. } = self else { return Ok(()) };
+        let is_own = matches!(&entry.origin, Origin::Added(Some(stored)) if matches!(stored.owner, Owner::User(_)));
+        if is_own {
+            return Ok(());
+        }
+        Err(McpChangeError::NotAllowed(format!("`{}` is everyone's; an admin can do this", entry.name)))
+    }
+
+    /// Whether they may have a server of these keys.
+    pub(super) fn may_add(&self, owner: &Owner, config: &Map<String, Value>) -> Result<(), McpChangeError> {
+        let Self::User { user, may } = self else { return Ok(()) };
+        let refuse = |why: &str| Err(McpChangeError::NotAllowed(why.to_owned()));
+        match (may, owner) {
+            (_, Owner::User(owner)) if owner != user => return refuse("a server is added for oneself, or for everyone"),
+            (ServerRights::Everyones, _) => return Ok(()),
+            (ServerRights::Own, Owner::Everyone) => return refuse("a server for everyone is added by an admin"),
+            (ServerRights::Own, Owner::User(_)) => {}
+        }
+        if let Some(key) = config.keys().find(|key| !MEMBERS_KEYS.contains(&key.as_str())) {
+            return refuse(&format!("a member's server is reached by its `url`; `{key}` is for admins"));
+        }
+        if Value::Object(config.clone()).to_string().contains("${") {
+            return refuse("a member's server holds no `${…}`: variables of this machine are its own");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! Who may ask for what: one layer around all routes.
+//!
+//! It makes a [`Caller`] of each request, or refuses it, before any route sees it; what a route needs stands in one table
+//! ([`needs`]). A route reaches the engine only through [`crate::extract::State`], which acts for the caller: what belongs to
+//! another is not there for it. Not here: to whom things belong, which is the engine's to keep.
+
+mod accounts;
+mod caller;
+mod cookie;
+mod needs;
+mod origin;
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use turnwright_engine::accounts::{CredentialKind, Role, Scope};
+
+pub use accounts::{LINK_MS, NewCredential, TOKEN_PREFIX, issue, issue_link, new_user};
+use accounts::{NotKnown, known};
+pub(crate) use accounts::{begin_session, open_session};
+pub(crate) use caller::{Caller, How};
+pub(crate) use cookie::Cookies;
+use needs::{Need, need};
+pub(crate) use origin::same_origin;
+
+use crate::error::ApiError;
+use crate::guard;
+use crate::openai::error::refusal;
+use crate::state::ServerState;
+
+/// Whether whoever comes has to sign in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Auth {
+    /// Nobody has to: all who reach the server are the one local user. On loopback addresses alone.
+    #[default]
+    Local,
+    /// With a token, or a session of the browser.
+    Required,
+}
+
+/// Lets a request through as its caller's, or refuses it.
+pub(crate) async fn identify(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    match admit(&state, &head).await {
+        Ok(caller) => {
+            head.extensions.insert(caller);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(refused) => refused.told(&head),
+    }
+}
+
+/// A refusal, and whether signing in would help.
+#[derive(Debug)]
+struct Refused {
+    error: ApiError,
+    challenge: Option<&'static str>,
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self { error, challenge: None }
+    }
+}
+
+impl Refused {
+    /// The refusal in the form that whoever asks can read.
+    fn told(self, request: &Parts) -> Response {
+        let path = request.uri.path();
+        let is_unknown = self.error.status() == StatusCode::UNAUTHORIZED;
+        if is_unknown && path == "/" && request.method == Method::GET {
+            return Redirect::to("login").into_response();
+        }
+        let response = self.error.into_response();
+        let mut response = if path.starts_with("/v1/") { refusal(response) } else { response };
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+}
+
+async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> {
+    let options = state.options();
+    if options.auth == Auth::Local {
+        guard::local_only(&request.uri, &request.headers)?;
+        return Ok(Caller::local());
+    }
+    let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    let need = need(&request.method, route);
+    if let Some(hosts) = &state.site().host
+        && need != Need::Nobody
+    {
+        guard::named(&request.uri, &request.headers, hosts)?;
+    }
+    let (scope, is_for_admins) = match need {
+        Need::Nobody => return Ok(Caller::nobody()),
+        Need::Scope(scope) => (scope, false),
+        Need::AdminWith(scope) => (scope, true),
+    };
+    let caller = caller(state, &request.method, &request.headers).await?;
+    if is_for_admins && caller.role() != Role::Admin {
+        return Err(lacks(&caller, Scope::Admin));
+    }
+    if caller.may(scope) { Ok(caller) } else { Err(lacks(&caller, scope)) }
+}
+
+async fn caller(state: &ServerState, method: &Method, headers: &HeaderMap) -> Result<Caller, Refused> {
+    let accounts = state.accounts()?;
+    let now_ms = state.engine().clock().now_ms();
+    if let Some(token) = bearer(headers) {
+        let found = match token {
+            Ok(token) => known(&**accounts, token, CredentialKind::Token, now_ms).await.map_err(ApiError::from)?,
+            Err(()) => Err(NotKnown::Unknown),
+        };
+        return found.map_err(|why| unknown(why, "token"));
+    }
+    if let Some(secret) = Cookies::of(state.site()).session(headers) {
+        let found = known(&**accounts, secret, CredentialKind::Session, now_ms).await.map_err(ApiError::from)?;
+        let caller = found.map_err(|why| unknown(why, "session"))?;
+        let is_safe = method == Method::GET || method == Method::HEAD || method == Method::OPTIONS;
+        if !is_safe || headers.contains_key(header::ORIGIN) {
+            same_origin(state.site(), headers)?;
+        }
+        return Ok(caller);
+    }
+    let detail = "sign in: send a token as `Authorization: Bearer tw_…`, or open /login in a browser";
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
+    Err(Refused { error, challenge: Some("Bearer realm=\"turnwright\"") })
+}
+
+/// The token of a request; an error where the header is there and holds none.
+fn bearer(headers: &HeaderMap) -> Option<Result<&str, ()>> {
+    let mut values = headers.get_all(header::AUTHORIZATION).into_iter();
+    let value = values.next()?;
+    let mut token = || -> Option<&str> {
+        if values.next().is_some() {
+            return None;
+        }
+        let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    };
+    Some(token().ok_or(()))
+}
+
+fn unknown(why: NotKnown, what: &str) -> Refused {
+    let detail = match why {
+        NotKnown::Unknown => format!("this {what} is not known here, or was revoked"),
+        NotKnown::Expired => format!("this {what} has expired"),
+        NotKnown::Disabled => format!("the user of this {what} may not come in any more"),
+    };
+    let code = if what == "token" { "invalid_token" } else { "session_over" };
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, code, detail);
+    Refused { error, challenge: Some("Bearer realm=\"turnwright\", error=\"invalid_token\"") }
+}
+
+/// The caller is known and may not do this.
+fn lacks(caller: &Caller, scope: Scope) -> Refused {
+    let challenge = match scope {
+        Scope::Read => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"read\"",
+        Scope::Chat => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"chat\"",
+        Scope::Approve => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"approve\"",
+        Scope::Admin => "Bearer realm=\"turnwright\", error=\"insufficient_scope\", scope=\"admin\"",
+    };
+    Refused { error: not_allowed(caller, scope), challenge: Some(challenge) }
+}
+
+/// What the caller lacks, in words.
+pub(crate) fn not_allowed(caller: &Caller, scope: Scope) -> ApiError {
+    let detail = match (scope, caller.role()) {
+        (Scope::Admin, Role::Member) => "this concerns the whole installation: it needs the role admin".to_owned(),
+        _ => format!("this needs the scope `{}`; the token has: {}", scope.as_str(), caller.scopes()),
+    };
+    ApiError::new(StatusCode::FORBIDDEN, "insufficient_scope", detail)
+}
+
+/// The server as the world knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The authority that requests must name; any where `None`.
+    pub host: Option<Hosts>,
+    /// Scheme and authority under which browsers know it, where that is configured.
+    pub origin: Option<String>,
+}
+
+/// The names that a request may call the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hosts {
+    /// Those of this machine.
+    Loopback,
+    /// This authority, or this machine's names.
+    Named(Arc<str>),
+}
+
+impl Site {
+    /// Whether browsers reach it by https alone.
+    pub(crate) fn is_https(&self) -> bool {
+        self.origin.as_deref().is_some_and(|origin| origin.starts_with("https://"))
+    }
+}

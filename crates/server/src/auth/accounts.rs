@@ -1,0 +1,189 @@
+//! Tokens, sessions and links: how they are made, and how one is told from another.
+
+use std::sync::Arc;
+
+use turnwright_core::UserId;
+use turnwright_engine::StoreError;
+use turnwright_engine::accounts::{
+    AccountSecret, Accounts, Credential, CredentialKind, Identity, Role, Scopes, SecretHash, User,
+};
+
+use super::caller::Caller;
+
+/// What every token begins with, so that people and scanners know one when they see it.
+pub const TOKEN_PREFIX: &str = "tw_";
+/// How long a browser stays signed in: 30 days.
+const SESSION_MS: u64 = 30 * 24 * 3_600_000;
+/// How long a link can be used: 15 minutes.
+pub const LINK_MS: u64 = 15 * 60_000;
+/// How exactly it is known when a credential was used: a minute.
+const USED_EVERY_MS: u64 = 60_000;
+
+/// A credential to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCredential {
+    /// Whose.
+    pub user: UserId,
+    /// What it is.
+    pub kind: CredentialKind,
+    /// What people call it.
+    pub name: String,
+    /// What may be done with it.
+    pub scopes: Scopes,
+    /// The credential with which it goes.
+    pub parent: Option<String>,
+    /// When it stops being one, in milliseconds since 1970 UTC.
+    pub expires_at_ms: Option<u64>,
+}
+
+/// Makes a credential; the secret is known to nobody else from here on.
+///
+/// # Errors
+/// [`StoreError::Missing`] where there is no such user, [`StoreError`] where the store or the system's randomness fails.
+pub async fn issue(
+    accounts: &dyn Accounts,
+    new: NewCredential,
+    now_ms: u64,
+) -> Result<(AccountSecret, Credential), StoreError> {
+    let prefix = match new.kind {
+        CredentialKind::Token => TOKEN_PREFIX,
+        CredentialKind::Session | CredentialKind::Link => "",
+    };
+    let random = || StoreError::Unusable { reason: "the system has no random numbers".to_owned() };
+    let secret = AccountSecret::new(prefix).ok_or_else(random)?;
+    let name = AccountSecret::new("").ok_or_else(random)?;
+    let id = format!("{}_{}", new.kind.as_str(), name.expose().chars().take(16).collect::<String>());
+    let credential = Credential {
+        id,
+        hash: secret.hash(),
+        user: new.user,
+        kind: new.kind,
+        name: new.name,
+        scopes: new.scopes,
+        parent: new.parent,
+        created_at_ms: now_ms,
+        expires_at_ms: new.expires_at_ms,
+        used_at_ms: None,
+    };
+    accounts.add_credential(credential.clone()).await?;
+    Ok((secret, credential))
+}
+
+/// A user to add, with an id that nobody had before.
+///
+/// # Errors
+/// What is wrong with the name, in words.
+pub fn new_user(name: &str, role: Role, identity: Option<Identity>, now_ms: u64) -> Result<User, String> {
+    let fits = (1..=64).contains(&name.chars().count()) && name.trim() == name && !name.chars().any(char::is_control);
+    if !fits {
+        return Err("a name is 1 to 64 characters, none of them a control character or a space at an end".to_owned());
+    }
+    // Who is called as another's id could be taken for them.
+    if name.starts_with("user_") {
+        return Err("a name does not begin with `user_`, as ids do".to_owned());
+    }
+    let random = AccountSecret::new("").ok_or("the system has no random numbers")?;
+    let id = format!("user_{}", random.expose().chars().take(16).collect::<String>());
+    let id = id.parse().map_err(|error: turnwright_core::IdError| error.to_string())?;
+    Ok(User { id, name: name.to_owned(), role, is_enabled: true, created_at_ms: now_ms, identity })
+}
+
+/// Why what was shown lets nobody in. Who shows it is told no more than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotKnown {
+    /// It never was one, or was revoked.
+    Unknown,
+    /// Its time is over.
+    Expired,
+    /// The user may not come in.
+    Disabled,
+}
+
+/// The caller who shows this secret, and notes that it was used.
+pub(crate) async fn known(
+    accounts: &dyn Accounts,
+    secret: &str,
+    kind: CredentialKind,
+    now_ms: u64,
+) -> Result<Result<Caller, NotKnown>, StoreError> {
+    let Some((credential, user)) = accounts.credential(&SecretHash::of(secret)).await? else {
+        return Ok(Err(NotKnown::Unknown));
+    };
+    if credential.kind != kind {
+        return Ok(Err(NotKnown::Unknown));
+    }
+    if credential.expires_at_ms.is_some_and(|end| end <= now_ms) {
+        return Ok(Err(NotKnown::Expired));
+    }
+    if !user.is_enabled {
+        return Ok(Err(NotKnown::Disabled));
+    }
+    let is_noted = credential.used_at_ms.is_some_and(|used| used.saturating_add(USED_EVERY_MS) > now_ms);
+    if !is_noted {
+        accounts.credential_used(&credential.id, now_ms).await?;
+    }
+    Ok(Ok(Caller::known(user, credential)))
+}
+
+/// Signs a browser in for whoever holds a token, or a link: a link is used up by it.
+pub(crate) async fn begin_session(
+    accounts: &dyn Accounts,
+    shown: &Credential,
+    user: &User,
+    now_ms: u64,
+) -> Result<AccountSecret, StoreError> {
+    let parent = match shown.kind {
+        CredentialKind::Token => Some(shown.id.clone()),
+        CredentialKind::Link => {
+            // Of two who use it at once, one gets past this.
+            accounts.remove_credential(&shown.id).await?;
+            None
+        }
+        CredentialKind::Session => None,
+    };
+    let end = now_ms.saturating_add(SESSION_MS);
+    let new = NewCredential {
+        user: user.id.clone(),
+        kind: CredentialKind::Session,
+        name: "browser".to_owned(),
+        scopes: shown.scopes.clone(),
+        expires_at_ms: Some(match shown.kind {
+            CredentialKind::Token => shown.expires_at_ms.map_or(end, |token| token.min(end)),
+            CredentialKind::Link | CredentialKind::Session => end,
+        }),
+        parent,
+    };
+    accounts.remove_expired(now_ms).await?;
+    Ok(issue(accounts, new, now_ms).await?.0)
+}
+
+/// Signs a browser in for a user whom somebody else vouches for.
+pub(crate) async fn open_session(accounts: &dyn Accounts, user: &User, now_ms: u64) -> Result<AccountSecret, StoreError> {
+    let new = NewCredential {
+        user: user.id.clone(),
+        kind: CredentialKind::Session,
+        name: "browser".to_owned(),
+        // As far as the role allows at each request.
+        scopes: Scopes::of_role(Role::Admin),
+        parent: None,
+        expires_at_ms: Some(now_ms.saturating_add(SESSION_MS)),
+    };
+    accounts.remove_expired(now_ms).await?;
+    Ok(issue(accounts, new, now_ms).await?.0)
+}
+
+/// A link that signs a browser in as this user, once: its secret.
+///
+/// # Errors
+/// As [`issue`].
+pub async fn issue_link(accounts: &Arc<dyn Accounts>, user: &User, now_ms: u64) -> Result<AccountSecret, StoreError> {
+    let new = NewCredential {
+        user: user.id.clone(),
+        kind: CredentialKind::Link,
+        name: "sign-in link".to_owned(),
+        scopes: Scopes::of_role(user.role),
+        parent: None,
+        expires_at_ms: Some(now_ms.saturating_add(LINK_MS)),
+    };
+    Ok(issue(&**accounts, new, now_ms).await?.0)
+}

@@ -1,0 +1,135 @@
+//! Signing in at an identity provider.
+
+use axum::extract::Query;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+use turnwright_engine::StoreError;
+use turnwright_engine::accounts::{Accounts, Role, User};
+use turnwright_host::{Oidc, OidcError, OidcUser};
+
+use super::{Form, back, enter_as, to, told};
+use crate::auth::{Cookies, new_user};
+use crate::error::ApiError;
+use crate::extract::State;
+use crate::state::ServerState;
+
+/// How many names are tried for a user whose own is taken.
+const MAX_NAMES: u32 = 50;
+
+/// Sends a browser to the provider.
+pub(in crate::routes) async fn leave_for(State(state): State, Query(form): Query<Form>) -> Result<Response, ApiError> {
+    let provider = provider(&state)?;
+    let begun = match provider.begin().await {
+        Ok(begun) => begun,
+        Err(error) => return Ok(failed(&state, &error)),
+    };
+    // What the browser must come back with goes with it: whoever was sent a link of another's sign-in has no such cookie.
+    let back = URL_SAFE_NO_PAD.encode(back(form.back.as_deref()));
+    let kept = format!("{}.{}.{}.{back}", begun.state, begun.nonce, begun.verifier);
+    let mut response = to(&begun.url);
+    let cookie = Cookies::of(state.site()).set_sign_in(Some(&kept));
+    response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
+    Ok(response)
+}
+
+/// What a provider sends a browser back with.
+#[derive(Debug, Deserialize)]
+pub(in crate::routes) struct Back {
+    code: Option<String>,
+    state: Option<String>,
+    iss: Option<String>,
+    error: Option<String>,
+}
+
+/// Signs in who comes back.
+pub(in crate::routes) async fn come_back(
+    State(state): State,
+    Query(query): Query<Back>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let provider = provider(&state)?;
+    let cookies = Cookies::of(state.site());
+    let again = |why: &str| told(&state, StatusCode::UNAUTHORIZED, Some(why), None, None);
+    let kept: Option<Vec<&str>> = cookies.sign_in(&headers).map(|kept| kept.split('.').collect());
+    let Some([begun, nonce, verifier, back]) = kept.as_deref() else {
+        return Ok(again("This sign-in was not begun in this browser, or took too long. Try again."));
+    };
+    let is_other = query.iss.as_deref().is_some_and(|issuer| issuer != provider.issuer());
+    if query.state.as_deref() != Some(begun) || is_other {
+        return Ok(again("This sign-in was not begun in this browser. Try again."));
+    }
+    let Some(code) = query.code.filter(|_| query.error.is_none()) else {
+        return Ok(again("The provider did not sign you in."));
+    };
+    let now_ms = state.engine().clock().now_ms();
+    let known = match provider.finish(&code, verifier, nonce, now_ms / 1_000).await {
+        Ok(known) => known,
+        Err(error) => return Ok(failed(&state, &error)),
+    };
+    let user = user(&**state.accounts()?, known, now_ms).await?;
+    if !user.is_enabled {
+        return Ok(again("You may not come in here any more."));
+    }
+    let back = URL_SAFE_NO_PAD.decode(back).ok().and_then(|back| String::from_utf8(back).ok());
+    let mut response = enter_as(&state, &user, back.as_deref(), now_ms).await?;
+    response.headers_mut().extend(cookies.set_sign_in(None).map(|cookie| (header::SET_COOKIE, cookie)));
+    Ok(response)
+}
+
+fn provider(state: &ServerState) -> Result<&Oidc, ApiError> {
+    let provider = state.identity().ok_or_else(|| ApiError::not_found("identity provider here"))?;
+    Ok(provider)
+}
+
+/// The user whom the provider knows so: made where they are new, and with the role that the provider gives.
+async fn user(accounts: &dyn Accounts, known: OidcUser, now_ms: u64) -> Result<User, ApiError> {
+    let role = match known.is_admin {
+        Some(true) => Some(Role::Admin),
+        Some(false) => Some(Role::Member),
+        None => None,
+    };
+    if let Some(user) = accounts.user_known_as(&known.identity).await? {
+        let Some(role) = role.filter(|role| *role != user.role) else { return Ok(user) };
+        accounts.change_user(&user.id, role, user.is_enabled).await?;
+        return Ok(User { role, ..user });
+    }
+    let name: String = known.name.chars().filter(|c| !c.is_control()).take(56).collect();
+    let name = name.trim().trim_start_matches("user_");
+    let name = if name.is_empty() { "somebody" } else { name };
+    for number in 1..=MAX_NAMES {
+        let name = if number == 1 { name.to_owned() } else { format!("{name} {number}") };
+        let role = role.unwrap_or(Role::Member);
+        let user = new_user(&name, role, Some(known.identity.clone()), now_ms).map_err(ApiError::invalid)?;
+        match accounts.add_user(user.clone()).await {
+            Ok(()) => return Ok(user),
+            // Either the name is another's, or the same person signs in twice at once.
+            Err(StoreError::Taken { .. }) => {
+                if let Some(user) = accounts.user_known_as(&known.identity).await? {
+                    return Ok(user);
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ApiError::invalid(format!("the name `{name}` is taken too often")))
+}
+
+/// People are told what they can do about it; the rest is for the operator.
+fn failed(state: &ServerState, error: &OidcError) -> Response {
+    match error {
+        OidcError::Refused(why) => told(state, StatusCode::FORBIDDEN, Some(why), None, None),
+        OidcError::Provider { .. } => {
+            tracing::warn!(%error, "nobody can be signed in at the identity provider");
+            told(
+                state,
+                StatusCode::BAD_GATEWAY,
+                Some("The identity provider did not answer as it should. Try again."),
+                None,
+                None,
+            )
+        }
+    }
+}

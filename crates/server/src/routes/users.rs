@@ -1,0 +1,276 @@
+//! Users and tokens.
+
+use axum::response::Response;
+use http::StatusCode;
+use serde::Deserialize;
+use turnwright_api as api;
+use turnwright_core::UserId;
+use turnwright_engine::StoreError;
+use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, User};
+
+use super::json;
+use crate::auth::{How, LINK_MS, NewCredential, issue, issue_link, new_user, not_allowed};
+use crate::error::ApiError;
+use crate::extract::{Params, State, Whole};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::state::ServerState;
+use crate::timestamp::timestamp;
+
+/// How many milliseconds a day has.
+const DAY_MS: u64 = 24 * 3_600_000;
+/// The most days that a token counts where it ends.
+const MAX_DAYS: u32 = 3_650;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct Named {
+    /// The id.
+    id: String,
+}
+
+/// Everybody who may use the installation. For admins.
+#[utoipa::path(
+    get,
+    path = "/users",
+    operation_id = "listUsers",
+    tag = "users",
+    responses((status = 200, description = "They, by name.", body = api::List<api::User>), Refused, NotThere)
+)]
+pub(super) async fn list(State(state): State) -> Result<Response, ApiError> {
+    let users = state.accounts()?.users().await?;
+    Ok(json(StatusCode::OK, api::List::whole(users.into_iter().map(told).collect())))
+}
+
+/// Adds somebody. For admins.
+#[utoipa::path(
+    post,
+    path = "/users",
+    operation_id = "addUser",
+    tag = "users",
+    request_body = api::UserRequest,
+    responses((status = 201, description = "They are added.", body = api::User), Refused, BodyRefused, NotThere, Conflicting)
+)]
+pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::UserRequest = whole.json()?;
+    let role = request.role.as_deref().map_or(Ok(Role::Member), str::parse).map_err(ApiError::invalid)?;
+    let user = new_user(&request.name, role, None, state.engine().clock().now_ms()).map_err(ApiError::invalid)?;
+    state.accounts()?.add_user(user.clone()).await?;
+    Ok(json(StatusCode::CREATED, told(user)))
+}
+
+/// One user. For admins.
+#[utoipa::path(
+    get,
+    path = "/users/{id}",
+    operation_id = "getUser",
+    tag = "users",
+    params(Named),
+    responses((status = 200, description = "They.", body = api::User), Refused, NotThere)
+)]
+pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    Ok(json(StatusCode::OK, told(user(&**state.accounts()?, &named.id).await?)))
+}
+
+/// Changes a user's role, or keeps them out. For admins.
+#[utoipa::path(
+    patch,
+    path = "/users/{id}",
+    operation_id = "changeUser",
+    tag = "users",
+    params(Named),
+    request_body = api::UserPatch,
+    responses((status = 200, description = "They, changed.", body = api::User), Refused, BodyRefused, NotThere, Conflicting)
+)]
+pub(super) async fn change(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
+    let patch: api::UserPatch = whole.json()?;
+    let accounts = state.accounts()?;
+    let before = user(&**accounts, &named.id).await?;
+    let role = patch.role.as_deref().map_or(Ok(before.role), str::parse).map_err(ApiError::invalid)?;
+    let is_enabled = patch.enabled.unwrap_or(before.is_enabled);
+    if before.id.is_local() && role != Role::Admin {
+        return Err(ApiError::invalid("`local` is whoever sits at the server's machine and stays an admin"));
+    }
+    accounts.change_user(&before.id, role, is_enabled).await?;
+    Ok(json(StatusCode::OK, told(User { role, is_enabled, ..before })))
+}
+
+/// Removes a user with all tokens and sessions; what belonged to them stays stored. For admins.
+#[utoipa::path(
+    delete,
+    path = "/users/{id}",
+    operation_id = "removeUser",
+    tag = "users",
+    params(Named),
+    responses((status = 204, description = "They are gone."), Refused, NotThere, Conflicting)
+)]
+pub(super) async fn remove(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+    let accounts = state.accounts()?;
+    let found = user(&**accounts, &named.id).await?;
+    if found.id.is_local() {
+        let detail = "`local` is whoever sits at the server's machine and cannot be removed; disable it";
+        return Err(ApiError::new(StatusCode::CONFLICT, "stays", detail));
+    }
+    accounts.remove_user(&found.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a link that signs a browser in as this user, once, within 15 minutes. For admins.
+#[utoipa::path(
+    post,
+    path = "/users/{id}/links",
+    operation_id = "makeSignInLink",
+    tag = "users",
+    params(Named),
+    responses((status = 201, description = "It.", body = api::SignInLink), Refused, NotThere, Conflicting)
+)]
+pub(super) async fn link(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let accounts = state.accounts()?;
+    let found = user(&**accounts, &named.id).await?;
+    let now_ms = state.engine().clock().now_ms();
+    let secret = issue_link(accounts, &found, now_ms).await?;
+    let path = format!("/login?code={}", secret.expose());
+    Ok(json(StatusCode::CREATED, api::SignInLink { path, expires_at: timestamp(now_ms.saturating_add(LINK_MS)) }))
+}
+
+/// Makes a token for another user. For admins. The secret is shown this once.
+#[utoipa::path(
+    post,
+    path = "/users/{id}/tokens",
+    operation_id = "makeTokenForUser",
+    tag = "users",
+    params(Named),
+    request_body = api::TokenRequest,
+    responses((status = 201, description = "It, with its secret.", body = api::NewToken), Refused, BodyRefused, NotThere, Conflicting)
+)]
+pub(super) async fn token_for(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::TokenRequest = whole.json()?;
+    let found = user(&**state.accounts()?, &named.id).await?;
+    let scopes = scopes(&request)?;
+    if scopes.has(Scope::Admin) && found.role != Role::Admin {
+        return Err(ApiError::invalid("the scope admin is for admins, and this user is a member"));
+    }
+    make(&state, found.id, scopes, None, request).await
+}
+
+/// The caller's own tokens.
+#[utoipa::path(
+    get,
+    path = "/tokens",
+    operation_id = "listTokens",
+    tag = "users",
+    responses((status = 200, description = "They, the newest first.", body = api::List<api::Token>), Refused, NotThere)
+)]
+pub(super) async fn tokens(State(state): State) -> Result<Response, ApiError> {
+    let known = state.accounts()?.credentials(state.caller().user()).await?;
+    let tokens = known.iter().filter(|known| known.kind == CredentialKind::Token).map(token).collect();
+    Ok(json(StatusCode::OK, api::List::whole(tokens)))
+}
+
+/// Makes a token for the caller, with no more than the caller may do. One that is made with a token is revoked with it.
+#[utoipa::path(
+    post,
+    path = "/tokens",
+    operation_id = "makeToken",
+    tag = "users",
+    request_body = api::TokenRequest,
+    responses((status = 201, description = "It, with its secret, which is shown this once.", body = api::NewToken), Refused, BodyRefused, NotThere, Conflicting)
+)]
+pub(super) async fn make_own(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::TokenRequest = whole.json()?;
+    let caller = state.caller().clone();
+    let scopes = if request.scopes.is_none() { Scopes::own().within(caller.scopes()) } else { scopes(&request)? };
+    if let Some(missing) = Scope::ALL.into_iter().find(|scope| scopes.has(*scope) && !caller.may(*scope)) {
+        return Err(not_allowed(&caller, missing));
+    }
+    let (parent, end) = match caller.how() {
+        How::Token(used) => (Some(used.id.clone()), used.expires_at_ms),
+        How::Nobody | How::Local | How::Session(_) => (None, None),
+    };
+    make(&state, caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request).await
+}
+
+/// Revokes a token: one's own, or as an admin anybody's.
+#[utoipa::path(
+    delete,
+    path = "/tokens/{id}",
+    operation_id = "revokeToken",
+    tag = "users",
+    params(Named),
+    responses((status = 204, description = "It counts no more."), Refused, NotThere, Conflicting)
+)]
+pub(super) async fn revoke(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+    let accounts = state.accounts()?;
+    let missing = || ApiError::not_found(format_args!("token `{}`", named.id));
+    let found = accounts.credential_named(&named.id).await?.ok_or_else(missing)?;
+    if found.user != *state.caller().user() && !state.caller().may(Scope::Admin) {
+        return Err(missing());
+    }
+    accounts.remove_credential(&named.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn make(
+    state: &ServerState,
+    user: UserId,
+    scopes: Scopes,
+    made_with: Option<(String, Option<u64>)>,
+    request: api::TokenRequest,
+) -> Result<Response, ApiError> {
+    let now_ms = state.engine().clock().now_ms();
+    let asked = match request.expires_in_days {
+        None => None,
+        Some(days @ 1..=MAX_DAYS) => Some(now_ms.saturating_add(u64::from(days).saturating_mul(DAY_MS))),
+        Some(days) => return Err(ApiError::invalid(format!("`expires_in_days` is {days}, it must be 1 to {MAX_DAYS}"))),
+    };
+    let (parent, end) = made_with.unzip();
+    let end = end.flatten();
+    let expires_at_ms = asked.into_iter().chain(end).min();
+    let name = request.name.unwrap_or_else(|| "token".to_owned());
+    if name.chars().count() > 100 || name.chars().any(char::is_control) {
+        return Err(ApiError::invalid("`name` is at most 100 characters, none of them a control character"));
+    }
+    let new = NewCredential { user, kind: CredentialKind::Token, name, scopes, parent, expires_at_ms };
+    let (secret, made) = issue(&**state.accounts()?, new, now_ms).await?;
+    Ok(json(StatusCode::CREATED, api::NewToken { secret: secret.expose().to_owned(), token: token(&made) }))
+}
+
+fn scopes(request: &api::TokenRequest) -> Result<Scopes, ApiError> {
+    let Some(words) = &request.scopes else { return Ok(Scopes::own()) };
+    let scopes: Scopes = words.iter().map(|word| word.parse()).collect::<Result<_, _>>().map_err(ApiError::invalid)?;
+    if words.is_empty() {
+        Err(ApiError::invalid("`scopes` is empty; nothing could be done with the token"))
+    } else {
+        Ok(scopes)
+    }
+}
+
+async fn user(accounts: &dyn Accounts, id: &str) -> Result<User, ApiError> {
+    let found = match id.parse::<UserId>() {
+        Ok(known) => accounts.user(&known).await?,
+        Err(_) => None,
+    };
+    found.ok_or_else(|| StoreError::Missing { what: format!("user `{}`", id.chars().take(80).collect::<String>()) }.into())
+}
+
+fn told(user: User) -> api::User {
+    api::User {
+        id: user.id.to_string(),
+        name: user.name,
+        role: user.role.as_str().to_owned(),
+        enabled: user.is_enabled,
+        issuer: user.identity.map(|identity| identity.issuer),
+        created_at: timestamp(user.created_at_ms),
+    }
+}
+
+fn token(known: &Credential) -> api::Token {
+    api::Token {
+        id: known.id.clone(),
+        user: known.user.to_string(),
+        name: known.name.clone(),
+        scopes: known.scopes.words().map(str::to_owned).collect(),
+        created_at: timestamp(known.created_at_ms),
+        expires_at: known.expires_at_ms.map(timestamp),
+        last_used_at: known.used_at_ms.map(timestamp),
+    }
+}
