@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, OneOf, Schema, Type};
 
-use crate::Question;
+use crate::{Question, Remember, Rule, RuleText};
 
 /// A call that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +23,9 @@ pub struct Call {
     pub reason: String,
     /// The rule that asks; null where none does.
     pub rule: Option<String>,
+    /// The rule that "always" would store, where it waits to be allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<RuleText>,
     /// What it asks, where the reason is `question`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
@@ -38,6 +41,10 @@ pub struct DecisionRequest {
     #[serde(default, deserialize_with = "text_or_json", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = text_or_object)]
     pub arguments: Option<String>,
+    /// What to remember of it, so that the like is decided by itself from then on: a scope, or a scope and a rule.
+    #[serde(default, deserialize_with = "crate::rule::scope_or_object", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = crate::rule::scope_or_remember)]
+    pub remember: Option<Remember>,
     /// Why, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -66,9 +73,24 @@ pub struct DecisionAnswer {
     pub id: String,
     /// What was decided.
     pub decision: DecisionVerdict,
+    /// The rule that was stored with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Rule>,
+    /// Other calls of the turn that waited, which this rule decided about at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<AlsoDecided>,
 }
 
-fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+/// A call that a new rule decided about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AlsoDecided {
+    /// The call.
+    pub id: String,
+    /// What was decided.
+    pub decision: DecisionVerdict,
+}
+
+pub(crate) fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text),
@@ -76,7 +98,7 @@ fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Str
     })
 }
 
-fn text_or_object() -> Schema {
+pub(crate) fn text_or_object() -> Schema {
     let object = Object::builder().schema_type(Type::Object).description(Some("The arguments."));
     let text = Object::builder().schema_type(Type::String).description(Some("The arguments as JSON text."));
     OneOf::builder().item(object).item(text).item(Object::builder().schema_type(Type::Null)).build().into()
@@ -88,8 +110,12 @@ mod tests {
 
     #[test]
     fn changed_arguments_may_be_text_or_an_object() {
-        let expected =
-            DecisionRequest { decision: DecisionVerdict::Allow, arguments: Some(r#"{"b":1,"a":2}"#.to_owned()), reason: None };
+        let expected = DecisionRequest {
+            decision: DecisionVerdict::Allow,
+            arguments: Some(r#"{"b":1,"a":2}"#.to_owned()),
+            remember: None,
+            reason: None,
+        };
         for body in
             [r#"{"decision":"allow","arguments":"{\"b\":1,\"a\":2}"}"#, r#"{"decision":"allow","arguments":{"b":1,"a":2}}"#]
         {

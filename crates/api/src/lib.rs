@@ -18,12 +18,13 @@ pub mod openai;
 mod patch;
 mod problem;
 mod question;
+mod rule;
 mod settings;
 mod tool;
 mod turn;
 mod user;
 
-pub use call::{Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
+pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
 pub use chat::{
     CancelRequest, ChatAnswer, ChatRequest, Content, ForkRequest, MessageAccepted, MessageRequest, OnWaiting, RetryRequest,
     TurnAccepted,
@@ -41,6 +42,9 @@ pub use model::{Health, LongPromptPrices, Model, Models, Prices, UnavailableProv
 pub use patch::Patch;
 pub use problem::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
 pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question, Sampling, SamplingMessage};
+pub use rule::{
+    ExplainRequest, ExplainedAction, Explanation, MatchedRule, Remember, Rule, RuleAction, RuleRequest, RuleScope, RuleText,
+};
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};

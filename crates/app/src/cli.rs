@@ -6,8 +6,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use turnwright_core::{ApproveMode, CallId, ConversationId, ElicitationId, MessageId, ModelRef, Verdict};
+use turnwright_core::{ApproveMode, ConversationId, MessageId, ModelRef};
 use turnwright_host::export::ExportForm;
+
+mod approvals;
+
+pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, Rules};
 
 /// Lets a language model work with tools: chat here, or serve an HTTP API.
 #[derive(Debug, Parser)]
@@ -460,93 +464,6 @@ impl From<ExportFormat> for ExportForm {
             ExportFormat::Gemini => Self::Gemini,
             ExportFormat::AiSdk => Self::AiSdk,
             ExportFormat::AiSdkUi => Self::AiSdkUi,
-        }
-    }
-}
-
-/// Approvals.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Approvals {
-    /// List what waits: calls to be allowed, and what tools ask
-    List(Listed),
-    /// Decide about a call, and bring its turn to an end
-    Decide(Decide),
-    /// Answer what a tool asks, and bring its turn to an end
-    Answer(Answer),
-}
-
-/// Answers what a tool asks.
-#[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("action").required(true)))]
-pub(crate) struct Answer {
-    /// The question, such as `question_3_0_0`
-    pub(crate) question: ElicitationId,
-    /// Yes, with these values of the form; fields that are not given keep their defaults
-    #[arg(long, value_name = "FIELD=VALUE", num_args = 0.., group = "action")]
-    pub(crate) accept: Option<Vec<String>>,
-    /// Yes, with the values as a JSON object
-    #[arg(long, value_name = "JSON", group = "action")]
-    pub(crate) content: Option<String>,
-    /// No
-    #[arg(long, group = "action")]
-    pub(crate) decline: bool,
-    /// Neither yes nor no
-    #[arg(long, group = "action")]
-    pub(crate) cancel: bool,
-    /// Its conversation, where more than one has such a question
-    #[arg(long, value_name = "ID")]
-    pub(crate) conversation: Option<ConversationId>,
-    /// How the answer is printed
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Form,
-}
-
-/// Decides about a call.
-#[derive(Debug, Args)]
-pub(crate) struct Decide {
-    /// The call, such as `call_3_0`
-    pub(crate) call: CallId,
-    /// What is decided
-    pub(crate) decision: Choice,
-    /// Its conversation, where more than one has such a call
-    #[arg(long, value_name = "ID")]
-    pub(crate) conversation: Option<ConversationId>,
-    /// Other arguments to run with, a JSON object
-    #[arg(long, value_name = "JSON")]
-    pub(crate) arguments: Option<String>,
-    /// Why, for the model
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<String>,
-    /// How the answer is printed
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Form,
-}
-
-/// What can be decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum Choice {
-    /// It may run
-    Allow,
-    /// It may not
-    Deny,
-    /// Its outcome was unknown: it happened
-    Happened,
-    /// Its outcome was unknown: run it again
-    #[value(alias = "run-again")]
-    RunAgain,
-    /// Its outcome was unknown: go on without it
-    Skip,
-}
-
-impl From<Choice> for Verdict {
-    fn from(choice: Choice) -> Self {
-        match choice {
-            Choice::Allow => Self::Allow,
-            Choice::Deny => Self::Deny,
-            Choice::Happened => Self::Happened,
-            Choice::RunAgain => Self::RunAgain,
-            Choice::Skip => Self::Skip,
         }
     }
 }

@@ -35,7 +35,15 @@ fn stored_texts() -> Vec<String> {
             let by = DecidedBy::Policy { rule: "approve mode all".to_owned() };
             let definition_hash = Some("0123456789abcdef".to_owned());
             let verdict = Verdict::Allow;
-            entries.push(Entry::Decision(Decision { call, verdict, by, definition_hash, arguments: None, reason: None }));
+            entries.push(Entry::Decision(Decision {
+                call,
+                verdict,
+                by,
+                definition_hash,
+                arguments: None,
+                reason: None,
+                remembered: None,
+            }));
             entries.push(Entry::Started(Started { call, replayable: true }));
             entries.push(Entry::Result(ToolResult::of(call, Outcome::Success, "line of the file\n".repeat(40))));
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::policy::Remembered;
 use crate::{
     Answered, AnsweredBy, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled, Seq,
     ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
@@ -60,6 +61,9 @@ pub struct Decision {
     /// Why, in the person's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The rule that was stored with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Box<Remembered>>,
 }
 
 /// The choices about a call.
@@ -294,7 +298,7 @@ impl Entry {
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
-            Self::TaskAccepted(_) => 6,
+            Self::Decision(Decision { remembered: Some(_), .. }) | Self::TaskAccepted(_) => 6,
             Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,

@@ -223,7 +223,15 @@ impl Draft {
 }
 
 fn decision(call: CallId, verdict: Verdict, rule: String, definition_hash: Option<String>) -> Entry {
-    Entry::Decision(Decision { call, verdict, by: DecidedBy::Policy { rule }, definition_hash, arguments: None, reason: None })
+    Entry::Decision(Decision {
+        call,
+        verdict,
+        by: DecidedBy::Policy { rule },
+        definition_hash,
+        arguments: None,
+        reason: None,
+        remembered: None,
+    })
 }
 
 /// Whether `entries` would fit after `journal` as it stands.

@@ -134,6 +134,11 @@ impl ReadyRule {
         Ok(Self { rule, remembered })
     }
 
+    /// Whether it matches a call with these arguments.
+    pub fn matches(&self, name: &str, arguments: &Value) -> bool {
+        self.rule.matches(name, arguments, None)
+    }
+
     /// The rule as people read it: `rule_3f9a, remembered for this conversation (allow …)`.
     pub fn described(&self) -> String {
         self.rule.to_string()
@@ -162,6 +167,11 @@ impl Policy {
     pub fn with<'a>(&self, rules: impl IntoIterator<Item = &'a ReadyRule>, whose: Whose<'_>) -> Self {
         let rules = rules.into_iter().filter(|rule| rule.remembered.reach.holds(whose));
         Self { remembered: rules.map(|rule| rule.rule.clone()).collect(), ..self.clone() }
+    }
+
+    /// The rules of the configuration.
+    pub fn configured(&self) -> Vec<RuleText> {
+        self.configured.iter().map(|rule| rule.text.clone()).collect()
     }
 
     /// What happens to a call of the tool `name` with these validated `arguments`.

@@ -95,7 +95,15 @@ fn journal(turns: u64) -> Journal {
             let call = CallId { message: asked, index };
             let by = DecidedBy::Policy { rule: "approve mode all".to_owned() };
             let (verdict, definition_hash) = (Verdict::Allow, Some("0123456789abcdef".to_owned()));
-            entries.push(Entry::Decision(Decision { call, verdict, by, definition_hash, arguments: None, reason: None }));
+            entries.push(Entry::Decision(Decision {
+                call,
+                verdict,
+                by,
+                definition_hash,
+                arguments: None,
+                reason: None,
+                remembered: None,
+            }));
             entries.push(Entry::Started(Started { call, replayable: true }));
             entries.push(Entry::Result(ToolResult::of(call, Outcome::Success, "line of the file\n".repeat(40))));
         }

@@ -199,6 +199,7 @@ impl Driver {
         let mut tries = 0;
         loop {
             self.offer(&mut first).await?;
+            self.inner.rules.refresh(&*self.inner.store).await;
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
             let holds = first.iter().any(asked::is_dear);
             let holds = holds || !self.running.is_empty();
@@ -309,8 +310,9 @@ impl Driver {
         if turn.ended().is_none() && !is_mine {
             return Err(Halt::Quietly);
         }
+        let policy = self.inner.policy_of(&self.live, turn.id());
         let mut ruler = TurnRuler {
-            policy: &self.inner.policy,
+            policy: &policy,
             settings: turn.settings(),
             offered: state.journal.offered(),
             catalog: &catalog,

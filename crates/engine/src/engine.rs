@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use turnwright_core::policy::Policy;
+use turnwright_core::policy::{Policy, RuleText};
 use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId};
 
 use crate::arguments::Validators;
@@ -16,6 +16,7 @@ use crate::inner::Inner;
 use crate::live::Live;
 use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
+use crate::rules::Rules;
 use crate::{
     Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay,
     SourceSet, Store, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
@@ -27,13 +28,18 @@ mod asking;
 mod import;
 mod news;
 mod reach;
+mod ruling;
 mod tool_call;
 mod wait;
+mod waiting;
 
-pub use act::{Choice, ClientResult, NewMessage, OnWaiting, Sent, SentState};
+pub use act::{Choice, ClientResult, Decided, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
 pub use import::WholeJournal;
+pub use ruling::{Explained, NewRule, Remember};
 pub use wait::TurnState;
+pub use waiting::always;
+use waiting::waiting_in;
 
 use reach::not_there;
 
@@ -140,6 +146,8 @@ pub struct WaitingCall {
     pub reason: QuestionReason,
     /// The rule that asks, where one does.
     pub rule: Option<String>,
+    /// The rule that "always" would store, where it waits to be allowed.
+    pub always: Option<RuleText>,
 }
 
 impl Engine {
@@ -154,6 +162,7 @@ impl Engine {
             catalogs: Catalogs::new(parts.sources),
             validators: Validators::default(),
             pins: Pins::default(),
+            rules: Rules::default(),
             source_set: OnceLock::new(),
             telemetry: OnceLock::new(),
             registry: Registry::default(),
@@ -164,6 +173,7 @@ impl Engine {
             drivers: TaskTracker::new(),
             is_server: AtomicBool::new(false),
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
+            approval_limit_ms: AtomicU64::new(0),
             is_unattended: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true }
@@ -333,6 +343,7 @@ impl Engine {
         let delete = async move {
             inner.store.delete(&id).await?;
             inner.registry.bury(&id);
+            inner.rules.forget(&id);
             Ok(())
         };
         self.inner.whole(delete).await
@@ -473,6 +484,7 @@ impl Engine {
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
             let mut foreign = engine.inner.store.foreign_writes();
+            let mut deadlines = act::Deadlines::default();
             loop {
                 tokio::select! {
                     () = engine.inner.draining.cancelled() => return,
@@ -482,6 +494,9 @@ impl Engine {
                 }
                 if let Err(error) = engine.resume_open_turns().await {
                     tracing::warn!(%error, "cannot look for open turns");
+                }
+                if let Err(error) = engine.deny_overdue(&mut deadlines).await {
+                    tracing::warn!(%error, "cannot look for calls that nobody decided about in time");
                 }
             }
         });
@@ -530,20 +545,6 @@ impl Engine {
             Some(_) | None => Ok(false),
         }
     }
-}
-
-fn waiting_in(id: &ConversationId, journal: &Journal) -> Vec<WaitingCall> {
-    let Some(turn) = journal.open_turn() else { return Vec::new() };
-    turn.waiting()
-        .map(|(call, question)| WaitingCall {
-            conversation: id.clone(),
-            call: call.id,
-            name: call.name.to_owned(),
-            arguments: call.arguments.to_owned(),
-            reason: question.reason,
-            rule: question.rule.clone(),
-        })
-        .collect()
 }
 
 fn new_id() -> Result<ConversationId, EngineError> {

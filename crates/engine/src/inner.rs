@@ -16,6 +16,7 @@ use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::pins::Pins;
 use crate::registry::Registry;
+use crate::rules::Rules;
 use crate::telemetry::spans;
 use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, SourceState, Store, StoreError, Telemetry};
 
@@ -31,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) validators: Validators,
     /// What people agreed to of foreign tools.
     pub(crate) pins: Pins,
+    /// What people had remembered of their decisions.
+    pub(crate) rules: Rules,
     /// Where the sources come from, where they may change.
     pub(crate) source_set: OnceLock<Arc<dyn SourceSet>>,
     /// What is told of it to whoever watches over it.
@@ -47,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) is_server: AtomicBool,
     /// How long people are waited for while a call holds its connection.
     pub(crate) question_limit_ms: AtomicU64,
+    /// How long people are waited for before what waits is denied; 0 is for ever.
+    pub(crate) approval_limit_ms: AtomicU64,
     /// Whether nobody is there to answer while a call holds its connection.
     pub(crate) is_unattended: AtomicBool,
 }
@@ -61,6 +66,7 @@ impl Inner {
             tracing::warn!(%error, "what people agreed to of tools cannot be read; what is known stays");
         }
         self.catalogs.pin(self.pins.known());
+        self.rules.refresh(&*self.store).await;
     }
 
     /// Takes the sources over as they are now, and waits for those that are starting, each at most its own start limit;

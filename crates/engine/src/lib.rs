@@ -24,6 +24,7 @@ mod pins;
 pub mod provider;
 mod registry;
 mod ruler;
+mod rules;
 mod schema;
 mod settings;
 pub mod source;
@@ -36,8 +37,9 @@ pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Choice, ClientResult, Conversation, ConversationChange, Engine, EngineLoad, EngineParts, NewConversation, NewMessage,
-    OnWaiting, Sent, SentState, TurnState, WaitingCall, WaitingQuestion, WholeJournal, questions_in,
+    Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,
+    NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, WaitingCall, WaitingQuestion,
+    WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;
@@ -50,6 +52,8 @@ pub use source::{
     ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
 };
 pub use stand_back::let_others_run;
-pub use store::{Append, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError};
+pub use store::{
+    Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,
+};
 pub use telemetry::{Fact, ModelEnd, Observer, Telemetry, TraceContext};
 pub use watch::{Frame, Watch, WatchFrom};

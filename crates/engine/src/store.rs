@@ -30,7 +30,8 @@ pub trait Store: Send + Sync + Debug {
     /// [`StoreError::Gone`], where the owner has no conversation [`Page::after`].
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError>;
 
-    /// Removes a conversation with its entries and side records, the answers to idempotency keys among them.
+    /// Removes a conversation with its entries and side records: the answers to idempotency keys, its
+    /// [`CONVERSATION_DOCUMENTS`].
     ///
     /// # Errors
     /// [`StoreError::Gone`], where there is none.
@@ -73,6 +74,10 @@ pub trait Store: Send + Sync + Debug {
     async fn close(&self);
 }
 
+/// The kind of the documents that belong to conversations and go with them: their keys begin with the conversation's name and
+/// a `/`.
+pub const CONVERSATION_DOCUMENTS: &str = "of_conversation";
+
 /// One append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
@@ -97,6 +102,7 @@ impl Append {
             | SideRecord::Title(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
+            | SideRecord::Document { .. }
             | SideRecord::Idempotent { .. } => None,
         });
         let mut own = own.unwrap_or_default().iter();
@@ -126,6 +132,16 @@ pub enum SideRecord {
     },
     /// Removes the conversation's row from the index of open turns.
     TurnOver,
+    /// Stores a document ([`crate::Documents`]), or removes it where there is no body. One of [`CONVERSATION_DOCUMENTS`] goes
+    /// with its conversation.
+    Document {
+        /// Its kind.
+        kind: String,
+        /// Its key.
+        key: String,
+        /// Its text.
+        body: Option<String>,
+    },
     /// The answer to give when the same request comes again.
     Idempotent {
         /// The key as the client sent it, made unique per route by the caller.

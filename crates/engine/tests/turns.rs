@@ -28,6 +28,8 @@ mod owners;
 mod plain;
 #[path = "turns/processes.rs"]
 mod processes;
+#[path = "turns/remembered.rs"]
+mod remembered;
 #[path = "turns/sampling.rs"]
 mod sampling;
 #[path = "turns/sources.rs"]

@@ -12,6 +12,7 @@ use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSou
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
+use crate::lineage::is_started_by_a_tool;
 use crate::providers::{PRACTICE, ProviderSet};
 use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Sources};
@@ -46,6 +47,8 @@ pub struct Host {
     problems: Vec<String>,
     ledger: Arc<dyn ProcessLedger>,
     command_mark: Option<String>,
+    /// Where those that share the data tell what their tools start.
+    processes: PathBuf,
 }
 
 /// Makes a host with sources of one's own.
@@ -121,7 +124,7 @@ impl HostBuilder {
         let engine = Engine::new(EngineParts {
             providers: providers.clone(),
             sources: set.offered().to_vec(),
-            store: Arc::new(SweptStore::new(Arc::clone(&store), processes)),
+            store: Arc::new(SweptStore::new(Arc::clone(&store), processes.clone())),
             clock: Arc::new(SystemClock),
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
@@ -130,7 +133,11 @@ impl HostBuilder {
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         engine.hear_completed(completed);
+        engine.keep_rules(store.clone()).await;
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
+        if let Some(limit) = loaded.config.approval.timeout() {
+            engine.limit_approvals(limit);
+        }
         if let Some(limit_ms) = loaded.config.mcp.question_ms {
             engine.limit_questions(Duration::from_millis(limit_ms));
         }
@@ -146,6 +153,7 @@ impl HostBuilder {
             problems,
             ledger,
             command_mark,
+            processes,
         })
     }
 }
@@ -183,6 +191,11 @@ impl Host {
     /// What it remembers beside conversations.
     pub fn documents(&self) -> &Arc<dyn Documents> {
         &self.documents
+    }
+
+    /// Whether this process was started by a tool of this installation: then no person is at its command line.
+    pub fn is_run_by_a_tool(&self) -> bool {
+        is_started_by_a_tool(&self.processes)
     }
 
     /// Its MCP servers.

@@ -8,6 +8,7 @@ mod env_file;
 pub mod environment;
 mod error;
 mod host;
+mod lineage;
 mod look;
 mod mcp_endpoint;
 mod oidc;
@@ -30,6 +31,7 @@ pub use turnwright_mcp::serve::StdioEnd;
 
 pub use oidc::{Oidc, OidcBegun, OidcError, OidcUser};
 
+pub use lineage::{lineage, mark_of};
 pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// What came of signing out at an MCP server.
 pub use turnwright_mcp::SignedOut;

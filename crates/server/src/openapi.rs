@@ -128,7 +128,7 @@ refusals! {
     Refused {
         "400": "The path, the query or a header is wrong.",
         "401": "Who asks is not known: sign in, or send a token that counts. Never where nobody has to sign in.",
-        "403": "The `Host` is not this machine, the `Origin` is another site's, or the token may not do this.",
+        "403": "The `Host` is not this machine, the `Origin` is another site's, the token may not do this, or a tool asks for what only people decide.",
         "500": "What is stored is damaged, or of a newer version.",
         "503": "The store does not answer, or the server is shutting down. Worth repeating.",
     }

@@ -5,8 +5,9 @@ use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, Control, ConversationId, CutOffCause, Entry, Journal, MessageId,
     ProviderFailure, StopReason, StoredEntry, TurnId, TurnStatus, Usage, text_of,
 };
-use turnwright_engine::questions_in;
+use turnwright_engine::{always, questions_in};
 
+use crate::rules::rule_text;
 use crate::timestamp::timestamp;
 use crate::waiting::waiting_question;
 
@@ -31,6 +32,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
             arguments: call.arguments.to_owned(),
             reason: question.reason.as_str().to_owned(),
             rule: question.rule.clone(),
+            always: always(&call, question.reason).as_ref().map(rule_text),
             question: None,
         });
         let questions = questions_in(conversation, journal).into_iter().map(waiting_question);

@@ -14,6 +14,7 @@ mod mcp_features;
 mod mcp_servers;
 mod page;
 mod questions;
+mod rules;
 mod streams;
 mod tools;
 mod turns;
@@ -22,7 +23,7 @@ mod users;
 mod v1;
 
 use axum::extract::Request;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
@@ -32,6 +33,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::identify;
+use crate::door::people_only;
 use crate::error::ApiError;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
@@ -57,6 +59,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/page/{*path}", get(page::file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
+        .layer(from_fn(people_only))
         .layer(from_fn_with_state(state.clone(), identify))
         .layer(from_fn_with_state(state.clone(), named))
         .with_state(state)
@@ -87,6 +90,9 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(tools::enabled, tools::enable, tools::disable))
         .routes(routes!(tools::available))
         .routes(routes!(calls::all))
+        .routes(routes!(rules::list, rules::add))
+        .routes(routes!(rules::remove))
+        .routes(routes!(rules::explain))
         .routes(routes!(mcp_servers::list, mcp_servers::add))
         .routes(routes!(mcp_servers::show, mcp_servers::change, mcp_servers::remove))
         .routes(routes!(mcp_servers::start))

@@ -58,7 +58,8 @@ pub async fn serve_anyone(
     });
     let told = CancellationToken::new();
     let tell = told.clone();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
         shutdown.await;
         tell.cancel();
     });

@@ -5,6 +5,7 @@ use turnwright_api as api;
 use turnwright_core::{Hold, Sampling, Wants};
 use turnwright_engine::{WaitingCall, WaitingQuestion};
 
+use crate::rules::rule_text;
 use crate::timestamp::timestamp;
 
 /// A call about which a person is asked.
@@ -16,6 +17,7 @@ pub fn waiting_call(waiting: WaitingCall) -> api::Call {
         arguments: waiting.arguments,
         reason: waiting.reason.as_str().to_owned(),
         rule: waiting.rule,
+        always: waiting.always.as_ref().map(rule_text),
         question: None,
     }
 }
@@ -51,6 +53,7 @@ pub fn waiting_question(waiting: WaitingQuestion) -> api::Call {
         arguments: waiting.arguments,
         reason: "question".to_owned(),
         rule: None,
+        always: None,
         question: Some(question),
     }
 }

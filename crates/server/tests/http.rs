@@ -25,6 +25,7 @@ struct Server {
     router: Router,
     engine: Engine,
     source: Arc<ScriptedSource>,
+    store: Arc<MemoryStore>,
 }
 
 fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
@@ -37,16 +38,17 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
             ScriptedTool::echo("broken").schema(json!({"type": "object", "properties": 7})),
         ],
     ));
+    let store = Arc::new(MemoryStore::default());
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
         sources: vec![source.clone() as Arc<dyn ToolSource>],
-        store: Arc::new(MemoryStore::default()),
+        store: store.clone(),
         clock: Arc::new(ManualClock::at(1_736_622_000_000)),
         policy: Policy::default(),
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
     let router = router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() }));
-    Server { router, engine, source }
+    Server { router, engine, source, store }
 }
 
 struct Answered {
@@ -184,8 +186,8 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     assert_eq!(waiting["data"], parked.json()["turn"]["waiting"]);
     let call = waiting["data"][0].clone();
     let id = call["id"].as_str().unwrap();
-    let expected =
-        json!({"id": id, "name": "lab__touch", "arguments": "{\"at\":1}", "reason": "approval", "rule": call["rule"]});
+    let expected = json!({"id": id, "name": "lab__touch", "arguments": "{\"at\":1}", "reason": "approval", "rule": call["rule"],
+               "always": {"tool": "lab__touch", "when": {}, "action": "allow", "text": "allow lab__touch"}});
     assert_eq!(call, expected);
     let everywhere = server.get("/api/v1/approvals").await.json();
     assert_eq!(everywhere["data"][0]["conversation_id"], "c1");
@@ -203,6 +205,54 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     assert_eq!(effects.len(), 1);
     assert_eq!(Value::Object(effects[0].arguments.clone()), json!({"at": 2}));
     assert_eq!(server.get("/api/v1/conversations/c1/calls").await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_remembered_decision_says_its_rule_and_decides_about_the_like() {
+    let calls = [call(0, "lab__touch", r#"{"at":1}"#), call(1, "lab__touch", r#"{"at":2}"#)];
+    let server = server([Answer::whole(calls), Answer::whole([text("Touched.")])]);
+    server.engine.keep_rules(server.store.clone()).await;
+    let parked = server.post("/api/v1/conversations/c1/chat", json!({"content": "Touch!"})).await;
+    let path = "/api/v1/conversations/c1/calls/call_4_0/decision";
+    for (wrong, expected) in [
+        (json!("configuration"), 422),
+        (json!("nobody"), 422),
+        (json!({"scope": "user", "when": {"at": {"max": 0}}}), 422),
+        (json!({"scope": "user", "when": {"at": {"belw": 0}}}), 422),
+        (json!({"scope": "user", "what": 1}), 422),
+    ] {
+        let refused = server.post(path, json!({"decision": "allow", "remember": wrong})).await;
+        assert_eq!(refused.problem().0, expected, "{wrong}");
+    }
+    let remember = json!({"scope": "conversation", "when": {"at": {"max": 5}}});
+    let decided = server.post(path, json!({"decision": "allow", "remember": remember})).await.json();
+    let rule = &decided["remembered"];
+    let expected = json!({"id": "call_4_0", "decision": "allow", "also": [{"id": "call_4_1", "decision": "allow"}],
+        "remembered": {"id": rule["id"], "scope": "conversation", "conversation_id": "c1", "tool": "lab__touch",
+            "when": {"at": {"max": 5}}, "action": "allow", "text": "allow lab__touch when at up to 5",
+            "created_at": "2025-01-11T19:00:00.000Z"}});
+    assert_eq!(decided, expected);
+    let turn = parked.json()["turn"]["turn_id"].as_str().unwrap().parse().unwrap();
+    server.engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
+    assert_eq!(server.source.effects().len(), 2);
+
+    let listed = server.get("/api/v1/approvals/rules").await.json();
+    assert_eq!(listed["data"], json!([rule]));
+    let explained = |at: i64| json!({"tool": "lab__touch", "arguments": {"at": at}, "conversation_id": "c1"});
+    let told = server.post("/api/v1/approvals/explain", explained(5)).await.json();
+    let text = format!("{}, remembered for this conversation (allow lab__touch when at up to 5)", rule["id"].as_str().unwrap());
+    assert_eq!((&told["action"], &told["rule"]), (&json!("allow"), &json!(text)));
+    assert_eq!(server.post("/api/v1/approvals/explain", explained(6)).await.json()["action"], "ask");
+    assert_eq!(server.post("/api/v1/approvals/explain", json!({"tool": "no__tool"})).await.problem().0, 404);
+
+    let path = format!("/api/v1/approvals/rules/{}", rule["id"].as_str().unwrap());
+    let removed = server.send(Method::DELETE, &path, &json!({}), &[]).await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+    assert_eq!(server.send(Method::DELETE, &path, &json!({}), &[]).await.problem().0, 404);
+    let added = json!({"tool": "lab__*", "action": "deny", "scope": "everyone"});
+    assert_eq!(server.post("/api/v1/approvals/rules", added).await.status, StatusCode::CREATED);
+    let unplaced = json!({"tool": "lab__*", "action": "deny", "scope": "turn"});
+    assert_eq!(server.post("/api/v1/approvals/rules", unplaced).await.problem().0, 422);
 }
 
 #[tokio::test]

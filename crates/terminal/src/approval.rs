@@ -1,6 +1,7 @@
 //! The question whether a call may run, and what a person can answer. Pure.
 
 use serde_json::Value;
+use turnwright_core::policy::Scope;
 use turnwright_core::{QuestionReason, ToolDefinition};
 use turnwright_engine::WaitingCall;
 
@@ -17,6 +18,8 @@ const MAX_LINE: usize = 400;
 pub enum Reply {
     /// Run it.
     Allow,
+    /// Run it, and the like by itself from now on, this far.
+    AllowFor(Scope),
     /// Do not run it; why, for the model.
     Deny(Option<String>),
     /// Run it with other arguments.
@@ -47,7 +50,10 @@ pub fn parse_reply(reason: QuestionReason, line: &str) -> Reply {
         ("w" | "why" | "?" | "help", _) => Reply::Why,
         ("l" | "later", _) => Reply::Later,
         ("stop", _) | ("s", false) => Reply::Stop,
-        ("y" | "yes" | "a" | "allow", false) => Reply::Allow,
+        ("y" | "yes" | "allow" | "once", false) => Reply::Allow,
+        ("t" | "turn", false) => Reply::AllowFor(Scope::Turn),
+        ("c" | "conversation", false) => Reply::AllowFor(Scope::Conversation),
+        ("a" | "always", false) => Reply::AllowFor(Scope::User),
         ("e" | "edit", false) => Reply::Edit,
         ("n" | "no" | "d" | "deny", false) => {
             return Reply::Deny(Some(rest.trim().to_owned()).filter(|why| !why.is_empty()));
@@ -72,14 +78,15 @@ pub fn question(call: &WaitingCall, look: Look) -> String {
             format!("{name} runs at the program that offers it, whose result is waited for; it is called with")
         }
     };
-    format!("{asks}\n{}", arguments(&call.arguments, MAX_LINES))
+    let always = call.always.as_ref().map(|rule| format!("\nthe like: {}", cut(&rule.to_string(), MAX_LINE)));
+    format!("{asks}\n{}{}", arguments(&call.arguments, MAX_LINES), always.unwrap_or_default())
 }
 
 /// The line that a person answers on.
 pub(crate) fn choices(reason: QuestionReason) -> &'static str {
     match reason {
         QuestionReason::Approval | QuestionReason::DefinitionChanged => {
-            "[y]es, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? "
+            "[y]es, the like in this [t]urn, in this [c]onversation, [a]lways, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? "
         }
         QuestionReason::ClientTool => "[n]o WHY, [w]hy, [l]ater, [s]top the turn? ",
         QuestionReason::UnknownOutcome => "it [h]appened, [r]un it again, [s]kip it, [w]hy, [l]ater, stop the turn? ",

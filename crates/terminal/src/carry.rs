@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use turnwright_core::{CallId, ConversationId, ElicitationId, Entry, Hold, Journal, Verdict};
-use turnwright_engine::{Choice, Engine, EngineError, WaitingCall};
+use turnwright_engine::{Choice, Engine, EngineError, Remember, WaitingCall};
 
 use crate::Renderer;
 use crate::answer::answer;
@@ -150,8 +150,12 @@ async fn ask_all(
             other => return Ok(other),
         }
     }
+    let mut decided = Vec::new();
     for call in calls {
-        match ask(person, &call).await? {
+        if decided.contains(&call.call) {
+            continue;
+        }
+        match ask(person, &call, &mut decided).await? {
             Asked::Decided => {}
             other => return Ok(other),
         }
@@ -159,7 +163,12 @@ async fn ask_all(
     Ok(Asked::Decided)
 }
 
-async fn ask(person: &mut Person<'_, impl Screen, impl Interrupts>, call: &WaitingCall) -> Result<Asked, EngineError> {
+/// Asks about one; what else is decided by the answer goes into `decided`.
+async fn ask(
+    person: &mut Person<'_, impl Screen, impl Interrupts>,
+    call: &WaitingCall,
+    decided: &mut Vec<CallId>,
+) -> Result<Asked, EngineError> {
     let look = person.teller.renderer.look();
     person.teller.say(&question(call, look)).await;
     loop {
@@ -168,7 +177,12 @@ async fn ask(person: &mut Person<'_, impl Screen, impl Interrupts>, call: &Waiti
             Err(asked) => return Ok(asked),
         };
         let choice = |verdict| Choice { verdict, arguments: None, reason: None };
+        let mut remember = None;
         let choice = match parse_reply(call.reason, &line) {
+            Reply::AllowFor(scope) if call.always.is_some() => {
+                remember = Some(Remember::proposed(scope));
+                choice(Verdict::Allow)
+            }
             Reply::Allow => choice(Verdict::Allow),
             Reply::Deny(reason) => Choice { reason, ..choice(Verdict::Deny) },
             Reply::Happened => choice(Verdict::Happened),
@@ -189,13 +203,20 @@ async fn ask(person: &mut Person<'_, impl Screen, impl Interrupts>, call: &Waiti
             }
             Reply::Later => return Ok(Asked::Later),
             Reply::Stop => return Ok(Asked::Stop(None)),
-            Reply::Unclear => {
+            Reply::AllowFor(_) | Reply::Unclear => {
                 person.teller.say("one of the letters in brackets, or the word").await;
                 continue;
             }
         };
-        match person.engine.decide(&call.conversation, call.call, choice).await {
-            Ok(()) => return Ok(Asked::Decided),
+        match person.engine.decide_and_remember(&call.conversation, call.call, choice, remember).await {
+            Ok(done) => {
+                if let Some(rule) = &done.remembered {
+                    let rule = format!("{}, for {}: {}", rule.id, rule.reach.scope(), rule.rule);
+                    person.teller.say(&format!("note: {} decides the like from now on", clean_line(&rule))).await;
+                }
+                decided.extend(done.also.iter().map(|(call, _)| *call));
+                return Ok(Asked::Decided);
+            }
             Err(EngineError::Invalid { what }) => person.teller.say(&format!("error: {}", clean_line(&what))).await,
             Err(EngineError::NotWaiting { why, .. }) => {
                 person.teller.say(&format!("note: {why}")).await;

@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
-use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, SideRecord, Store, StoreError};
+use turnwright_engine::{
+    Append, CONVERSATION_DOCUMENTS, ConversationRecord, Document, Documents, Idempotent, OpenTurn, Page, SideRecord, Store,
+    StoreError,
+};
 
 /// What all processes share.
 #[derive(Debug)]
@@ -29,6 +32,7 @@ struct Tables {
     /// With the conversation through which each came, and with which it goes.
     idempotent: HashMap<String, (ConversationId, Idempotent)>,
     alive: HashSet<DriverId>,
+    documents: BTreeMap<(String, String), String>,
 }
 
 #[derive(Debug)]
@@ -155,6 +159,7 @@ impl Tables {
             | SideRecord::Title(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
+            | SideRecord::Document { .. }
             | SideRecord::Idempotent { .. } => None,
         });
         let next = match (self.conversations.get(id), &creates) {
@@ -195,6 +200,8 @@ impl Tables {
                         .insert(number, OpenTurn { conversation: id.clone(), owner: owner.clone(), turn, parked, kept_by });
                 }
                 SideRecord::TurnOver => drop(self.open.remove(&number)),
+                SideRecord::Document { kind, key, body: Some(body) } => drop(self.documents.insert((kind, key), body)),
+                SideRecord::Document { kind, key, body: None } => drop(self.documents.remove(&(kind, key))),
                 SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, (id.clone(), record))),
             }
         }
@@ -241,6 +248,8 @@ impl Store for MemoryStore {
             tables.open.remove(&number);
             tables.idempotent.retain(|_, (conversation, _)| conversation != id);
             tables.conversations.remove(id);
+            let own = format!("{id}/");
+            tables.documents.retain(|(kind, key), _| kind != CONVERSATION_DOCUMENTS || !key.starts_with(&own));
             Ok(())
         })?;
         self.shared.writes.send_modify(|writes| *writes += 1);
@@ -305,5 +314,38 @@ impl Store for MemoryStore {
     async fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.die();
+    }
+}
+
+#[async_trait]
+impl Documents for MemoryStore {
+    async fn document(&self, kind: &str, key: &str) -> Result<Option<Document>, StoreError> {
+        let name = (kind.to_owned(), key.to_owned());
+        self.ask(|tables| Ok(tables.documents.get(&name).map(|body| Document { key: name.1.clone(), body: body.clone() })))
+    }
+
+    async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+        self.ask(|tables| {
+            let found = tables.documents.iter().filter(|((of, _), _)| of == kind);
+            Ok(found.map(|((_, key), body)| Document { key: key.clone(), body: body.clone() }).collect())
+        })
+    }
+
+    async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.ask(|tables| {
+            tables.documents.insert((kind.to_owned(), document.key), document.body);
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
+    }
+
+    async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
+        self.ask(|tables| {
+            tables.documents.remove(&(kind.to_owned(), key.to_owned()));
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
     }
 }

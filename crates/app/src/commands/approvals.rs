@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use turnwright_api::Call;
 use turnwright_core::{AnswerAction, CallId, Control, ConversationId, Entry, Form, Journal, Seq, TurnId, Wants};
-use turnwright_engine::{Choice, Engine, EngineError, Event, Reply, WaitingCall, WaitingQuestion, WatchFrom};
-use turnwright_host::Needs;
+use turnwright_engine::{Choice, Engine, EngineError, Event, Remember, Reply, WaitingCall, WaitingQuestion, WatchFrom};
+use turnwright_host::{Host, Needs};
 use turnwright_server::{waiting_call, waiting_question};
-use turnwright_terminal::{Told, clean_line, compact};
+use turnwright_terminal::{Interrupts, Told, clean_line, compact};
+
+mod rules;
 
 use super::answer::{Printer, answer, look};
-use crate::cli::{Answer, Approvals, Decide, Everywhere, Listed};
+use crate::cli::{Answer, Approvals, Decide, Everywhere, Listed, Rules};
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, QUIET};
 use crate::output::{Output, say};
@@ -33,13 +35,36 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
             list(waiting?, questions?, listed, output);
             Ok(Exit::Done)
         }
+        Approvals::Rules(command) => {
+            let host = opened.start(Needs::Store).await?;
+            let is_change = !matches!(command, Rules::List(_));
+            let result = match people_only(&host).filter(|_| is_change) {
+                Some(refused) => Err(refused),
+                None => rules::run(host.engine(), command, output).await,
+            };
+            host.shutdown().await;
+            result
+        }
+        Approvals::Explain(call) => {
+            let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+            let host = opened.start(Needs::Everything).await?;
+            let result = tokio::select! {
+                result = rules::explain(host.engine(), call, output) => result,
+                _ = signals.next() => Ok(Exit::Cancelled),
+            };
+            host.shutdown().await;
+            result
+        }
         Approvals::Decide(decision) => {
             let look = look(output, &opened.environment);
             let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
             let host = opened.start(Needs::Everything).await?;
             let printer = Printer { everywhere, form: decision.output, output, look };
             host.engine().leave_unattended();
-            let result = decide(host.engine(), decision, printer, &mut signals).await;
+            let result = match people_only(&host) {
+                Some(refused) => Err(refused),
+                None => decide(host.engine(), decision, printer, &mut signals).await,
+            };
             host.shutdown().await;
             result
         }
@@ -49,11 +74,19 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
             let host = opened.start(Needs::Everything).await?;
             let printer = Printer { everywhere, form: answered.output, output, look };
             host.engine().leave_unattended();
-            let result = reply(host.engine(), answered, printer, &mut signals).await;
+            let result = match people_only(&host) {
+                Some(refused) => Err(refused),
+                None => reply(host.engine(), answered, printer, &mut signals).await,
+            };
             host.shutdown().await;
             result
         }
     }
+}
+
+/// The refusal of what tools start: no model decides about its own calls.
+fn people_only(host: &Host) -> Option<Failure> {
+    host.is_run_by_a_tool().then(|| Failure::failed("a tool has started this command; only people decide"))
 }
 
 fn list(waiting: Vec<WaitingCall>, questions: Vec<WaitingQuestion>, listed: Listed, output: &mut Output) {
@@ -172,8 +205,9 @@ async fn decide(engine: &Engine, decision: Decide, printer: Printer<'_>, signals
     };
     let before = engine.journal(&id).await?;
     let choice = Choice { verdict: decision.decision.into(), arguments: decision.arguments, reason: decision.reason };
-    match engine.decide(&id, decision.call, choice).await {
-        Ok(()) => {}
+    let remember = decision.remember.map(|scope| Remember::proposed(scope.into()));
+    match engine.decide_and_remember(&id, decision.call, choice, remember).await {
+        Ok(decided) => rules::told(&decided),
         Err(error @ (EngineError::NotFound { .. } | EngineError::NotWaiting { .. })) => {
             return Err(Failure::from(error).hint("`turnwright approvals list` shows what waits"));
         }

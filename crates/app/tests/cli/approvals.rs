@@ -16,7 +16,9 @@ fn a_turn_that_parks_says_how_to_decide_and_a_later_process_ends_it() {
 
     let waiting = json!([{"id": "call_4_0", "conversation_id": "c", "name": "filesystem__write",
                           "arguments": "{\"path\":\"b.txt\",\"content\":\"hi\"}", "reason": "approval",
-                          "rule": "approve mode ask"}]);
+                          "rule": "approve mode ask",
+                          "always": {"tool": "filesystem__write", "when": {"path": {"one_of": ["b.txt"]}}, "action": "allow",
+                                     "text": "allow filesystem__write when path one of \"b.txt\""}}]);
     assert_eq!(place.json(&["approvals", "list", "--json"]), waiting);
 
     let ran = place.run(&["approvals", "decide", "call_4_0", "allow", "--conversation", "c"]);
@@ -87,4 +89,70 @@ fn where_nothing_is_open_the_last_answer_is_told_again() {
     let again = place.run(&["chat", "--continue"]);
     assert_eq!((again.code, &again.stdout), (Some(0), &first.stdout));
     assert!(again.stderr.starts_with("note: no turn is open; this is how the last one ended\n"), "{again:?}");
+}
+
+#[test]
+fn a_decision_that_is_remembered_is_asked_for_once_and_can_be_forgotten() {
+    let place = Place::new();
+    place.park("c");
+    let ran = place.run(&["approvals", "decide", "call_4_0", "allow", "--remember", "everyone"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let rules = place.json(&["approvals", "rules", "list", "--json"]);
+    let id = rules[0]["id"].as_str().unwrap().to_owned();
+    let note = format!("note: {id} from now on, for everyone: allow filesystem__write when path one of \"b.txt\"\n");
+    assert!(ran.stderr.contains(&note), "{ran:?}");
+
+    let explained = |mode: &str| {
+        let arguments = r#"{"path":"b.txt","content":"hi"}"#;
+        place.run(&["approvals", "explain", "filesystem__write", "--arguments", arguments, "--approve", mode]).stdout
+    };
+    let by_rule = format!(
+        "allow: {id}, remembered for everyone (allow filesystem__write when path one of \"b.txt\")\n\
+         \"always\" would store: allow filesystem__write when path one of \"b.txt\"\n"
+    );
+    assert_eq!(explained("ask"), by_rule);
+    assert_eq!(place.run(&["chat", "write \"ho\" to file \"b.txt\"", "--conversation", "d"]).code, Some(0));
+    assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "ho");
+
+    assert_eq!(place.run(&["approvals", "rules", "remove", &id]).code, Some(0));
+    assert_eq!(place.json(&["approvals", "rules", "list", "--json"]), json!([]));
+    assert!(explained("ask").starts_with("ask: approve mode ask\n"));
+    assert!(explained("none").starts_with("deny: approve mode none\n"));
+    assert_eq!(place.run(&["approvals", "rules", "remove", &id]).code, Some(2));
+}
+
+#[test]
+fn a_call_is_explained_with_all_rules_that_match_it() {
+    let place = Place::new();
+    let rules = "[[approval.rules]]\ntool = \"command__run\"\nwhen = { command = { program = [\"git\", \"ls\"] } }\naction = \"allow\"\n\
+                 [[approval.rules]]\ntool = \"command__*\"\nwhen = { command = { program = \"rm\" } }\naction = \"deny\"\n";
+    std::fs::write(place.path("rules.toml"), rules).unwrap();
+    let explain = |command: &str| {
+        let arguments = json!({"command": command}).to_string();
+        let arguments = ["approvals", "explain", "command__run", "--config", "rules.toml", "--json", "--arguments", &arguments];
+        let told = place.json(&arguments);
+        (
+            told["action"].as_str().unwrap().to_owned(),
+            told["rule"].as_str().unwrap_or_default().to_owned(),
+            told["others"].clone(),
+        )
+    };
+    let git = "rule 1 (allow command__run when command program git, ls)";
+    let rm = "rule 2 (deny command__* when command program rm)";
+    assert_eq!(explain("git status | ls"), ("allow".to_owned(), git.to_owned(), json!([])));
+    assert_eq!(explain("sudo -u x env A=1 bash -c \"git status; rm -rf /\""), ("deny".to_owned(), rm.to_owned(), json!([])));
+    assert_eq!(explain("cat x"), ("ask".to_owned(), "approve mode ask".to_owned(), json!([])));
+    let added = place.run(&["approvals", "rules", "add", "ask", "*", "--when", r#"{"command": {"program": "git"}}"#]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let (action, _, others) = explain("git log");
+    assert_eq!((action.as_str(), others), ("ask", json!([{"action": "allow", "rule": git}])));
+    let wrong = place.run(&["approvals", "rules", "add", "allow", "*", "--when", r#"{"command": {"program": "git log"}}"#]);
+    assert_eq!(wrong.code, Some(2));
+    assert_eq!(
+        wrong.stderr,
+        "error: the rule cannot be used: `when.command.program` `git log` is not a program alone, such as `git`; its arguments are not part of a rule\n"
+    );
+    assert_eq!(place.run(&["approvals", "explain", "no__tool"]).code, Some(2));
+    let refused = place.run(&["approvals", "explain", "command__run", "--arguments", "{}"]).stdout;
+    assert!(refused.starts_with("refuse: nobody is asked about it, because the arguments do not fit"), "{refused}");
 }

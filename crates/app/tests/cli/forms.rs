@@ -73,7 +73,9 @@ fn a_parked_turn_is_reported_with_what_waits() {
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let waiting = json!([{"id": "call_4_0", "name": "filesystem__write",
                           "arguments": "{\"path\":\"b.txt\",\"content\":\"hi\"}", "reason": "approval",
-                          "rule": "approve mode ask"}]);
+                          "rule": "approve mode ask",
+                          "always": {"tool": "filesystem__write", "when": {"path": {"one_of": ["b.txt"]}}, "action": "allow",
+                                     "text": "allow filesystem__write when path one of \"b.txt\""}}]);
     assert_eq!((ran.code, &report["status"], &report["waiting"]), (Some(3), &json!("suspended"), &waiting));
 }
 

@@ -13,6 +13,7 @@ mod api;
 mod approvals;
 mod chat;
 mod config;
+mod door;
 mod forms;
 mod identity;
 mod interactive;

@@ -371,8 +371,8 @@ impl std::fmt::Display for PredicateText {
         let list = |values: &[Value]| values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ");
         let range = match (&tests.min, &tests.max) {
             (Some(min), Some(max)) => Some(format!("{min} to {max}")),
-            (Some(min), None) => Some(format!("at least {min}")),
-            (None, Some(max)) => Some(format!("at most {max}")),
+            (Some(min), None) => Some(format!("from {min}")),
+            (None, Some(max)) => Some(format!("up to {max}")),
             (None, None) => None,
         };
         let parts = [

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::RuleText;
-use crate::{ConversationId, TurnId};
+use crate::{ConversationId, TurnId, UserId};
 
 /// How far a remembered rule reaches. What a person decides without one holds once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub enum Reach {
     /// One conversation.
     Conversation(ConversationId),
     /// The conversations of one user.
-    User(String),
+    User(UserId),
     /// All conversations.
     Everyone,
 }
@@ -71,7 +71,7 @@ pub struct Whose<'a> {
     /// Its turn, where one is known.
     pub turn: Option<TurnId>,
     /// Whose conversation it is.
-    pub owner: &'a str,
+    pub owner: &'a UserId,
 }
 
 impl Reach {

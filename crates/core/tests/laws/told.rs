@@ -65,7 +65,7 @@ pub(crate) fn message(saw: Seq, reason: FinishReason, blocks: Vec<AssistantBlock
 }
 
 pub(crate) fn decision(call: CallId, verdict: Verdict) -> Decision {
-    Decision { call, verdict, by: DecidedBy::Person, definition_hash: None, arguments: None, reason: None }
+    Decision { call, verdict, by: DecidedBy::Person, definition_hash: None, arguments: None, reason: None, remembered: None }
 }
 
 pub(crate) fn claimed(epoch: u64) -> Entry {

@@ -51,6 +51,7 @@ impl Script {
             definition_hash: Some("hash".to_owned()),
             arguments: None,
             reason: None,
+            remembered: None,
         };
         match question.reason {
             QuestionReason::UnknownOutcome => decision.verdict = self.unknown,

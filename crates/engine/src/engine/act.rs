@@ -11,18 +11,22 @@ use turnwright_core::{
     TurnId, TurnStatus, Verdict, check,
 };
 
-use super::Engine;
+use super::{Engine, Remember};
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
+use crate::rules::is_rule;
 use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, SourceState, StoreError};
 
 mod answer;
 mod decision;
+mod overdue;
 mod results;
 mod say;
 
 use answer::answer;
+pub use decision::Decided;
 use decision::decisions;
+pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 use results::results;
 use say::say;
@@ -236,22 +240,50 @@ impl Engine {
         self.decide_all(id, vec![(call, choice)]).await
     }
 
+    /// As [`Engine::decide`]; a rule is stored with the decision that answers the like from here on, and at once what else waits
+    /// in the turn and matches it.
+    ///
+    /// # Errors
+    /// As [`Engine::decide`]; [`EngineError::Invalid`] where the rule cannot be used or does not match the call.
+    pub async fn decide_and_remember(
+        &self,
+        id: &ConversationId,
+        call: CallId,
+        choice: Choice,
+        remember: Option<Remember>,
+    ) -> Result<Decided, EngineError> {
+        self.decide_whole(id, vec![(call, choice)], remember).await
+    }
+
     /// As [`Engine::decide`], about several calls at once: all of them or none.
     ///
     /// # Errors
     /// As [`Engine::decide`].
     pub async fn decide_all(&self, id: &ConversationId, choices: Vec<(CallId, Choice)>) -> Result<(), EngineError> {
+        self.decide_whole(id, choices, None).await.map(drop)
+    }
+
+    async fn decide_whole(
+        &self,
+        id: &ConversationId,
+        choices: Vec<(CallId, Choice)>,
+        remember: Option<Remember>,
+    ) -> Result<Decided, EngineError> {
         self.must_decide()?;
+        if remember.is_some() && !self.inner.rules.are_kept() {
+            return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });
+        }
         let (engine, id) = (self.clone(), id.clone());
         let decide = async move {
             let live = engine.load_newest(&id).await?;
             engine.inner.refresh_sources().await;
-            let agreed = act(&engine.inner, &live, |state| decisions(&engine.inner, state, &choices)).await?;
+            let decide = |state: &State| decisions(&engine.inner, &live, state, &choices, remember.as_ref());
+            let (decided, agreed) = act(&engine.inner, &live, decide).await?;
             // The decision holds whether or not the definition can be kept.
             if let Err(error) = engine.inner.agree(&agreed).await {
                 tracing::warn!(%error, "what a person agreed to cannot be kept");
             }
-            Ok(())
+            Ok(decided)
         };
         self.inner.whole(decide).await
     }
@@ -361,8 +393,13 @@ async fn act<T>(
             return Ok(act.answer);
         }
         let beside = beside(&act);
+        let rules = rules_in(&act.side);
         match inner.store.append(append(inner, live, at, act.entries, act.side)).await {
             Ok(stored) => {
+                // Before anybody goes on with the turn: what follows is decided by them.
+                if !rules.is_empty() {
+                    inner.rules.take(&rules);
+                }
                 acted(inner, live, stored, beside).await;
                 return Ok(act.answer);
             }
@@ -402,6 +439,15 @@ fn append(inner: &Inner, live: &Live, at: Seq, entries: Vec<Entry>, side: Vec<Si
     Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side }
 }
 
+/// The rules that are stored or removed with an act.
+fn rules_in(side: &[SideRecord]) -> Vec<(String, Option<String>)> {
+    let rule = |record: &SideRecord| match record {
+        SideRecord::Document { kind, key, body } if is_rule(kind) => Some((key.clone(), body.clone())),
+        _ => None,
+    };
+    side.iter().filter_map(rule).collect()
+}
+
 /// What is known of a conversation, once this is stored, besides its entries.
 fn beside<T>(act: &Act<T>) -> Beside {
     let mut beside = Beside::default();
@@ -417,7 +463,11 @@ fn beside<T>(act: &Act<T>) -> Beside {
         match record {
             SideRecord::Title(title) => beside.title = Some(title.clone()),
             SideRecord::TurnOpen { turn, kept_by, .. } => beside.keeper = Some((*turn, *kept_by)),
-            SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::TurnOver | SideRecord::Idempotent { .. } => {}
+            SideRecord::Create(_)
+            | SideRecord::Times(_)
+            | SideRecord::TurnOver
+            | SideRecord::Document { .. }
+            | SideRecord::Idempotent { .. } => {}
         }
     }
     beside

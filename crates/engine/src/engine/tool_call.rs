@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnwright_core::policy::Action;
+use turnwright_core::policy::{Action, Whose};
 use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult};
 
 use super::Engine;
@@ -34,7 +34,8 @@ impl Engine {
             Err(problem) => return Ok(ToolResult::failed(id, ToolErrorKind::InvalidArguments, problem)),
         };
         let value = serde_json::Value::Object(arguments.clone());
-        let verdict = self.inner.policy.decide(approve, name, tool.definition.declared, &value);
+        let policy = self.inner.rules.over(&self.inner.policy, Whose { conversation: None, turn: None, owner: &self.user });
+        let verdict = policy.decide(approve, name, tool.definition.declared, &value);
         match verdict.action {
             Action::Allow => {}
             Action::Deny => return Ok(ToolResult::of(id, Outcome::Denied, format!("denied by {}", verdict.rule))),

@@ -36,6 +36,17 @@ pub(crate) fn engine(
     source: Arc<dyn ToolSource>,
     setup: Setup,
 ) -> Engine {
+    engine_at(store, provider, source, setup, Arc::new(ManualClock::at(1_000)))
+}
+
+/// The same at a time that can be changed.
+pub(crate) fn engine_at(
+    store: impl Into<Arc<MemoryStore>>,
+    provider: Arc<ScriptedProvider>,
+    source: Arc<dyn ToolSource>,
+    setup: Setup,
+    clock: Arc<ManualClock>,
+) -> Engine {
     let defaults = TurnSettings {
         approve: setup.approve,
         max_steps: setup.max_steps,
@@ -45,7 +56,7 @@ pub(crate) fn engine(
         providers: Arc::new(ScriptedProviders(provider)),
         sources: vec![source],
         store: store.into() as Arc<dyn Store>,
-        clock: Arc::new(ManualClock::at(1_000)),
+        clock,
         policy: Policy::new(setup.rules).unwrap(),
         defaults,
     })
@@ -53,7 +64,9 @@ pub(crate) fn engine(
 
 pub(crate) async fn world(provider: Arc<ScriptedProvider>, source: ScriptedSource, setup: Setup) -> World {
     let source = Arc::new(source);
-    let engine = engine(MemoryStore::default(), provider.clone(), source.clone(), setup);
+    let store = Arc::new(MemoryStore::default());
+    let engine = engine(store.clone(), provider.clone(), source.clone(), setup);
+    engine.keep_rules(store).await;
     engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
     World { engine, provider, source, id: id() }
 }

@@ -1,6 +1,7 @@
 //! What a text must look like to be what its key asks for: the `format` of the schema.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
@@ -30,6 +31,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             "`off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
         ),
         "database" => must(!text.is_empty(), "a database URL or file, such as `postgres://user@host/name`"),
+        "duration" => must(duration(text).is_some(), "a time such as `30s`, `15m`, `12h` or `7d`"),
         "glob" => glob(text).map(|()| text.to_owned()),
         "provider-name" => must(
             !text.is_empty() && !text.contains('/'),
@@ -116,6 +118,19 @@ fn is_log_level(text: &str) -> bool {
 
 fn is_header_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+}
+
+/// A number with `s`, `m`, `h` or `d` after it.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let seconds = match text.char_indices().last()? {
+        (_, 's') => 1,
+        (_, 'm') => 60,
+        (_, 'h') => 3_600,
+        (_, 'd') => 86_400,
+        _ => return None,
+    };
+    let count: u64 = text.get(..text.len() - 1)?.parse().ok()?;
+    count.checked_mul(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
 /// A glob is one where the approval policy says so.

@@ -1,6 +1,7 @@
 //! The top of `turnwright.toml`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use turnwright_core::policy::RuleText;
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
+use super::format::duration;
 use super::{LogFormat, McpConfig, ModelConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema};
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -105,6 +107,16 @@ pub struct Approval {
     /// Rules over tool names and arguments; deny wins over ask, ask over allow.
     #[schemars(schema_with = "schema::rules")]
     pub rules: Vec<RuleText>,
+    /// How long a person is waited for before a call is denied in their place, such as `7d`; for ever unless said otherwise.
+    #[schemars(extend("format" = "duration"))]
+    pub timeout: Option<String>,
+}
+
+impl Approval {
+    /// How long a person is waited for.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout.as_deref().and_then(duration)
+    }
 }
 
 /// How data is stored.

@@ -17,6 +17,7 @@ use super::known::Fingerprint;
 use super::responses::object::part_after;
 use super::responses::read_request;
 use super::track::Part;
+use crate::door;
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -167,6 +168,7 @@ async fn decide(state: &ServerState, ask: &Ask, history: &Fingerprint) -> Result
         let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
         decided.push((call, Choice { verdict, arguments: None, reason: None }));
     }
+    door::open().await?;
     state.engine().decide_all(&conversation, decided).await?;
     after_calls(state, conversation, named, history.clone()).await.map(Some)
 }

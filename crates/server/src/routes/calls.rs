@@ -11,6 +11,7 @@ use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Params, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
+use crate::rules::{may_reach, remember, remembered_rule};
 use crate::waiting::{waiting_call, waiting_question};
 
 /// The calls of a conversation that wait.
@@ -76,6 +77,23 @@ pub(super) async fn decide(State(state): State, Params(named): Params<Named>, wh
         api::DecisionVerdict::Skip => Verdict::Skip,
     };
     let choice = Choice { verdict, arguments: request.arguments, reason: request.reason };
-    state.engine().decide(&conversation, call, choice).await?;
-    Ok(json(StatusCode::OK, api::DecisionAnswer { id: call.to_string(), decision: request.decision }))
+    let remember = request.remember.map(remember).transpose()?;
+    if let Some(remember) = &remember {
+        may_reach(state.caller(), remember.scope)?;
+    }
+    let decided = state.engine().decide_and_remember(&conversation, call, choice, remember).await?;
+    let also = decided.also.iter().map(|(call, verdict)| api::AlsoDecided { id: call.to_string(), decision: told(*verdict) });
+    let also = also.collect();
+    let remembered = decided.remembered.as_ref().map(remembered_rule);
+    Ok(json(StatusCode::OK, api::DecisionAnswer { id: call.to_string(), decision: request.decision, remembered, also }))
+}
+
+fn told(verdict: Verdict) -> api::DecisionVerdict {
+    match verdict {
+        Verdict::Allow => api::DecisionVerdict::Allow,
+        Verdict::Deny => api::DecisionVerdict::Deny,
+        Verdict::Happened => api::DecisionVerdict::Happened,
+        Verdict::RunAgain => api::DecisionVerdict::RunAgain,
+        Verdict::Skip => api::DecisionVerdict::Skip,
+    }
 }

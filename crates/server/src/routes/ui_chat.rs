@@ -13,6 +13,7 @@ use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
 use super::streams::{UiQuery, resume as resume_turn, stream_of};
+use crate::door;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::settings;
@@ -135,6 +136,7 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
         };
+        door::open().await?;
         match engine.decide(conversation, waiting.call, Choice { verdict, arguments: None, reason }).await {
             Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
             Err(error) => return Err(error.into()),

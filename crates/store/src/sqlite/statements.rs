@@ -75,6 +75,8 @@ statements! {
     DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";
     PUT_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3)
         ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
+    /// Those with a key from one on and before another.
+    DELETE_DOCUMENTS = "DELETE FROM document WHERE kind = ?1 AND key >= ?2 AND key < ?3";
     DELETE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2";
 }
 

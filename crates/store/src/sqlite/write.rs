@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
-use turnwright_engine::{ConversationRecord, KeptBy, SideRecord, StoreError};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, ConversationRecord, KeptBy, SideRecord, StoreError};
 
 use super::accounts;
 use super::documents::Change;
@@ -63,6 +63,7 @@ impl Write {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
                     SideRecord::Create(record) => record_bytes(record),
                     SideRecord::Title(title) => title.len(),
+                    SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
                     SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
                 });
                 append.bodies.iter().map(|body| body.text.len()).chain(side).sum()
@@ -125,6 +126,9 @@ fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Verd
     for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
         connection.prepare_cached(statement)?.execute((key,))?;
     }
+    // From its name with a `/` to the sign after that.
+    let (first, end) = (format!("{id}/"), format!("{id}0"));
+    connection.prepare_cached(sql::DELETE_DOCUMENTS)?.execute((CONVERSATION_DOCUMENTS, first, end))?;
     Ok(Ok(()))
 }
 
@@ -179,6 +183,7 @@ impl EncodedAppend {
             | SideRecord::Title(_)
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
+            | SideRecord::Document { .. }
             | SideRecord::Idempotent { .. } => None,
         })
     }
@@ -206,6 +211,10 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
             connection.prepare_cached(sql::OPEN_TURN)?.execute(row)
         }
         SideRecord::TurnOver => connection.prepare_cached(sql::CLOSE_TURN)?.execute((conversation,)),
+        SideRecord::Document { kind, key, body: Some(body) } => {
+            connection.prepare_cached(sql::PUT_DOCUMENT)?.execute((kind, key, body))
+        }
+        SideRecord::Document { kind, key, body: None } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
         SideRecord::Idempotent { key, record } => {
             let row = (key, conversation, &record.fingerprint, &record.answer);
             connection.prepare_cached(sql::INSERT_IDEMPOTENT)?.execute(row)

@@ -135,6 +135,7 @@ fn about_calls() -> Vec<Entry> {
         definition_hash: Some("abc".to_owned()),
         arguments: None,
         reason: None,
+        remembered: None,
     };
     let by_person = Decision {
         by: DecidedBy::Person,

@@ -1,5 +1,6 @@
 //! The question whether a call may run, and its answers.
 
+use turnwright_core::policy::{Action, Scope, proposed};
 use turnwright_core::{CallId, QuestionReason, Seq};
 use turnwright_engine::WaitingCall;
 use turnwright_terminal::{Look, Reply, parse_reply, question};
@@ -12,6 +13,7 @@ fn waiting(arguments: &str, reason: QuestionReason) -> WaitingCall {
         arguments: arguments.to_owned(),
         reason,
         rule: None,
+        always: None,
     }
 }
 
@@ -22,6 +24,15 @@ fn the_question_shows_all_that_would_run_and_nothing_that_hides() {
     let call = waiting(r#"{"command":"rm -rf x","why":"\u001b[8m\u202e"}"#, QuestionReason::Approval);
     let expected =
         "command__run wants to run with\n  {\n    \"command\": \"rm -rf x\",\n    \"why\": \"\\u001b[8m\\u{202e}\"\n  }";
+    assert_eq!(question(&call, PLAIN), expected);
+}
+
+#[test]
+fn the_rule_that_would_be_remembered_is_shown() {
+    let arguments = r#"{"command":"git status"}"#;
+    let rule = proposed("command__run", &serde_json::from_str(arguments).unwrap(), Action::Allow);
+    let call = WaitingCall { always: Some(rule), ..waiting(arguments, QuestionReason::Approval) };
+    let expected = "command__run wants to run with\n  {\n    \"command\": \"git status\"\n  }\nthe like: allow command__run when command program git";
     assert_eq!(question(&call, PLAIN), expected);
 }
 
@@ -47,6 +58,10 @@ fn answers_are_letters_or_words_and_fit_the_question() {
     let table = [
         (Approval, "y", Reply::Allow),
         (Approval, " Yes ", Reply::Allow),
+        (Approval, "t", Reply::AllowFor(Scope::Turn)),
+        (Approval, "conversation", Reply::AllowFor(Scope::Conversation)),
+        (Approval, "a", Reply::AllowFor(Scope::User)),
+        (UnknownOutcome, "a", Reply::Unclear),
         (Approval, "n", Reply::Deny(None)),
         (Approval, "no use the other file", Reply::Deny(Some("use the other file".to_owned()))),
         (Approval, "e", Reply::Edit),

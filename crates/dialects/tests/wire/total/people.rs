@@ -146,6 +146,7 @@ pub(crate) fn decision(random: &mut Random, features: &mut Features, call: &Call
         definition_hash: Some("hash".to_owned()),
         arguments: arguments.then(|| "{\"edited\":\"ü\"}".to_owned()),
         reason: random.percent(50).then(|| "not \"today\"".to_owned()),
+        remembered: None,
     }
 }
 

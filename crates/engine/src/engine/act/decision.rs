@@ -3,34 +3,141 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwright_core::{CallId, DecidedBy, Decision, Entry, QuestionReason, ToolDefinition, Verdict};
+use turnwright_core::policy::{Action, Reach, ReadyRule, Remembered, Whose};
+use turnwright_core::{
+    CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, ToolDefinition, Turn, TurnId, Verdict,
+};
 
 use super::{Act, Choice, still_open};
-use crate::EngineError;
 use crate::catalog::definition_hash;
+use crate::engine::Remember;
+use crate::engine::ruling::{is_by, remembered};
 use crate::inner::Inner;
-use crate::live::State;
+use crate::live::{Live, State};
+use crate::rules;
+use crate::{EngineError, SideRecord};
 
-/// Decisions that are stored together, with the definitions that are agreed to by them.
+/// What a decision came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Decided {
+    /// The rule that was stored with it.
+    pub remembered: Option<Remembered>,
+    /// The other calls of the turn that waited and that this rule decided about, at once.
+    pub also: Vec<(CallId, Verdict)>,
+}
+
+/// What was decided, and the definitions that are agreed to by it.
+type Agreed = (Decided, Vec<Arc<ToolDefinition>>);
+
+/// Decisions that are stored together, with the rule that one of them leaves behind.
 pub(super) fn decisions(
     inner: &Inner,
+    live: &Live,
     state: &State,
     choices: &[(CallId, Choice)],
-) -> Result<Act<Vec<Arc<ToolDefinition>>>, EngineError> {
-    let mut all = Act { entries: Vec::new(), side: Vec::new(), answer: Vec::new() };
+    remember: Option<&Remember>,
+) -> Result<Act<Agreed>, EngineError> {
+    let mut all = Act { entries: Vec::new(), side: Vec::new(), answer: (Decided::default(), Vec::new()) };
     for (call, choice) in choices {
-        let one = decision(inner, state, *call, choice)?;
+        let one = decision(inner, live, state, *call, choice)?;
         all.entries.extend(one.entries);
         all.side = one.side;
-        all.answer.extend(one.answer);
+        all.answer.1.extend(one.answer);
+        if let (Some(remember), Some(turn)) = (remember, state.journal.open_turn()) {
+            let known = turn.call(*call).map_or(("", ""), |view| (view.name, view.arguments));
+            let arguments = choice.arguments.as_deref().unwrap_or(known.1);
+            let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+            let place = (live, turn.id());
+            let rule = remembered(remember, choice.verdict, (known.0, &arguments), place, inner.clock.now_ms())?;
+            all.side.push(rules::beside(&rule.remembered)?);
+            all.side.extend(of_turns_before(inner, &live.id, turn.id()));
+            if let Some(Entry::Decision(decision)) = all.entries.last_mut() {
+                decision.remembered = Some(Box::new(rule.remembered.clone()));
+            }
+            let decided: Vec<CallId> = choices.iter().map(|(call, _)| *call).collect();
+            for entry in decided_by(inner, live, state, turn, &rule, &decided) {
+                all.answer.0.also.push((entry.call, entry.verdict));
+                all.entries.push(Entry::Decision(entry));
+            }
+            all.answer.0.remembered = Some(rule.remembered);
+        }
     }
     Ok(all)
+}
+
+/// Removes what was remembered for turns of the conversation that are over.
+fn of_turns_before(inner: &Inner, conversation: &ConversationId, turn: TurnId) -> Vec<SideRecord> {
+    let is_over = |reach: &Reach| matches!(reach, Reach::Turn(of, other) if of == conversation && *other != turn);
+    let known = inner.rules.known();
+    known.iter().filter(|rule| is_over(&rule.remembered.reach)).map(|rule| rules::without(&rule.remembered)).collect()
+}
+
+/// The decisions of a new rule about the calls of the turn that wait to be allowed: who says "always" is not asked again for
+/// the like a moment later.
+fn decided_by(inner: &Inner, live: &Live, state: &State, turn: &Turn, rule: &ReadyRule, decided: &[CallId]) -> Vec<Decision> {
+    let known = inner.rules.known();
+    let whose = Whose { conversation: Some(&live.id), turn: Some(turn.id()), owner: &live.owner };
+    let policy = inner.policy.with(known.iter().chain([rule]), whose);
+    let settings = turn.settings();
+    let mut entries = Vec::new();
+    for (call, question) in turn.waiting() {
+        if question.reason != QuestionReason::Approval || decided.contains(&call.id) || !settings.always_ask.is_empty() {
+            continue;
+        }
+        let Some(definition) = state.journal.definition(call.name) else { continue };
+        let hash = match inner.catalogs.of(&live.owner).get(call.name) {
+            Some(tool) if *tool.definition == **definition => tool.hash.clone(),
+            _ => definition_hash(definition),
+        };
+        let Ok(arguments) = inner.validators.check(&hash, &definition.input_schema, call.arguments) else { continue };
+        let verdict = policy.decide(settings.approve, call.name, definition.declared, &Value::Object(arguments));
+        let (said, hash) = match verdict.action {
+            Action::Allow => (Verdict::Allow, Some(hash.to_string())),
+            Action::Deny => (Verdict::Deny, None),
+            Action::Ask => continue,
+        };
+        if is_by(&verdict, rule) {
+            entries.push(Decision {
+                call: call.id,
+                verdict: said,
+                by: DecidedBy::Policy { rule: verdict.rule },
+                definition_hash: hash,
+                arguments: None,
+                reason: None,
+                remembered: None,
+            });
+        }
+    }
+    entries
+}
+
+/// What was decided about a call before, and by whom.
+fn decided_before(state: &State, call: CallId) -> String {
+    let of_call = |entry: &Entry| match entry {
+        Entry::Decision(decision) if decision.call == call => Some(decision.clone()),
+        _ => None,
+    };
+    let Some(decision) = state.journal.entries().iter().rev().find_map(|stored| of_call(&stored.entry)) else {
+        return "it does not wait for a decision".to_owned();
+    };
+    let what = match decision.verdict {
+        Verdict::Allow => "allow",
+        Verdict::Deny => "deny",
+        Verdict::Happened => "happened",
+        Verdict::RunAgain => "run_again",
+        Verdict::Skip => "skip",
+    };
+    match decision.by {
+        DecidedBy::Person => format!("it was decided already: {what}, by a person"),
+        DecidedBy::Policy { rule } => format!("it was decided already: {what}, by {rule}"),
+    }
 }
 
 /// Checks a decision against what the call waits for, and changed arguments against the tool and the rules that deny. Answers
 /// the definition that the person agrees to by it.
 fn decision(
     inner: &Inner,
+    live: &Live,
     state: &State,
     call: CallId,
     choice: &Choice,
@@ -44,7 +151,7 @@ fn decision(
     };
     let waits_for = turn.waiting().find(|(waiting, _)| waiting.id == call).map(|(_, question)| question.reason);
     let fits = match (choice.verdict, waits_for) {
-        (_, None) => return Err(EngineError::NotWaiting { call, why: "it was decided already".to_owned() }),
+        (_, None) => return Err(EngineError::NotWaiting { call, why: decided_before(state, call) }),
         (Verdict::Allow | Verdict::Deny, Some(QuestionReason::Approval | QuestionReason::DefinitionChanged))
         | (Verdict::Deny, Some(QuestionReason::ClientTool))
         | (Verdict::Happened | Verdict::RunAgain | Verdict::Skip, Some(QuestionReason::UnknownOutcome)) => Ok(()),
@@ -71,7 +178,7 @@ fn decision(
         if let (Some(definition), Some(hash)) = (schema, &hash) {
             let object = inner.validators.check(hash, &definition.input_schema, arguments);
             let object = object.map_err(|problem| EngineError::Invalid { what: problem })?;
-            if let Some(rule) = inner.policy.denied_by(view.name, &Value::Object(object)) {
+            if let Some(rule) = inner.policy_of(live, turn.id()).denied_by(view.name, &Value::Object(object)) {
                 return Err(EngineError::Invalid { what: format!("the changed arguments are denied by {rule}") });
             }
         }
@@ -84,6 +191,7 @@ fn decision(
         definition_hash: hash.filter(|_| may_run).map(|hash| hash.to_string()),
         arguments: choice.arguments.clone(),
         reason: choice.reason.clone(),
+        remembered: None,
     });
     Ok(Act { entries: vec![entry], side: vec![still_open(inner, state, turn.id())], answer: agreed })
 }

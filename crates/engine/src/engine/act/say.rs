@@ -94,5 +94,13 @@ fn decline(call: CallId, reason: QuestionReason) -> Entry {
         QuestionReason::UnknownOutcome => Verdict::Skip,
     };
     let reason = Some("they sent another message instead".to_owned());
-    Entry::Decision(Decision { call, verdict, by: DecidedBy::Person, definition_hash: None, arguments: None, reason })
+    Entry::Decision(Decision {
+        call,
+        verdict,
+        by: DecidedBy::Person,
+        definition_hash: None,
+        arguments: None,
+        reason,
+        remembered: None,
+    })
 }

@@ -1,0 +1,101 @@
+//! Calls about which nobody decided in time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use turnwright_core::{CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, TurnId, Verdict};
+
+use super::{Act, act, still_open};
+use crate::EngineError;
+use crate::engine::Engine;
+use crate::inner::Inner;
+use crate::live::State;
+
+/// When the oldest question of each parked turn is overdue, in milliseconds since 1970 UTC: so that a journal is read once,
+/// and nothing of a parked turn is kept in memory but this.
+pub(in crate::engine) type Deadlines = HashMap<(ConversationId, TurnId), u64>;
+
+impl Engine {
+    /// How long people are waited for before a call is denied in their place; for ever where nothing is said. Looked after by
+    /// every process that [`Engine::keep_resuming`] runs in.
+    pub fn limit_approvals(&self, limit: Duration) {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        self.inner.approval_limit_ms.store(limit_ms, Ordering::Relaxed);
+    }
+
+    /// Denies what nobody decided about in time, in all conversations.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub(in crate::engine) async fn deny_overdue(&self, deadlines: &mut Deadlines) -> Result<(), EngineError> {
+        let limit_ms = self.inner.approval_limit_ms.load(Ordering::Relaxed);
+        if limit_ms == 0 {
+            return Ok(());
+        }
+        let now = self.inner.clock.now_ms();
+        let open = self.inner.store.open_turns().await?;
+        let parked: Vec<_> = open.into_iter().filter(|open| open.parked).collect();
+        deadlines.retain(|(conversation, turn), _| {
+            parked.iter().any(|open| open.conversation == *conversation && open.turn == *turn)
+        });
+        for open in parked {
+            let key = (open.conversation.clone(), open.turn);
+            if deadlines.get(&key).is_some_and(|deadline| now < *deadline) {
+                continue;
+            }
+            let live = match self.load_open(&open).await {
+                Ok(live) => live,
+                Err(EngineError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            act(&self.inner, &live, |state| Ok(overdue(&self.inner, state, limit_ms))).await?;
+            let oldest = asked_at(&live.lock()).map(|(_, _, at_ms)| at_ms).min();
+            // A turn that waits for nothing of this kind has no deadline until it is another one.
+            deadlines.insert(key, oldest.map_or(u64::MAX, |at_ms| at_ms.saturating_add(limit_ms)));
+        }
+        Ok(())
+    }
+}
+
+/// The calls that wait, why, and since when.
+fn asked_at(state: &State) -> impl Iterator<Item = (CallId, QuestionReason, u64)> {
+    let turn = state.journal.open_turn();
+    turn.into_iter().flat_map(turnwright_core::Turn::waiting).filter_map(|(call, question)| {
+        let asked = state.journal.entries().iter().rev().find(|stored| match &*stored.entry {
+            Entry::Question(other) => other.call == call.id,
+            _ => false,
+        })?;
+        Some((call.id, question.reason, asked.at_ms))
+    })
+}
+
+fn overdue(inner: &Arc<Inner>, state: &State, limit_ms: u64) -> Act<()> {
+    let now = inner.clock.now_ms();
+    let late = asked_at(state).filter(|(_, _, at_ms)| at_ms.saturating_add(limit_ms) <= now);
+    let decision = |(call, reason, _)| {
+        let verdict = match reason {
+            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => Verdict::Deny,
+            QuestionReason::UnknownOutcome => Verdict::Skip,
+        };
+        let rule = format!("the approval timeout: nobody decided within {}", in_words(limit_ms));
+        let by = DecidedBy::Policy { rule };
+        Entry::Decision(Decision { call, verdict, by, definition_hash: None, arguments: None, reason: None, remembered: None })
+    };
+    let entries: Vec<Entry> = late.map(decision).collect();
+    let turn = state.journal.open_turn().map(turnwright_core::Turn::id).filter(|_| !entries.is_empty());
+    Act { entries, side: turn.map(|turn| still_open(inner, state, turn)).into_iter().collect(), answer: () }
+}
+
+fn in_words(limit_ms: u64) -> String {
+    let seconds = limit_ms / 1_000;
+    let (count, unit) = match seconds {
+        0 => (limit_ms, "millisecond"),
+        seconds if seconds % 86_400 == 0 => (seconds / 86_400, "day"),
+        seconds if seconds % 3_600 == 0 => (seconds / 3_600, "hour"),
+        seconds if seconds % 60 == 0 => (seconds / 60, "minute"),
+        seconds => (seconds, "second"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}

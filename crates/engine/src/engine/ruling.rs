@@ -1,0 +1,219 @@
+//! What the rules say, what is remembered of decisions, and what would happen to a call.
+
+use turnwright_core::policy::{
+    Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleText, Scope, Verdict, Whose, proposed,
+};
+use turnwright_core::{ApproveMode, ConversationId, TurnId};
+
+use super::Engine;
+use crate::EngineError;
+use crate::inner::Inner;
+use crate::live::Live;
+
+/// What to remember of a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remember {
+    /// How far it reaches.
+    pub scope: Scope,
+    /// A glob over tools; the call's tool where `None`.
+    pub tool: Option<String>,
+    /// What must hold of arguments; what is proposed for the call where neither this nor the tool is given.
+    pub when: Option<std::collections::BTreeMap<String, turnwright_core::policy::PredicateText>>,
+}
+
+impl Remember {
+    /// The rule that is proposed for the call, in this scope.
+    pub fn proposed(scope: Scope) -> Self {
+        Self { scope, tool: None, when: None }
+    }
+}
+
+/// Where a rule is to hold that comes with no decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRule {
+    /// How far it reaches.
+    pub scope: Scope,
+    /// Its conversation, with the scopes turn (its open one) and conversation.
+    pub conversation: Option<ConversationId>,
+    /// What it says.
+    pub rule: RuleText,
+}
+
+/// What would happen to a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// What happens, and by which rule; `None` where it is refused before any rule is looked at.
+    pub explanation: Result<Explanation, String>,
+    /// The rule that "always" would store.
+    pub always: RuleText,
+}
+
+impl Engine {
+    /// Keeps there what people have remembered of their decisions. It must be in the same database as the store.
+    pub async fn keep_rules(&self, documents: std::sync::Arc<dyn crate::Documents>) {
+        self.inner.rules.keep(documents, &*self.inner.store).await;
+    }
+
+    /// The rules of the configuration.
+    pub fn configured_rules(&self) -> Vec<RuleText> {
+        self.inner.policy.configured()
+    }
+
+    /// The rules that were remembered and concern the user for whom this handle acts, the oldest first.
+    pub async fn rules(&self) -> Vec<Remembered> {
+        self.inner.rules.refresh(&*self.inner.store).await;
+        let mut own = Vec::new();
+        for rule in self.inner.rules.known().iter().map(|rule| &rule.remembered) {
+            let is_own = match &rule.reach {
+                Reach::Everyone => true,
+                Reach::User(user) => *user == self.user,
+                Reach::Turn(conversation, _) | Reach::Conversation(conversation) => {
+                    self.conversation(conversation).await.is_ok()
+                }
+            };
+            if is_own {
+                own.push(rule.clone());
+            }
+        }
+        own
+    }
+
+    /// Remembers a rule.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] where it cannot be used or its scope wants a conversation, [`EngineError::NotFound`],
+    /// [`EngineError::NoOpenTurn`].
+    pub async fn add_rule(&self, new: NewRule) -> Result<Remembered, EngineError> {
+        self.must_decide()?;
+        let wants = |what: &str| EngineError::Invalid { what: format!("a rule for {} needs {what}", new.scope) };
+        let reach = match (new.scope, new.conversation.clone()) {
+            (Scope::Turn, Some(id)) => {
+                let open = self.look(&id, |journal| journal.open_turn().map(turnwright_core::Turn::id)).await?;
+                let why = || format!("no turn of `{id}` is open");
+                Reach::Turn(id.clone(), open.ok_or_else(|| EngineError::NoOpenTurn { why: why() })?)
+            }
+            (Scope::Conversation, Some(id)) => Reach::Conversation(self.conversation(&id).await?.id),
+            (Scope::Turn | Scope::Conversation, None) => return Err(wants("its conversation")),
+            (Scope::User | Scope::Everyone, Some(_)) => return Err(wants("no conversation")),
+            (Scope::User, None) => Reach::User(self.user.clone()),
+            (Scope::Everyone, None) => Reach::Everyone,
+        };
+        let rule = ready(new.rule, reach, self.inner.clock.now_ms())?;
+        self.inner.rules.put(&rule).await?;
+        Ok(rule.remembered)
+    }
+
+    /// Forgets a remembered rule. What it has decided stays decided.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn remove_rule(&self, id: &str) -> Result<Remembered, EngineError> {
+        self.must_decide()?;
+        let rule = self.rules().await.into_iter().find(|rule| rule.id == id);
+        let rule = rule.ok_or_else(|| EngineError::NotFound { what: format!("remembered rule `{id}`") })?;
+        self.inner.rules.remove(&rule).await?;
+        Ok(rule)
+    }
+
+    /// What would happen to a call of the tool with the qualified name `name`, now and in that conversation.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] where there is no such tool or conversation.
+    pub async fn explain(
+        &self,
+        conversation: Option<&ConversationId>,
+        approve: Option<ApproveMode>,
+        name: &str,
+        arguments: &str,
+    ) -> Result<Explained, EngineError> {
+        self.inner.settle_sources().await;
+        self.inner.rules.refresh(&*self.inner.store).await;
+        let (turn, settings) = match conversation {
+            Some(id) => {
+                let overlay = self.conversation(id).await?.overlay;
+                let open =
+                    self.look(id, |journal| journal.open_turn().map(|turn| (turn.id(), turn.settings().clone()))).await?;
+                let known = open.unwrap_or_else(|| {
+                    (TurnId(turnwright_core::Seq::FIRST), self.inner.settings(&overlay, &self.inner.defaults))
+                });
+                (Some(known.0), known.1)
+            }
+            None => (None, self.inner.defaults.clone()),
+        };
+        let catalog = self.inner.catalogs.of(&self.user);
+        let Some(tool) = catalog.get_changed_too(name) else {
+            return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
+        };
+        let checked = self.inner.validators.check(&tool.hash, &tool.definition.input_schema, arguments);
+        let value = match &checked {
+            Ok(arguments) => serde_json::Value::Object(arguments.clone()),
+            Err(_) => serde_json::from_str(arguments).unwrap_or_default(),
+        };
+        let whose = Whose { conversation, turn, owner: &self.user };
+        let policy = self.inner.policy.with(self.inner.rules.known().iter(), whose);
+        let mode = approve.unwrap_or(settings.approve);
+        let explanation = checked
+            .map(|_| policy.explain(Asked { mode, name, declared: tool.definition.declared, arguments: &value }))
+            .map_err(|problem| format!("nobody is asked about it, because {problem}"));
+        Ok(Explained { explanation, always: proposed(name, &value, Action::Allow) })
+    }
+}
+
+impl Inner {
+    /// The policy for calls of a turn.
+    pub(crate) fn policy_of(&self, live: &Live, turn: TurnId) -> Policy {
+        self.rules.over(&self.policy, Whose { conversation: Some(&live.id), turn: Some(turn), owner: &live.owner })
+    }
+}
+
+/// The rule that a decision leaves behind.
+pub(super) fn remembered(
+    remember: &Remember,
+    verdict: turnwright_core::Verdict,
+    (name, arguments): (&str, &serde_json::Value),
+    (live, turn): (&Live, TurnId),
+    at_ms: u64,
+) -> Result<ReadyRule, EngineError> {
+    let action = match verdict {
+        turnwright_core::Verdict::Allow => Action::Allow,
+        turnwright_core::Verdict::Deny => Action::Deny,
+        turnwright_core::Verdict::Happened | turnwright_core::Verdict::RunAgain | turnwright_core::Verdict::Skip => {
+            let what = "only allow and deny can be remembered: how a lost call ended is known of that call alone".to_owned();
+            return Err(EngineError::Invalid { what });
+        }
+    };
+    let narrow = proposed(name, arguments, action);
+    let when = match (&remember.when, &remember.tool) {
+        (Some(when), _) => when.clone(),
+        (None, Some(_)) => std::collections::BTreeMap::new(),
+        (None, None) => narrow.when,
+    };
+    let rule = RuleText { tool: remember.tool.clone().unwrap_or(narrow.tool), when, action };
+    let reach = match remember.scope {
+        Scope::Turn => Reach::Turn(live.id.clone(), turn),
+        Scope::Conversation => Reach::Conversation(live.id.clone()),
+        Scope::User => Reach::User(live.owner.clone()),
+        Scope::Everyone => Reach::Everyone,
+    };
+    let rule = ready(rule, reach, at_ms)?;
+    if !rule.matches(name, arguments) {
+        let what =
+            format!("the rule to remember ({}) does not match this call, so it was not what was asked", rule.remembered.rule);
+        return Err(EngineError::Invalid { what });
+    }
+    Ok(rule)
+}
+
+fn ready(rule: RuleText, reach: Reach, at_ms: u64) -> Result<ReadyRule, EngineError> {
+    let invalid = |what: String| EngineError::Invalid { what };
+    let mut bytes = [0_u8; 5];
+    getrandom::fill(&mut bytes).map_err(|error| invalid(format!("no random numbers: {error}")))?;
+    let id = format!("rule_{}", crate::names::hex(&bytes));
+    let remembered = Remembered { id: id.clone(), reach, rule, at_ms };
+    ReadyRule::new(remembered).map_err(|error| invalid(format!("the rule cannot be used: `{}` {}", error.at, error.reason)))
+}
+
+/// Whether a verdict is this very rule's.
+pub(super) fn is_by(verdict: &Verdict, rule: &ReadyRule) -> bool {
+    verdict.rule == rule.described()
+}

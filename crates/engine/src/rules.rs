@@ -1,0 +1,168 @@
+//! The rules that people had remembered, as they were read the last time. They are stored with the decision that they came
+//! with; those of a conversation go with it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use turnwright_core::ConversationId;
+use turnwright_core::policy::{Policy, Reach, ReadyRule, Remembered, Whose};
+
+use crate::{CONVERSATION_DOCUMENTS, Document, Documents, SideRecord, Store, StoreError};
+
+/// The kind of the documents of rules that belong to no conversation; the key is the rule's name.
+const KIND: &str = "approval_rule";
+
+/// The rules. Without documents there are none.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    documents: OnceLock<Arc<dyn Documents>>,
+    newest: Mutex<Newest>,
+}
+
+#[derive(Debug, Default)]
+struct Newest {
+    known: Arc<[ReadyRule]>,
+    /// What [`Store::foreign_writes`] said when they were read.
+    writes: Option<u64>,
+}
+
+impl Rules {
+    pub(crate) async fn keep(&self, documents: Arc<dyn Documents>, store: &dyn Store) {
+        if self.documents.set(documents).is_err() {
+            tracing::error!("the remembered rules of an engine can be kept in one place");
+        }
+        self.refresh(store).await;
+    }
+
+    pub(crate) fn are_kept(&self) -> bool {
+        self.documents.get().is_some()
+    }
+
+    /// All of them, the oldest first.
+    pub(crate) fn known(&self) -> Arc<[ReadyRule]> {
+        self.lock().known.clone()
+    }
+
+    /// `configured` with those that hold for a call that is made there.
+    pub(crate) fn over(&self, configured: &Policy, whose: Whose<'_>) -> Policy {
+        let known = self.known();
+        if known.is_empty() { configured.clone() } else { configured.with(known.iter(), whose) }
+    }
+
+    /// Reads them again where another process may have written. Where they cannot be read, what is known stays.
+    pub(crate) async fn refresh(&self, store: &dyn Store) {
+        let Some(documents) = self.documents.get() else { return };
+        // Before they are read: what is written meanwhile is seen the next time.
+        let writes = *store.foreign_writes().borrow();
+        if self.lock().writes == Some(writes) {
+            return;
+        }
+        match read_all(&**documents).await {
+            Ok(known) => *self.lock() = Newest { known: known.into(), writes: Some(writes) },
+            Err(error) => tracing::warn!(%error, "remembered rules cannot be read; what is known stays"),
+        }
+    }
+
+    /// Takes over what was just stored beside entries.
+    pub(crate) fn take(&self, stored: &[(String, Option<String>)]) {
+        let mut newest = self.lock();
+        let mut known: Vec<ReadyRule> = newest.known.to_vec();
+        for (key, body) in stored {
+            known.retain(|rule| key_of(&rule.remembered) != *key);
+            known.extend(body.as_deref().and_then(|body| read(key, body)));
+        }
+        newest.known = known.into();
+    }
+
+    /// Those of a conversation that is gone.
+    pub(crate) fn forget(&self, conversation: &ConversationId) {
+        let mut newest = self.lock();
+        if newest.known.iter().any(|rule| rule.remembered.reach.conversation() == Some(conversation)) {
+            newest.known = newest
+                .known
+                .iter()
+                .filter(|rule| rule.remembered.reach.conversation() != Some(conversation))
+                .cloned()
+                .collect();
+        }
+    }
+
+    /// Stores a rule that comes with no decision.
+    pub(crate) async fn put(&self, rule: &ReadyRule) -> Result<(), StoreError> {
+        let Some(documents) = self.documents.get() else { return Err(nowhere()) };
+        let (kind, key, body) = written(&rule.remembered)?;
+        documents.put_document(kind, Document { key: key.clone(), body: body.clone() }).await?;
+        self.take(&[(key, Some(body))]);
+        Ok(())
+    }
+
+    pub(crate) async fn remove(&self, rule: &Remembered) -> Result<(), StoreError> {
+        let Some(documents) = self.documents.get() else { return Err(nowhere()) };
+        let key = key_of(rule);
+        documents.remove_document(kind_of(rule), &key).await?;
+        self.take(&[(key, None)]);
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Newest> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The record that stores a rule together with entries.
+pub(crate) fn beside(rule: &Remembered) -> Result<SideRecord, StoreError> {
+    let (kind, key, body) = written(rule)?;
+    Ok(SideRecord::Document { kind: kind.to_owned(), key, body: Some(body) })
+}
+
+/// The record that removes one.
+pub(crate) fn without(rule: &Remembered) -> SideRecord {
+    SideRecord::Document { kind: kind_of(rule).to_owned(), key: key_of(rule), body: None }
+}
+
+/// Whether documents of this kind are rules.
+pub(crate) fn is_rule(kind: &str) -> bool {
+    kind == KIND || kind == CONVERSATION_DOCUMENTS
+}
+
+fn written(rule: &Remembered) -> Result<(&'static str, String, String), StoreError> {
+    let body = serde_json::to_string(rule)
+        .map_err(|error| StoreError::Damaged { what: format!("the rule `{}`", rule.id), reason: error.to_string() })?;
+    Ok((kind_of(rule), key_of(rule), body))
+}
+
+fn kind_of(rule: &Remembered) -> &'static str {
+    match rule.reach {
+        Reach::Turn(..) | Reach::Conversation(_) => CONVERSATION_DOCUMENTS,
+        Reach::User(_) | Reach::Everyone => KIND,
+    }
+}
+
+fn key_of(rule: &Remembered) -> String {
+    match rule.reach.conversation() {
+        Some(conversation) => format!("{conversation}/{}", rule.id),
+        None => rule.id.clone(),
+    }
+}
+
+async fn read_all(documents: &dyn Documents) -> Result<Vec<ReadyRule>, StoreError> {
+    let mut all = documents.documents(KIND).await?;
+    all.extend(documents.documents(CONVERSATION_DOCUMENTS).await?);
+    let mut rules: Vec<ReadyRule> = all.iter().filter_map(|document| read(&document.key, &document.body)).collect();
+    rules.sort_by(|a, b| (a.remembered.at_ms, &a.remembered.id).cmp(&(b.remembered.at_ms, &b.remembered.id)));
+    Ok(rules)
+}
+
+fn read(key: &str, body: &str) -> Option<ReadyRule> {
+    let read = serde_json::from_str::<Remembered>(body).map_err(|error| error.to_string());
+    match read.and_then(|rule| ReadyRule::new(rule).map_err(|error| error.to_string())) {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            tracing::warn!(key, error, "a remembered rule cannot be read and does not hold");
+            None
+        }
+    }
+}
+
+fn nowhere() -> StoreError {
+    StoreError::Unusable { reason: "nothing is remembered here".to_owned() }
+}

@@ -1,0 +1,226 @@
+//! Decisions that leave a rule behind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
+use turnwright_core::{ApproveMode, CallId, DecidedBy, Entry, Seq, TurnId, Verdict};
+use turnwright_engine::{Choice, EngineError, NewConversation, NewMessage, NewRule, Remember, TurnState};
+use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, World, completed, engine, engine_at, id, results, world};
+
+fn choice(verdict: Verdict) -> Choice {
+    Choice { verdict, arguments: None, reason: None }
+}
+
+fn asks() -> Setup {
+    Setup { approve: ApproveMode::Ask, ..Setup::default() }
+}
+
+fn source() -> ScriptedSource {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    ScriptedSource::new("tools", [ScriptedTool::echo("write").schema(schema)])
+}
+
+fn write(index: usize, path: &str) -> Vec<turnwright_core::StreamDelta> {
+    call(u32::try_from(index).unwrap(), "tools__write", &json!({"path": path}).to_string())
+}
+
+/// A turn that waits with calls that write these, and answers that follow.
+async fn waits(paths: &[&str], then: impl IntoIterator<Item = Answer>) -> World {
+    let calls = paths.iter().enumerate().map(|(index, path)| write(index, path));
+    let provider = ScriptedProvider::new(std::iter::once(Answer::whole(calls)).chain(then));
+    let world = world(provider, source(), asks()).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    world
+}
+
+fn first_call() -> CallId {
+    CallId { message: Seq::new(4).unwrap(), index: 0 }
+}
+
+fn below(path: &str) -> RuleText {
+    let below = PredicateText::from(Tests { below: Some(vec![path.to_owned()]), ..Tests::default() });
+    RuleText { tool: "tools__write".to_owned(), when: BTreeMap::from([("path".to_owned(), below)]), action: Action::Allow }
+}
+
+#[tokio::test]
+async fn a_remembered_decision_stores_its_rule_with_it_and_answers_the_like_at_once_and_later() {
+    let then = [Answer::whole([write(0, "/a/c")]), Answer::whole([text("Done.")])];
+    let world = waits(&["/a", "/b", "/a/b"], then).await;
+    let waiting = world.engine.waiting(&world.id).await.unwrap();
+    assert_eq!(waiting[0].always, Some(below("/a")));
+
+    let remember = Some(Remember::proposed(Scope::Conversation));
+    let decided = world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), remember).await.unwrap();
+    let rule = decided.remembered.unwrap();
+    assert_eq!((&rule.reach, &rule.rule), (&Reach::Conversation(id()), &below("/a")));
+    let third = CallId { index: 2, ..first_call() };
+    assert_eq!(decided.also, [(third, Verdict::Allow)]);
+
+    let second = CallId { index: 1, ..first_call() };
+    let waiting = world.engine.waiting(&world.id).await.unwrap();
+    assert_eq!(waiting.iter().map(|waiting| waiting.call).collect::<Vec<_>>(), [second]);
+    world.engine.decide(&world.id, second, choice(Verdict::Allow)).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
+
+    let said = format!("{}, remembered for this conversation (allow tools__write when path below /a)", rule.id);
+    let by_rule = DecidedBy::Policy { rule: said };
+    let decisions: Vec<_> = world
+        .journal()
+        .await
+        .entries()
+        .iter()
+        .filter_map(|stored| match &*stored.entry {
+            Entry::Decision(decision) => Some((decision.call, decision.by.clone(), decision.remembered.clone())),
+            _ => None,
+        })
+        .collect();
+    let later = decisions.last().unwrap().0;
+    let expected = [
+        (first_call(), DecidedBy::Person, Some(Box::new(rule.clone()))),
+        (third, by_rule.clone(), None),
+        (second, DecidedBy::Person, None),
+        (later, by_rule, None),
+    ];
+    assert_eq!(decisions, expected);
+    assert_eq!(world.engine.rules().await, [rule]);
+}
+
+#[tokio::test]
+async fn a_remembered_refusal_refuses_the_like() {
+    let then = [Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])];
+    let world = waits(&["/a", "/a"], then).await;
+    let remember = Some(Remember::proposed(Scope::User));
+    let decided = world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Deny), remember).await.unwrap();
+    assert_eq!(decided.also, [(CallId { index: 1, ..first_call() }, Verdict::Deny)]);
+    assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
+    let told = results(&world.journal().await);
+    assert!(told.iter().all(|result| result.contains("denied")), "{told:?}");
+    assert_eq!(told.len(), 3);
+}
+
+#[tokio::test]
+async fn a_rule_reaches_as_far_as_its_scope_and_goes_with_its_conversation() {
+    for (scope, in_next_turn, in_another) in [
+        (Scope::Turn, TurnState::Parked, TurnState::Parked),
+        (Scope::Conversation, completed(), TurnState::Parked),
+        (Scope::User, completed(), completed()),
+        (Scope::Everyone, completed(), completed()),
+    ] {
+        let again = || [Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])];
+        let then = std::iter::once(Answer::whole([text("Done.")])).chain(again()).chain(again());
+        let world = waits(&["/a"], then).await;
+        let remember = Some(Remember::proposed(scope));
+        world.engine.decide_and_remember(&world.id, first_call(), choice(Verdict::Allow), remember).await.unwrap();
+        assert_eq!(world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap(), completed());
+
+        let next = world.turn("again").await;
+        assert_eq!(next, in_next_turn, "{scope}");
+        if next == TurnState::Parked {
+            let waiting = world.engine.waiting(&world.id).await.unwrap();
+            world.engine.decide(&world.id, waiting[0].call, choice(Verdict::Allow)).await.unwrap();
+        }
+        let other = "c2".parse().unwrap();
+        let new = NewConversation { id: Some("c2".parse().unwrap()), ..NewConversation::default() };
+        world.engine.create(new).await.unwrap();
+        let sent = world.engine.send(&other, NewMessage::text("go")).await.unwrap();
+        assert_eq!(world.engine.wait(&other, sent.turn_id).await.unwrap(), in_another, "{scope}");
+
+        world.engine.delete(&world.id).await.unwrap();
+        let left = world.engine.rules().await.len();
+        assert_eq!(left, usize::from(matches!(scope, Scope::User | Scope::Everyone)), "{scope}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_that_another_process_stored_holds_for_the_next_call() {
+    let store = Arc::new(MemoryStore::default());
+    let other_store = Arc::new(store.another_process());
+    let provider = ScriptedProvider::new([Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])]);
+    let first = engine(store.clone(), provider.clone(), Arc::new(source()), asks());
+    first.keep_rules(store).await;
+    let second = engine(other_store.clone(), provider, Arc::new(source()), asks());
+    second.keep_rules(other_store).await;
+    let rule = NewRule { scope: Scope::Everyone, conversation: None, rule: below("/a") };
+    second.add_rule(rule).await.unwrap();
+    first.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let sent = first.send(&id(), NewMessage::text("go")).await.unwrap();
+    assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+#[tokio::test]
+async fn what_cannot_be_remembered_decides_nothing() {
+    let world = waits(&["/a"], []).await;
+    let attempt = |remember: Remember| {
+        let (engine, id) = (world.engine.clone(), world.id.clone());
+        async move { engine.decide_and_remember(&id, first_call(), choice(Verdict::Allow), Some(remember)).await.unwrap_err() }
+    };
+    let other = Remember { tool: Some("other__*".to_owned()), ..Remember::proposed(Scope::User) };
+    let said = "the rule to remember (allow other__*) does not match this call, so it was not what was asked";
+    assert_eq!(attempt(other).await, EngineError::Invalid { what: said.to_owned() });
+    let wrong = Remember { tool: Some("[".to_owned()), ..Remember::proposed(Scope::User) };
+    let said = "the rule cannot be used: `tool` is `[`, which is not a glob; `filesystem__write*` would be one";
+    assert_eq!(attempt(wrong).await, EngineError::Invalid { what: said.to_owned() });
+    assert_eq!(world.engine.waiting(&world.id).await.unwrap().len(), 1);
+    assert_eq!(world.engine.rules().await, []);
+}
+
+#[tokio::test]
+async fn of_two_answers_at_once_one_counts_and_the_other_is_told_which() {
+    let world = waits(&["/a"], [Answer::whole([text("Done.")])]).await;
+    let (allowed, denied) = tokio::join!(
+        world.engine.decide(&world.id, first_call(), choice(Verdict::Allow)),
+        world.engine.decide(&world.id, first_call(), choice(Verdict::Deny)),
+    );
+    let lost = match (allowed, denied) {
+        (Ok(()), Err(lost)) => (lost, "allow"),
+        (Err(lost), Ok(())) => (lost, "deny"),
+        both => panic!("{both:?}"),
+    };
+    let why = format!("it was decided already: {}, by a person", lost.1);
+    assert_eq!(lost.0, EngineError::NotWaiting { call: first_call(), why });
+}
+
+#[tokio::test]
+async fn changed_arguments_are_held_against_remembered_rules_that_deny() {
+    let world = waits(&["/a"], []).await;
+    let rule = RuleText { action: Action::Deny, ..below("/secret") };
+    let added = world.engine.add_rule(NewRule { scope: Scope::Everyone, conversation: None, rule }).await.unwrap();
+    let changed = Choice { arguments: Some(r#"{"path":"/secret/x"}"#.to_owned()), ..choice(Verdict::Allow) };
+    let refused = world.engine.decide(&world.id, first_call(), changed).await.unwrap_err();
+    let what = format!(
+        "the changed arguments are denied by {}, remembered for everyone (deny tools__write when path below /secret)",
+        added.id
+    );
+    assert_eq!(refused, EngineError::Invalid { what });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_decides_about_is_denied_in_time_by_a_process_that_never_drove_it() {
+    let store = Arc::new(MemoryStore::default());
+    let clock = Arc::new(ManualClock::at(1_000));
+    let provider = ScriptedProvider::new([Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])]);
+    let first = engine_at(store.clone(), provider.clone(), Arc::new(source()), asks(), clock.clone());
+    first.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let sent = first.send(&id(), NewMessage::text("go")).await.unwrap();
+    assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    first.shutdown().await;
+
+    let store = Arc::new(store.another_process());
+    let server = engine_at(store, provider, Arc::new(source()), asks(), clock.clone());
+    server.limit_approvals(Duration::from_hours(1));
+    server.keep_resuming();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(server.waiting(&id()).await.unwrap().len(), 1, "it is not late yet");
+    clock.advance(3_600_000);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(server.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let told = results(&server.journal(&id()).await.unwrap());
+    let expected =
+        "call_4_0 Denied This call was denied by the approval timeout: nobody decided within 1 hour. It did not run.";
+    assert_eq!(told, [expected]);
+}

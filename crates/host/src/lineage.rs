@@ -1,0 +1,42 @@
+//! Where a process of this machine comes from: whether a tool of ours has started it.
+//!
+//! Every process of a tool is started with a mark in its environment, and so is what it starts. What the system tells of
+//! processes is read from `/proc`; where there is none, nothing is told.
+
+use std::path::Path;
+
+use turnwright_mcp::MARK;
+
+/// The furthest that ancestors are followed.
+const MAX_ANCESTORS: usize = 64;
+
+/// A process and its ancestors, the nearest first, up to the system's first one.
+pub fn lineage(process: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(process), |process| parent(*process).filter(|parent| *parent > 1)).take(MAX_ANCESTORS)
+}
+
+/// The mark of the tool by which a process was started, where one did.
+pub fn mark_of(process: u32) -> Option<String> {
+    let environ = std::fs::read(format!("/proc/{process}/environ")).ok()?;
+    let start = format!("{MARK}=");
+    let found = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(start.as_bytes()))?;
+    Some(String::from_utf8_lossy(found).into_owned())
+}
+
+/// Whether this process, or one that it descends from, was started by a tool of a process that remembers its tools there.
+pub(crate) fn is_started_by_a_tool(processes: &Path) -> bool {
+    let is_word = |mark: &String| !mark.is_empty() && mark.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let marks: Vec<String> = lineage(std::process::id()).filter_map(mark_of).filter(is_word).collect();
+    if marks.is_empty() {
+        return false;
+    }
+    let mut drivers = std::fs::read_dir(processes).into_iter().flatten().flatten().map(|driver| driver.path());
+    drivers.any(|driver| marks.iter().any(|mark| driver.join(format!("{mark}.json")).exists()))
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may hold anything, also brackets.
+    let after_name = stat.get(stat.rfind(')')?..)?;
+    after_name.split_whitespace().nth(2)?.parse().ok()
+}

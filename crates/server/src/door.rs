@@ -1,0 +1,222 @@
+//! The door of decisions: people come in, what tools start does not (law 6).
+//!
+//! Without logins a connection from this machine is a person's, unless the process at its other end belongs to a tool: it
+//! descends from this process, or it or one of its ancestors carries the mark that every process of a tool is started with.
+//! The system tells who holds the other end of a loopback connection. Who has cut all ties (no ancestor, no mark) is not
+//! told apart; such a program can also write the database. On systems without `/proc` nobody is told apart.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{Method, StatusCode};
+use turnwright_host::{lineage, mark_of};
+
+use crate::error::ApiError;
+
+/// The connection that a request came by.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection {
+    /// Its other end.
+    theirs: SocketAddr,
+    /// Set once a person was found there: it is asked for each answer of a request.
+    is_a_persons: Arc<OnceLock<()>>,
+}
+
+tokio::task_local! {
+    /// The connection of the request that is answered.
+    static HERE: Connection;
+}
+
+/// Refuses what tools start where a request decides, or changes what decides.
+pub(crate) async fn people_only(request: Request, next: Next) -> Response {
+    let Some(ConnectInfo(theirs)) = request.extensions().get::<ConnectInfo<SocketAddr>>().copied() else {
+        return next.run(request).await;
+    };
+    let is_for_people = decides(request.method(), request.uri().path());
+    let answer = async {
+        if is_for_people && let Err(error) = open().await {
+            return error.into_response();
+        }
+        next.run(request).await
+    };
+    HERE.scope(Connection { theirs, is_a_persons: Arc::default() }, answer).await
+}
+
+/// Whether a route is for people alone. Those that carry decisions among other things ask by [`open`].
+fn decides(method: &Method, path: &str) -> bool {
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return false;
+    }
+    // Its clients are asked about their calls in the same session.
+    if path == "/mcp" {
+        return true;
+    }
+    let Some(path) = path.strip_prefix("/api/v1/") else { return false };
+    let is_change = *method != Method::POST;
+    is_change
+        || path.ends_with("/decision")
+        || path.ends_with("/answer")
+        || path == "approvals/rules"
+        || path.starts_with("mcp/servers")
+        || path.starts_with("users")
+        || path.starts_with("tokens")
+        || path.ends_with("/tools")
+}
+
+/// Lets people through; to be asked within the answer to their request, before what it decides is stored.
+///
+/// # Errors
+/// Where the other end of the connection belongs to a tool.
+pub(crate) async fn open() -> Result<(), ApiError> {
+    let Ok(Connection { theirs, is_a_persons }) = HERE.try_with(Clone::clone) else { return Ok(()) };
+    if is_a_persons.get().is_some() {
+        return Ok(());
+    }
+    let looking = tokio::task::spawn_blocking(move || belongs_to_a_tool(theirs));
+    match looking.await {
+        Ok(Finding::Person) => {
+            is_a_persons.get_or_init(|| ());
+            Ok(())
+        }
+        Ok(Finding::Tool) => Err(refuse("this request comes from a process that a tool has started; only people decide")),
+        Ok(Finding::Gone) | Err(_) => Err(refuse("whoever sent this does not wait for the answer; only people decide")),
+    }
+}
+
+fn refuse(why: &str) -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "people_only", why)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finding {
+    Person,
+    Tool,
+    /// Nobody holds the other end any more.
+    Gone,
+}
+
+fn belongs_to_a_tool(theirs: SocketAddr) -> Finding {
+    if !Path::new("/proc/net/tcp").exists() {
+        return Finding::Person;
+    }
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| std::fs::read_to_string(table).ok());
+    let links: Vec<OsString> = tables.flat_map(|table| sockets_at(&table, theirs)).collect();
+    if links.is_empty() {
+        // It is at another machine, from where tools of this one do not ask; or it is here no more.
+        return if theirs.ip().to_canonical().is_loopback() { Finding::Gone } else { Finding::Person };
+    }
+    let own_mark = mark_of(std::process::id());
+    let is_tool = |process: u32| is_of_a_tool(process, own_mark.as_deref());
+    let mut is_seen = false;
+    for process in processes() {
+        match holds(process, &links) {
+            Some(true) if is_tool(process) => return Finding::Tool,
+            Some(true) => is_seen = true,
+            // It hides what it holds: enough where it is known to be a tool's.
+            None if !is_seen && is_child(process) => return Finding::Tool,
+            Some(false) | None => {}
+        }
+    }
+    Finding::Person
+}
+
+/// What stands for the living sockets at an address among the files of a process.
+fn sockets_at(table: &str, address: SocketAddr) -> Vec<OsString> {
+    let inode = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (ip, port) = fields.next()?.split_once(':')?;
+        let is_there = u16::from_str_radix(port, 16) == Ok(address.port()) && is_ip(ip, address);
+        let inode = fields.nth(7)?;
+        (is_there && inode != "0").then(|| format!("socket:[{inode}]").into())
+    };
+    table.lines().skip(1).filter_map(inode).collect()
+}
+
+/// Whether an address of the system's table is this one. It writes each four bytes as a number of the machine.
+fn is_ip(written: &str, address: SocketAddr) -> bool {
+    let numbers: Option<Vec<[u8; 4]>> = written
+        .as_bytes()
+        .chunks(8)
+        .map(|part| u32::from_str_radix(std::str::from_utf8(part).ok()?, 16).ok().map(u32::to_ne_bytes))
+        .collect();
+    let Some(bytes) = numbers.map(|numbers| numbers.concat()) else { return false };
+    let ip: Option<std::net::IpAddr> = match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(Into::into),
+        16 => <[u8; 16]>::try_from(bytes).ok().map(Into::into),
+        _ => None,
+    };
+    ip.is_some_and(|ip| ip.to_canonical() == address.ip().to_canonical())
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a process holds one of these; `None` where it cannot be looked at.
+fn holds(process: u32, links: &[OsString]) -> Option<bool> {
+    let mut held = std::fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+    Some(
+        held.any(|entry| {
+            std::fs::read_link(entry.path()).is_ok_and(|target| links.iter().any(|link| target.as_os_str() == link))
+        }),
+    )
+}
+
+fn is_of_a_tool(process: u32, own_mark: Option<&str>) -> bool {
+    let own = std::process::id();
+    // Where this process is itself started by a tool of another, its mark is on everything around.
+    let is_foreign = |mark: String| Some(mark.as_str()) != own_mark;
+    // This very process is no tool; what descends from it is.
+    process != own && lineage(process).any(|at| at == own || mark_of(at).is_some_and(is_foreign))
+}
+
+/// Whether a process descends from this one.
+fn is_child(process: u32) -> bool {
+    let own = std::process::id();
+    process != own && lineage(process).any(|at| at == own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_found_in_the_tables_of_the_system() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_server, theirs) = listener.accept().unwrap();
+        if !Path::new("/proc/net/tcp").exists() {
+            return;
+        }
+        // This very process holds it.
+        assert_eq!(belongs_to_a_tool(theirs), Finding::Person);
+        drop(client);
+        assert_eq!(belongs_to_a_tool(theirs), Finding::Gone);
+    }
+
+    #[test]
+    fn what_decides_is_for_people() {
+        let table = [
+            (Method::POST, "/api/v1/conversations/c/calls/call_1_0/decision", true),
+            (Method::POST, "/api/v1/conversations/c/questions/question_1_0_0/answer", true),
+            (Method::POST, "/api/v1/approvals/rules", true),
+            (Method::DELETE, "/api/v1/approvals/rules/rule_1", true),
+            (Method::POST, "/api/v1/mcp/servers/x/tools/approve", true),
+            (Method::PATCH, "/api/v1/conversations/c", true),
+            (Method::GET, "/api/v1/approvals", false),
+            (Method::POST, "/api/v1/approvals/explain", false),
+            (Method::POST, "/api/v1/conversations/c/chat", false),
+            (Method::POST, "/v1/chat/completions", false),
+            (Method::POST, "/mcp", true),
+        ];
+        for (method, path, expected) in table {
+            assert_eq!(decides(&method, path), expected, "{method} {path}");
+        }
+    }
+}

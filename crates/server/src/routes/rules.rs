@@ -1,0 +1,104 @@
+//! Approval rules: those that hold, and what they would make of a call.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde::Deserialize;
+use turnwright_api as api;
+use turnwright_core::{ApproveMode, ConversationId};
+use turnwright_engine::NewRule;
+
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{Params, State, Whole, id};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::rules::{configured_rule, explanation, may_reach, remembered_rule, scope, text};
+
+/// The rules of the configuration and those that were remembered.
+#[utoipa::path(
+    get,
+    path = "/approvals/rules",
+    operation_id = "listRules",
+    tag = "approvals",
+    responses((status = 200, description = "They, those of the configuration first.", body = api::List<api::Rule>), Refused)
+)]
+pub(super) async fn list(State(state): State) -> Response {
+    let configured =
+        state.engine().configured_rules().into_iter().zip(1..).map(|(rule, number)| configured_rule((number, rule)));
+    let remembered = state.engine().rules().await;
+    let rules = configured.chain(remembered.iter().map(remembered_rule)).collect();
+    json(StatusCode::OK, api::List::whole(rules))
+}
+
+/// Remembers a rule.
+#[utoipa::path(
+    post,
+    path = "/approvals/rules",
+    operation_id = "addRule",
+    tag = "approvals",
+    request_body = api::RuleRequest,
+    responses((status = 201, description = "It holds.", body = api::Rule), Refused, BodyRefused, NotThere, Conflicting)
+)]
+pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::RuleRequest = whole.json()?;
+    let conversation = request.conversation_id.as_deref().map(id::<ConversationId>).transpose()?;
+    let rule = text(request.tool, request.when, request.action)?;
+    let scope = scope(request.scope)?;
+    may_reach(state.caller(), scope)?;
+    let new = NewRule { scope, conversation, rule };
+    let rule = state.engine().add_rule(new).await?;
+    Ok(json(StatusCode::CREATED, remembered_rule(&rule)))
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct Named {
+    /// The rule's name, such as `rule_3f9a0c41d2`.
+    #[param(pattern = "^(rule|configuration)_[0-9a-f]{1,32}$")]
+    rule: String,
+}
+
+/// Forgets a remembered rule. What it has decided stays decided.
+#[utoipa::path(
+    delete,
+    path = "/approvals/rules/{rule}",
+    operation_id = "removeRule",
+    tag = "approvals",
+    params(Named),
+    responses((status = 204, description = "It holds no more."), Refused, NotThere, Conflicting)
+)]
+pub(super) async fn remove(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let number = named.rule.strip_prefix("configuration_").and_then(|number| number.parse::<usize>().ok());
+    if number.is_some_and(|number| (1..=state.engine().configured_rules().len()).contains(&number)) {
+        let detail = "this rule is written in the configuration file, and only there can it be removed";
+        return Err(ApiError::new(StatusCode::CONFLICT, "rule_configured", detail));
+    }
+    let rules = state.engine().rules().await;
+    if let Some(rule) = rules.iter().find(|rule| rule.id == named.rule) {
+        may_reach(state.caller(), rule.reach.scope())?;
+    }
+    state.engine().remove_rule(&named.rule).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Says beforehand what would happen to a call, and by which rule.
+#[utoipa::path(
+    post,
+    path = "/approvals/explain",
+    operation_id = "explainCall",
+    tag = "approvals",
+    request_body = api::ExplainRequest,
+    responses((status = 200, description = "What would happen.", body = api::Explanation), Refused, BodyRefused, NotThere)
+)]
+pub(super) async fn explain(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::ExplainRequest = whole.json()?;
+    let conversation = request.conversation_id.as_deref().map(id::<ConversationId>).transpose()?;
+    let approve = request.approve.map(|approve| match approve {
+        api::Approve::Ask => ApproveMode::Ask,
+        api::Approve::All => ApproveMode::All,
+        api::Approve::None => ApproveMode::None,
+        api::Approve::ReadOnly => ApproveMode::ReadOnly,
+    });
+    let arguments = request.arguments.as_deref().unwrap_or("{}");
+    let explained = state.engine().explain(conversation.as_ref(), approve, &request.tool, arguments).await?;
+    Ok(json(StatusCode::OK, explanation(explained)))
+}
