@@ -23,6 +23,7 @@ mod settings;
 mod tool;
 mod turn;
 mod user;
+mod usage;
 
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
 pub use chat::{
@@ -49,3 +50,4 @@ pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPat
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};
 pub use user::{Caller, NewToken, SignInLink, Token, TokenRequest, User, UserPatch, UserRequest};
+pub use usage::{Provider, UsageLine, UsageReport};

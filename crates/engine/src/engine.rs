@@ -29,6 +29,7 @@ mod import;
 mod news;
 mod reach;
 mod ruling;
+mod spent;
 mod tool_call;
 mod wait;
 mod waiting;

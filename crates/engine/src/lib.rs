@@ -28,6 +28,7 @@ mod rules;
 mod schema;
 mod settings;
 pub mod source;
+mod spent;
 mod stand_back;
 pub mod store;
 pub mod telemetry;
@@ -51,6 +52,7 @@ pub use source::{
     CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
     ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
 };
+pub use spent::Spent;
 pub use stand_back::let_others_run;
 pub use store::{
     Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,

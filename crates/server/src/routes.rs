@@ -20,6 +20,7 @@ mod tools;
 mod turns;
 mod ui_chat;
 mod users;
+mod usage;
 mod v1;
 
 use axum::extract::Request;
@@ -115,7 +116,9 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(users::list, users::add))
         .routes(routes!(users::show, users::change, users::remove))
         .routes(routes!(users::token_for))
-        .routes(routes!(users::link));
+        .routes(routes!(users::link))
+        .routes(routes!(installation::providers))
+        .routes(routes!(usage::usage));
     OpenApiRouter::with_openapi(Frame::openapi())
         .nest("/api/v1", api)
         .routes(routes!(installation::healthy))

@@ -68,6 +68,8 @@ const TABLE: &[Row] = &[
     row("/api/v1/approvals/explain", READ, READ),
     row("/api/v1/tools", READ, CHAT),
     row("/api/v1/models", READ, CHAT),
+    row("/api/v1/providers", READ, CHAT),
+    row("/api/v1/usage", READ, CHAT),
     row("/api/v1/mcp/servers", READ, CHAT),
     row("/api/v1/mcp/servers/{id}", READ, CHAT),
     row("/api/v1/mcp/servers/{id}/start", READ, CHAT),

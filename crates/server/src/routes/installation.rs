@@ -59,6 +59,26 @@ pub(super) async fn models(State(state): State) -> Response {
     json(StatusCode::OK, answer)
 }
 
+/// The endpoints that answer, in configuration order. None of them is asked.
+#[utoipa::path(
+    get,
+    path = "/providers",
+    operation_id = "listProviders",
+    tag = "installation",
+    responses((status = 200, description = "They.", body = api::List<api::Provider>), Refused)
+)]
+pub(super) async fn providers(State(state): State) -> Response {
+    let (providers, default) = (state.engine().providers(), &state.engine().defaults().model);
+    let told = |id: String| {
+        let (dialect, problem) = match providers.get(&id) {
+            Ok(provider) => (Some(provider.dialect().to_owned()), None),
+            Err(failure) => (None, Some(failure.message)),
+        };
+        api::Provider { is_default: default.provider() == id, id, dialect, problem }
+    };
+    json(StatusCode::OK, api::List::whole(providers.names().into_iter().map(told).collect()))
+}
+
 /// A model as the API tells it.
 fn model(provider: &str, found: ModelInfo, is_default: bool) -> api::Model {
     let facts = found.facts;

@@ -58,3 +58,24 @@ async fn a_server_that_ends_is_not_ready_and_begins_no_turn() {
     assert_eq!(chat.problem(), (503, "shutting_down".to_owned()));
     assert_eq!(chat.header("retry-after"), "1");
 }
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_told_by_day_and_model_and_providers_by_name() {
+    let server = server([Answer::whole([text("Hello.")]), Answer::whole([text("Again.")])]);
+    for _ in 0..2 {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": "hi"})).await;
+    }
+    let told = server.get("/api/v1/usage").await.json();
+    assert_eq!(told["data"][0]["id"], "2025-01-11/test/scripted");
+    assert_eq!(told["data"][0]["model_calls"], 2);
+    assert_eq!((&told["from"], &told["until"]), (&json!("2024-12-13"), &json!("2025-01-11")));
+    assert_eq!(told["model_calls"], 2);
+    let before = server.get("/api/v1/usage?until=2025-01-10").await.json();
+    assert_eq!((&before["data"], &before["model_calls"]), (&json!([]), &json!(0)));
+    for wrong in ["from=yesterday", "until=2025-13-01", "from=2025-01-12&until=2025-01-11"] {
+        let refused = server.get(&format!("/api/v1/usage?{wrong}")).await;
+        assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{wrong}");
+    }
+    let providers = server.get("/api/v1/providers").await.json();
+    assert_eq!(providers["data"], json!([{"id": "test", "dialect": "test", "is_default": true, "problem": null}]));
+}

@@ -1,0 +1,48 @@
+//! What a user's conversations cost.
+
+use super::Engine;
+use crate::spent::Bill;
+use crate::{EngineError, Page, Spent, StoreError};
+
+/// How many conversations, and how many entries, are read from the store at once.
+const PAGE: usize = 500;
+
+impl Engine {
+    /// What models were asked from `from_ms` to before `until_ms`, in milliseconds since 1970 UTC, by day and model. Reads
+    /// the journals of that time; a conversation that was deleted is not in it.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub async fn spent(&self, from_ms: u64, until_ms: u64) -> Result<Vec<Spent>, EngineError> {
+        let store = &*self.inner.store;
+        let mut bill = Bill::default();
+        let mut after = None;
+        loop {
+            let page = store.conversations(Page { owner: &self.user, after: after.as_ref(), limit: PAGE }).await?;
+            // The newest come first: what follows one that ended before has too.
+            let recent = page.iter().take_while(|record| record.updated_at_ms >= from_ms);
+            let mut count = 0;
+            for record in recent {
+                count += 1;
+                let mut from = turnwright_core::Seq::FIRST;
+                loop {
+                    let entries = match store.entries(&record.id, from, PAGE).await {
+                        Ok(entries) => entries,
+                        // Deleted meanwhile.
+                        Err(StoreError::Gone { .. }) => break,
+                        Err(error) => return Err(error.into()),
+                    };
+                    entries.iter().for_each(|entry| bill.add(entry, from_ms, until_ms));
+                    match entries.last().filter(|_| entries.len() == PAGE) {
+                        Some(last) => from = last.seq.next(),
+                        None => break,
+                    }
+                }
+            }
+            match page.last().filter(|_| count == PAGE) {
+                Some(last) => after = Some(last.id.clone()),
+                None => return Ok(bill.lines()),
+            }
+        }
+    }
+}
