@@ -1,7 +1,7 @@
 //! OpenAI's APIs as served: pure folds from engine events to Chat Completions and Responses, and what their requests mean.
 //!
 //! An answer tells the part of a turn that one request is about: from what the client said, or gave, to where the turn ends or
-//! waits. [`track`] knows that part, [`chat`] and [`responses`] write it. Not here: routes, and turns.
+//! waits. [`track`] knows that part, [`telling`] goes through it, [`chat`] and [`responses`] write it. Not here: routes, and turns.
 
 pub(crate) mod activity;
 pub(crate) mod begin;
@@ -14,4 +14,5 @@ pub(crate) mod known;
 pub(crate) mod models;
 pub(crate) mod responses;
 pub(crate) mod settings;
+pub(crate) mod telling;
 pub(crate) mod track;

@@ -32,7 +32,9 @@ impl Engine {
                         Err(StoreError::Gone { .. }) => break,
                         Err(error) => return Err(error.into()),
                     };
-                    entries.iter().for_each(|entry| bill.add(entry, from_ms, until_ms));
+                    for entry in &entries {
+                        bill.add(entry, from_ms, until_ms);
+                    }
                     match entries.last().filter(|_| entries.len() == PAGE) {
                         Some(last) => from = last.seq.next(),
                         None => break,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, ToolDefinition, Wants, text_of};
-use turnwright_engine::{Event, Frame};
+use turnwright_engine::Event;
 
 use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
 use crate::openai::error::failure_of;
 use crate::openai::ids;
 use crate::openai::responses::request_id;
+use crate::openai::telling::Tells;
 use crate::openai::track::{Call, End, Part, Track};
-use crate::sse::Fold;
 use crate::waiting::{in_words, sampling};
 
 /// Tells the part of a turn as one run.
@@ -33,7 +33,6 @@ pub(crate) struct RunFold {
     /// What calls ask for, by their question.
     asked: Vec<(ElicitationId, Wants)>,
     is_started: bool,
-    is_done: bool,
 }
 
 #[derive(Debug)]
@@ -70,62 +69,6 @@ impl RunFold {
             spans: 0,
             asked,
             is_started: false,
-            is_done: false,
-        }
-    }
-
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        if !self.track.take(event) {
-            return;
-        }
-        self.start(out);
-        match event {
-            Event::StepStarted { message_id } => {
-                self.end_step(out);
-                self.steps = self.steps.saturating_add(1);
-                self.step = Some(self.steps);
-                self.message = format!("{message_id}_{}", self.steps);
-                self.spans = 0;
-                tell(out, &json!({"type": "STEP_STARTED", "stepName": self.steps.to_string()}));
-            }
-            Event::TextDelta { block, text, .. } | Event::RefusalDelta { block, text, .. } => {
-                self.grow(Kind::Text, *block, text, out);
-            }
-            Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
-            Event::StepReset | Event::StepFinished { .. } => self.close(out),
-            Event::ToolInputReady { call_id, name, arguments } => {
-                self.close(out);
-                let id = ids::call_id(&self.conversation, *call_id);
-                let parent = &self.message;
-                tell(
-                    out,
-                    &json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent}),
-                );
-                if !arguments.is_empty() {
-                    tell(out, &json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}));
-                }
-                tell(out, &json!({"type": "TOOL_CALL_END", "toolCallId": id}));
-            }
-            Event::ToolProgress { call_id, progress, total, message } => {
-                let id = ids::call_id(&self.conversation, *call_id);
-                let value = json!({"toolCallId": id, "progress": progress, "total": total, "message": message});
-                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.progress", "value": value}));
-            }
-            Event::Notice { level, text } => {
-                let value = json!({"level": level, "text": text});
-                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
-            }
-            Event::ElicitationRequested { question_id, requested_schema, url, sampling, .. } => {
-                let wants = match (requested_schema, url, sampling) {
-                    (Some(schema), _, _) => Some(Wants::Form { schema: schema.clone() }),
-                    (None, Some(url), _) => Some(Wants::Url { url: url.clone() }),
-                    (None, None, Some(request)) => Some(Wants::Sampling { request: request.clone() }),
-                    (None, None, None) => None,
-                };
-                self.asked.extend(wants.map(|wants| (*question_id, wants)));
-            }
-            Event::ToolFinished { call_id, content, .. } => self.result(*call_id, &text_of(content), out),
-            _ => {}
         }
     }
 
@@ -202,32 +145,6 @@ impl RunFold {
         );
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        self.start(out);
-        self.end_step(out);
-        self.is_done = true;
-        let outcome = match &self.track.end {
-            Some(End::Finished { status: "failed", error }) => {
-                let error = failure_of(self.track.failure.as_ref(), error.as_deref());
-                tell(out, &json!({"type": "RUN_ERROR", "message": error.to_string(), "code": error.code()}));
-                return;
-            }
-            Some(End::Finished { status: "cancelled", .. }) => json!({"type": "cancelled"}),
-            Some(End::Suspended) => self.waits(),
-            Some(End::Finished { .. }) | None => json!({"type": "success"}),
-        };
-        let usage = self.track.usage;
-        let (provider, model) = (self.model.provider(), self.model.model());
-        let mut tokens = json!({"provider": provider, "model": model, "inputTokens": usage.input_tokens,
-            "outputTokens": usage.output_tokens, "reasoningTokens": usage.reasoning_tokens,
-            "cachedInputTokens": usage.cached_input_tokens, "cacheWriteInputTokens": usage.cache_write_tokens});
-        if let Value::Object(tokens) = &mut tokens {
-            tokens.retain(|_, value| !value.is_null());
-        }
-        let (thread, run) = (&self.conversation, &self.run);
-        tell(out, &json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]}));
-    }
-
     /// What the turn waits for: for people first, since the page's own calls stay open meanwhile.
     fn waits(&self) -> Value {
         let approvals = self.track.asked_about().map(|call| self.approval(call));
@@ -288,28 +205,97 @@ fn tell(out: &mut Vec<u8>, event: &Value) {
     out.extend_from_slice(b"\n\n");
 }
 
-impl Fold for RunFold {
-    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
-        for event in frame.events.iter() {
-            if self.is_done {
+impl Tells for RunFold {
+    fn track(&mut self) -> &mut Track {
+        &mut self.track
+    }
+
+    fn has_ended(&self) -> bool {
+        self.track.is_told
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if !self.track.take(event) {
+            return;
+        }
+        self.start(out);
+        match event {
+            Event::StepStarted { message_id } => {
+                self.end_step(out);
+                self.steps = self.steps.saturating_add(1);
+                self.step = Some(self.steps);
+                self.message = format!("{message_id}_{}", self.steps);
+                self.spans = 0;
+                tell(out, &json!({"type": "STEP_STARTED", "stepName": self.steps.to_string()}));
+            }
+            Event::TextDelta { block, text, .. } | Event::RefusalDelta { block, text, .. } => {
+                self.grow(Kind::Text, *block, text, out);
+            }
+            Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
+            Event::StepReset | Event::StepFinished { .. } => self.close(out),
+            Event::ToolInputReady { call_id, name, arguments } => {
+                self.close(out);
+                let id = ids::call_id(&self.conversation, *call_id);
+                let parent = &self.message;
+                tell(
+                    out,
+                    &json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent}),
+                );
+                if !arguments.is_empty() {
+                    tell(out, &json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}));
+                }
+                tell(out, &json!({"type": "TOOL_CALL_END", "toolCallId": id}));
+            }
+            Event::ToolProgress { call_id, progress, total, message } => {
+                let id = ids::call_id(&self.conversation, *call_id);
+                let value = json!({"toolCallId": id, "progress": progress, "total": total, "message": message});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.progress", "value": value}));
+            }
+            Event::Notice { level, text } => {
+                let value = json!({"level": level, "text": text});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
+            }
+            Event::ElicitationRequested { question_id, requested_schema, url, sampling, .. } => {
+                let wants = match (requested_schema, url, sampling) {
+                    (Some(schema), _, _) => Some(Wants::Form { schema: schema.clone() }),
+                    (None, Some(url), _) => Some(Wants::Url { url: url.clone() }),
+                    (None, None, Some(request)) => Some(Wants::Sampling { request: request.clone() }),
+                    (None, None, None) => None,
+                };
+                self.asked.extend(wants.map(|wants| (*question_id, wants)));
+            }
+            Event::ToolFinished { call_id, content, .. } => self.result(*call_id, &text_of(content), out),
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.start(out);
+        self.end_step(out);
+        let outcome = match &self.track.end {
+            Some(End::Finished { status: "failed", error }) => {
+                let error = failure_of(self.track.failure.as_ref(), error.as_deref());
+                tell(out, &json!({"type": "RUN_ERROR", "message": error.to_string(), "code": error.code()}));
                 return;
             }
-            self.event(event, out);
-            if self.track.end.is_some() {
-                self.finish(out);
-            }
+            Some(End::Finished { status: "cancelled", .. }) => json!({"type": "cancelled"}),
+            Some(End::Suspended) => self.waits(),
+            Some(End::Finished { .. }) | None => json!({"type": "success"}),
+        };
+        let usage = self.track.usage;
+        let (provider, model) = (self.model.provider(), self.model.model());
+        let mut tokens = json!({"provider": provider, "model": model, "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens, "reasoningTokens": usage.reasoning_tokens,
+            "cachedInputTokens": usage.cached_input_tokens, "cacheWriteInputTokens": usage.cache_write_tokens});
+        if let Value::Object(tokens) = &mut tokens {
+            tokens.retain(|_, value| !value.is_null());
         }
+        let (thread, run) = (&self.conversation, &self.run);
+        tell(out, &json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome, "usage": [tokens]}));
     }
 
-    fn is_done(&self) -> bool {
-        self.is_done
-    }
-
-    fn cut_off(&mut self, out: &mut Vec<u8>) {
-        if !self.is_done {
-            self.is_done = true;
-            let message = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
-            tell(out, &json!({"type": "RUN_ERROR", "message": message, "code": "stream_ended"}));
-        }
+    fn interrupt(&mut self, out: &mut Vec<u8>) {
+        let message = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+        tell(out, &json!({"type": "RUN_ERROR", "message": message, "code": "stream_ended"}));
     }
 }

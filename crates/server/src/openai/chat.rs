@@ -7,16 +7,16 @@ use turnwright_api::openai::{
     ToolEvent,
 };
 use turnwright_core::{ConversationId, Entry, ToolDefinition, Usage};
-use turnwright_engine::{Event, Frame};
+use turnwright_engine::Event;
 
 use super::activity::{self, ToolActivity};
 use super::chunk::{Chunks, Field, TellsUsage};
 use super::error::{failure_of, stream_error};
 use super::ids;
 use super::known::{Fingerprint, KnownHistories};
+use super::telling::Tells;
 use super::track::{Call, End, Part, Track};
 use crate::error::ApiError;
-use crate::sse::Fold;
 
 /// What an answer is made with.
 #[derive(Debug)]
@@ -53,7 +53,6 @@ pub(crate) struct ChatFold {
     /// The block that text came from last, and the message: another one is a paragraph of its own.
     speaking: Option<(u64, u32)>,
     messages: u64,
-    is_done: bool,
 }
 
 impl ChatFold {
@@ -76,7 +75,7 @@ impl ChatFold {
 
     fn new(asked: Asked, form: Form) -> Self {
         let track = Track::new(asked.part.clone(), asked.offered.clone());
-        Self { asked, track, form, said: String::new(), speaking: None, messages: 0, is_done: false }
+        Self { asked, track, form, said: String::new(), speaking: None, messages: 0 }
     }
 
     fn id(&self) -> String {
@@ -106,36 +105,6 @@ impl ChatFold {
                 tool_events,
             },
         })
-    }
-
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        let is_told = self.track.take(event);
-        if !is_told {
-            return;
-        }
-        match event {
-            Event::TextDelta { block, text, .. } => self.speak(*block, text, out),
-            Event::RefusalDelta { text, .. } => self.tell(Field::Refusal, text, out),
-            Event::ReasoningDelta { text, .. } => self.tell(Field::Reasoning, text, out),
-            Event::StepStarted { .. } => self.messages = self.messages.saturating_add(1),
-            Event::Entry { entry, .. } => {
-                if let Entry::Assistant(message) = &**entry {
-                    let text = message.text();
-                    if !text.is_empty() {
-                        self.paragraph();
-                        self.said.push_str(&text);
-                    }
-                }
-            }
-            Event::ToolStarted { call_id } => {
-                if let Some(call) = self.track.call(*call_id).filter(|_| self.asked.activity != ToolActivity::Hidden) {
-                    let line = activity::begin_line(self.track.definition(&call.name), &call.name, &call.arguments);
-                    self.line(&line, out);
-                }
-            }
-            Event::ToolFinished { .. } => self.finished(event, out),
-            _ => {}
-        }
     }
 
     /// Text of the model's.
@@ -237,32 +206,6 @@ impl ChatFold {
         }
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        self.is_done = true;
-        if let Some(End::Finished { status: "failed", error }) = &self.track.end {
-            if matches!(self.form, Form::Chunks(_)) {
-                stream_error(out, &failure_of(self.track.failure.as_ref(), error.as_deref()));
-            }
-            return;
-        }
-        if let Some(text) = self.waiting() {
-            self.note(&text, out);
-        }
-        let calls: Vec<ChatCall> = self.track.handed_over().map(|call| self.handed(call)).collect();
-        self.remember(&calls);
-        let finish_reason = self.finish_reason();
-        let usage = (self.asked.tells_usage == TellsUsage::AtItsEnd).then(|| usage(self.track.usage));
-        if let Form::Whole(message, _) = &mut self.form {
-            message.tool_calls = calls;
-            return;
-        }
-        let Some(chunks) = self.chunks(out) else { return };
-        for (index, call) in calls.iter().enumerate() {
-            chunks.tool_call(out, index, call);
-        }
-        chunks.finish(out, finish_reason, usage.as_ref());
-    }
-
     fn handed(&self, call: &Call) -> ChatCall {
         ChatCall {
             id: ids::call_id(&self.asked.conversation, call.id),
@@ -315,28 +258,72 @@ fn usage(usage: Usage) -> ChatUsage {
     }
 }
 
-impl Fold for ChatFold {
-    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
-        for event in frame.events.iter() {
-            if self.is_done {
-                return;
+impl Tells for ChatFold {
+    fn track(&mut self) -> &mut Track {
+        &mut self.track
+    }
+
+    fn has_ended(&self) -> bool {
+        self.track.is_told
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let is_told = self.track.take(event);
+        if !is_told {
+            return;
+        }
+        match event {
+            Event::TextDelta { block, text, .. } => self.speak(*block, text, out),
+            Event::RefusalDelta { text, .. } => self.tell(Field::Refusal, text, out),
+            Event::ReasoningDelta { text, .. } => self.tell(Field::Reasoning, text, out),
+            Event::StepStarted { .. } => self.messages = self.messages.saturating_add(1),
+            Event::Entry { entry, .. } => {
+                if let Entry::Assistant(message) = &**entry {
+                    let text = message.text();
+                    if !text.is_empty() {
+                        self.paragraph();
+                        self.said.push_str(&text);
+                    }
+                }
             }
-            self.event(event, out);
-            if self.track.end.is_some() {
-                self.finish(out);
+            Event::ToolStarted { call_id } => {
+                if let Some(call) = self.track.call(*call_id).filter(|_| self.asked.activity != ToolActivity::Hidden) {
+                    let line = activity::begin_line(self.track.definition(&call.name), &call.name, &call.arguments);
+                    self.line(&line, out);
+                }
             }
+            Event::ToolFinished { .. } => self.finished(event, out),
+            _ => {}
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.is_done
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        if let Some(End::Finished { status: "failed", error }) = &self.track.end {
+            if matches!(self.form, Form::Chunks(_)) {
+                stream_error(out, &failure_of(self.track.failure.as_ref(), error.as_deref()));
+            }
+            return;
+        }
+        if let Some(text) = self.waiting() {
+            self.note(&text, out);
+        }
+        let calls: Vec<ChatCall> = self.track.handed_over().map(|call| self.handed(call)).collect();
+        self.remember(&calls);
+        let finish_reason = self.finish_reason();
+        let usage = (self.asked.tells_usage == TellsUsage::AtItsEnd).then(|| usage(self.track.usage));
+        if let Form::Whole(message, _) = &mut self.form {
+            message.tool_calls = calls;
+            return;
+        }
+        let Some(chunks) = self.chunks(out) else { return };
+        for (index, call) in calls.iter().enumerate() {
+            chunks.tool_call(out, index, call);
+        }
+        chunks.finish(out, finish_reason, usage.as_ref());
     }
 
-    fn cut_off(&mut self, out: &mut Vec<u8>) {
-        if !self.is_done {
-            self.is_done = true;
-            let detail = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
-            stream_error(out, &ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "stream_ended", detail));
-        }
+    fn interrupt(&mut self, out: &mut Vec<u8>) {
+        let detail = "the stream ended before the turn did; the turn goes on and is kept in its conversation";
+        stream_error(out, &ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "stream_ended", detail));
     }
 }

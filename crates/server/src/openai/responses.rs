@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use turnwright_api::openai::{InputTokens, OutputTokens, ResponsesUsage, WireResponse};
 use turnwright_core::{CallId, ConversationId, ProviderFailure, ToolDefinition, Usage, text_of};
-use turnwright_engine::{Event, Frame};
+use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
 use super::error::failure_of;
 use super::ids;
+use super::telling::Tells;
 use super::track::{Call, End, Part, Track};
-use crate::sse::Fold;
 
 pub(crate) mod object;
 
@@ -39,7 +39,6 @@ pub(crate) struct ResponseFold {
     running: Vec<(CallId, usize)>,
     messages: u64,
     is_started: bool,
-    is_done: bool,
 }
 
 /// An item that grows.
@@ -80,7 +79,6 @@ impl ResponseFold {
             running: Vec::new(),
             messages: 0,
             is_started: false,
-            is_done: false,
         }
     }
 
@@ -124,30 +122,6 @@ impl ResponseFold {
                 "content_filter" => ("incomplete", Some("content_filter")),
                 _ => ("completed", None),
             },
-        }
-    }
-
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        if !self.track.take(event) {
-            return;
-        }
-        self.start(out);
-        match event {
-            Event::StepStarted { .. } => {
-                self.close(out);
-                self.messages = self.messages.saturating_add(1);
-            }
-            Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
-            Event::RefusalDelta { block, text, .. } => self.grow(Kind::Refusal, *block, text, out),
-            Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
-            Event::StepReset | Event::StepFinished { .. } => self.close(out),
-            Event::ToolStarted { call_id } => {
-                if let Some(call) = self.track.call(*call_id).cloned() {
-                    self.begin_call(&call, out);
-                }
-            }
-            Event::ToolFinished { .. } => self.end_call(event, out),
-            _ => {}
         }
     }
 
@@ -324,49 +298,6 @@ impl ResponseFold {
                "error": null, "status": status, "approval_request_id": request})
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        self.start(out);
-        self.close(out);
-        for (_, index) in std::mem::take(&mut self.running) {
-            let Some(mut item) = self.output.get(index).cloned() else { continue };
-            if let Value::Object(item) = &mut item {
-                item.insert("status".to_owned(), Value::from("incomplete"));
-            }
-            self.done(index, item, out);
-        }
-        if self.track.end == Some(End::Suspended) {
-            let handed: Vec<Call> = self.track.handed_over().cloned().collect();
-            for call in &handed {
-                self.hand_over(call, out);
-            }
-            let asked: Vec<Call> = self.track.asked_about().cloned().collect();
-            for call in &asked {
-                let (server, tool) = self.server_and_tool(&call.name);
-                let item = json!({"id": request_id(&self.conversation, call.id), "type": "mcp_approval_request",
-                                  "server_label": server, "name": tool, "arguments": call.arguments});
-                let index = self.add(item.clone(), out);
-                self.done(index, item, out);
-            }
-        }
-        self.is_done = true;
-        let response = self.response();
-        let kind = match response.status.as_str() {
-            "completed" => "response.completed",
-            "failed" => {
-                let error = response.error.as_ref();
-                let code = error.and_then(|error| error.get("code"));
-                let message = error.and_then(|error| error.get("message"));
-                self.tell(out, "error", &json!({"code": code, "message": message, "param": null}));
-                "response.failed"
-            }
-            _ => "response.incomplete",
-        };
-        self.tell(out, kind, &json!({"response": response}));
-        if self.form == Form::Streamed {
-            out.extend_from_slice(b"data: [DONE]\n\n");
-        }
-    }
-
     /// A call that the client runs.
     fn hand_over(&mut self, call: &Call, out: &mut Vec<u8>) {
         let id = self.item_id("fc");
@@ -446,28 +377,83 @@ fn usage(usage: Usage) -> ResponsesUsage {
     }
 }
 
-impl Fold for ResponseFold {
-    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
-        for event in frame.events.iter() {
-            if self.is_done {
-                return;
+impl Tells for ResponseFold {
+    fn track(&mut self) -> &mut Track {
+        &mut self.track
+    }
+
+    fn has_ended(&self) -> bool {
+        self.track.is_told
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if !self.track.take(event) {
+            return;
+        }
+        self.start(out);
+        match event {
+            Event::StepStarted { .. } => {
+                self.close(out);
+                self.messages = self.messages.saturating_add(1);
             }
-            self.event(event, out);
-            if self.track.end.is_some() {
-                self.finish(out);
+            Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
+            Event::RefusalDelta { block, text, .. } => self.grow(Kind::Refusal, *block, text, out),
+            Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
+            Event::StepReset | Event::StepFinished { .. } => self.close(out),
+            Event::ToolStarted { call_id } => {
+                if let Some(call) = self.track.call(*call_id).cloned() {
+                    self.begin_call(&call, out);
+                }
             }
+            Event::ToolFinished { .. } => self.end_call(event, out),
+            _ => {}
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.is_done
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.start(out);
+        self.close(out);
+        for (_, index) in std::mem::take(&mut self.running) {
+            let Some(mut item) = self.output.get(index).cloned() else { continue };
+            if let Value::Object(item) = &mut item {
+                item.insert("status".to_owned(), Value::from("incomplete"));
+            }
+            self.done(index, item, out);
+        }
+        if self.track.end == Some(End::Suspended) {
+            let handed: Vec<Call> = self.track.handed_over().cloned().collect();
+            for call in &handed {
+                self.hand_over(call, out);
+            }
+            let asked: Vec<Call> = self.track.asked_about().cloned().collect();
+            for call in &asked {
+                let (server, tool) = self.server_and_tool(&call.name);
+                let item = json!({"id": request_id(&self.conversation, call.id), "type": "mcp_approval_request",
+                                  "server_label": server, "name": tool, "arguments": call.arguments});
+                let index = self.add(item.clone(), out);
+                self.done(index, item, out);
+            }
+        }
+        let response = self.response();
+        let kind = match response.status.as_str() {
+            "completed" => "response.completed",
+            "failed" => {
+                let error = response.error.as_ref();
+                let code = error.and_then(|error| error.get("code"));
+                let message = error.and_then(|error| error.get("message"));
+                self.tell(out, "error", &json!({"code": code, "message": message, "param": null}));
+                "response.failed"
+            }
+            _ => "response.incomplete",
+        };
+        self.tell(out, kind, &json!({"response": response}));
+        if self.form == Form::Streamed {
+            out.extend_from_slice(b"data: [DONE]\n\n");
+        }
     }
 
-    fn cut_off(&mut self, out: &mut Vec<u8>) {
-        if !self.is_done {
-            self.is_done = true;
-            let message = "the stream ended before the turn did; the turn goes on, ask for the response by its id";
-            self.tell(out, "error", &json!({"code": "stream_ended", "message": message, "param": null}));
-        }
+    fn interrupt(&mut self, out: &mut Vec<u8>) {
+        let message = "the stream ended before the turn did; the turn goes on, ask for the response by its id";
+        self.tell(out, "error", &json!({"code": "stream_ended", "message": message, "param": null}));
     }
 }

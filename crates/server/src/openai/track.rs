@@ -74,6 +74,8 @@ pub(crate) struct Track {
     /// When the newest entry was.
     pub(crate) newest: u64,
     pub(crate) end: Option<End>,
+    /// Whether its end was told.
+    pub(crate) is_told: bool,
 }
 
 impl Track {
@@ -91,6 +93,7 @@ impl Track {
             created: 0,
             newest: 0,
             end: None,
+            is_told: false,
         }
     }
 

@@ -1,0 +1,46 @@
+//! A part of a turn as a stream: each event, and its end once.
+
+use turnwright_engine::{Event, Frame};
+
+use super::track::Track;
+use crate::sse::Fold;
+
+/// Tells a part of a turn in the form of one protocol.
+pub(crate) trait Tells: Send + Unpin + 'static {
+    /// What is known of the part.
+    fn track(&mut self) -> &mut Track;
+    /// Whether its end was told.
+    fn has_ended(&self) -> bool;
+    /// Tells an event.
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>);
+    /// Tells how it ended.
+    fn finish(&mut self, out: &mut Vec<u8>);
+    /// Tells that no more is told although it did not end.
+    fn interrupt(&mut self, out: &mut Vec<u8>);
+}
+
+impl<T: Tells> Fold for T {
+    fn fold(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        for event in frame.events.iter() {
+            if self.track().is_told {
+                return;
+            }
+            self.event(event, out);
+            if self.track().end.is_some() {
+                self.track().is_told = true;
+                self.finish(out);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.has_ended()
+    }
+
+    fn cut_off(&mut self, out: &mut Vec<u8>) {
+        if !self.track().is_told {
+            self.track().is_told = true;
+            self.interrupt(out);
+        }
+    }
+}
