@@ -22,8 +22,8 @@ mod rule;
 mod settings;
 mod tool;
 mod turn;
-mod user;
 mod usage;
+mod user;
 
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
 pub use chat::{
@@ -49,5 +49,5 @@ pub use rule::{
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};
-pub use user::{Caller, NewToken, SignInLink, Token, TokenRequest, User, UserPatch, UserRequest};
 pub use usage::{Provider, UsageLine, UsageReport};
+pub use user::{Caller, NewToken, SignInLink, Token, TokenRequest, User, UserPatch, UserRequest};

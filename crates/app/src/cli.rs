@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Chat(Chat),
     /// Serve the HTTP API
     Serve(Serve),
+    /// Serve an editor that speaks the Agent Client Protocol, over standard input and output
+    Acp,
     /// The tools that models are offered
     #[command(subcommand)]
     Tools(Tools),

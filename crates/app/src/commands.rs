@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod acp;
 mod answer;
 mod approvals;
 mod attach;
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli, output: &mut Output) -> Exit {
     let result = match command {
         Command::Config(command) => config::run(&everywhere, command, output),
         Command::Serve(serve) => several_threads().and_then(|runtime| on(runtime, serve::run(&everywhere, serve))),
+        Command::Acp => several_threads().and_then(|runtime| on(runtime, acp::run(&everywhere))),
         Command::Chat(chat) => one_thread().and_then(|runtime| on(runtime, chat::run(&everywhere, chat, output))),
         Command::Tools(command) => one_thread().and_then(|runtime| on(runtime, tools::run(&everywhere, command, output))),
         Command::Mcp(AnyMcp::Configured(command)) => {

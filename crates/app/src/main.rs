@@ -3,6 +3,7 @@
 //! [`cli`] says what can be typed, [`commands`] holds one file per command. What they share: [`opened`] reads the
 //! configuration and starts the host, [`output`] writes, [`signals`] hears wishes to stop, [`exit`] says how it ended.
 
+mod acp;
 mod cli;
 mod commands;
 mod exit;

@@ -19,8 +19,8 @@ mod streams;
 mod tools;
 mod turns;
 mod ui_chat;
-mod users;
 mod usage;
+mod users;
 mod v1;
 
 use axum::extract::Request;

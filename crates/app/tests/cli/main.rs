@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and bounds its own waits"
 )]
 
+mod acp;
 mod ag_ui;
 mod api;
 mod approvals;

@@ -1,0 +1,161 @@
+//! One prompt: a turn of the session's conversation, told to the client until it comes to rest.
+
+use std::path::Path;
+
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    ContentBlock as Block, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    SessionId, SessionNotification, StopReason, ToolCallUpdate, ToolCallUpdateFields,
+};
+use agent_client_protocol::{Client, Error, ErrorCode};
+use turnwright_core::policy::Scope;
+use turnwright_core::{AnswerAction, ApproveMode, ContentBlock, ConversationId, QuestionReason, Seq, Verdict};
+use turnwright_engine::{
+    Choice, Engine, EngineError, KeptBy, NewMessage, Remember, Reply, SettingsOverlay, WaitingCall, WatchFrom,
+};
+
+use super::updates::{Rest, Updates};
+
+const ALLOW: &str = "allow";
+/// For the like of it in this session, by a rule that is stored.
+const ALWAYS: &str = "always";
+const DENY: &str = "deny";
+const HAPPENED: &str = "happened";
+const AGAIN: &str = "again";
+
+/// What a prompt runs with.
+pub(super) struct Prompting<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) folder: &'a Path,
+    pub(super) session: SessionId,
+    pub(super) conversation: ConversationId,
+    pub(super) approve: ApproveMode,
+    pub(super) client: ConnectionTo<Client>,
+}
+
+impl Prompting<'_> {
+    /// Says `prompt` and tells the turn until it is over.
+    ///
+    /// # Errors
+    /// Where it could not be said, or the turn failed.
+    pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<StopReason, Error> {
+        let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
+        let overlay = SettingsOverlay { approve: Some(self.approve), ..SettingsOverlay::default() };
+        let message = NewMessage { content, overlay, create: true, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
+        let offered = self.engine.look(&self.conversation, |journal| journal.offered().clone()).await.unwrap_or_default();
+        let sent = self.engine.send(&self.conversation, message).await.map_err(|error| failed(&error))?;
+        let before = Seq::new(sent.message_id.0.get().saturating_sub(1));
+        let mut watch =
+            self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;
+        let mut updates = Updates::new(self.folder, offered);
+        while let Some(frame) = watch.next().await {
+            let mut told = Vec::new();
+            let mut rest = None;
+            for event in frame.events.iter() {
+                rest = updates.fold(event, &mut told).or(rest);
+            }
+            for update in told {
+                self.client.send_notification(SessionNotification::new(self.session.clone(), update))?;
+            }
+            match rest {
+                None => {}
+                Some(Rest::Waits) => self.ask().await?,
+                Some(Rest::Over { status, finish_reason, error }) => return stop_reason(status, finish_reason, error),
+            }
+        }
+        Err(Error::internal_error()
+            .data("the process ends; the turn is kept and goes on when its conversation is taken up again"))
+    }
+
+    /// Asks the client about everything that waits.
+    async fn ask(&self) -> Result<(), Error> {
+        for question in self.engine.questions(&self.conversation).await.map_err(|error| failed(&error))? {
+            let declined = self.engine.answer(&self.conversation, question.id, Reply::of(AnswerAction::Decline)).await;
+            stale(declined.map(drop))?;
+        }
+        for call in self.engine.waiting(&self.conversation).await.map_err(|error| failed(&error))? {
+            let (verdict, remember) = self.verdict(&call).await?;
+            let choice = Choice { verdict, arguments: None, reason: None };
+            let decided = self.engine.decide_and_remember(&self.conversation, call.call, choice, remember).await;
+            stale(decided.map(drop))?;
+        }
+        Ok(())
+    }
+
+    async fn verdict(&self, call: &WaitingCall) -> Result<(Verdict, Option<Remember>), Error> {
+        let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+        let (title, options) = match call.reason {
+            QuestionReason::UnknownOutcome => (
+                format!("{} was interrupted and may have happened", call.name),
+                vec![
+                    option(HAPPENED, "It happened", PermissionOptionKind::AllowOnce),
+                    option(AGAIN, "Run it again", PermissionOptionKind::AllowOnce),
+                    option(DENY, "Go on without it", PermissionOptionKind::RejectOnce),
+                ],
+            ),
+            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => (
+                call.rule.as_ref().map_or_else(|| call.name.clone(), |rule| format!("{} ({rule})", call.name)),
+                [
+                    Some(option(ALLOW, "Allow once", PermissionOptionKind::AllowOnce)),
+                    call.always
+                        .as_ref()
+                        .map(|rule| option(ALWAYS, &format!("In this session: {rule}"), PermissionOptionKind::AllowAlways)),
+                    Some(option(DENY, "Deny", PermissionOptionKind::RejectOnce)),
+                ]
+                .into_iter()
+                .flatten()
+                .collect(),
+            ),
+        };
+        let fields = ToolCallUpdateFields::new().title(title).raw_input(serde_json::from_str(&call.arguments).ok());
+        let request =
+            RequestPermissionRequest::new(self.session.clone(), ToolCallUpdate::new(call.call.to_string(), fields), options);
+        let answer = self.client.send_request(request).block_task().await?;
+        let chosen = match answer.outcome {
+            RequestPermissionOutcome::Selected(selected) => selected.option_id.to_string(),
+            _ => String::new(),
+        };
+        let remember = (chosen == ALWAYS).then(|| Remember::proposed(Scope::Conversation));
+        let verdict = match (chosen.as_str(), call.reason) {
+            (HAPPENED, _) => Verdict::Happened,
+            (AGAIN, _) => Verdict::RunAgain,
+            (_, QuestionReason::UnknownOutcome) => Verdict::Skip,
+            (ALLOW | ALWAYS, _) => Verdict::Allow,
+            _ => Verdict::Deny,
+        };
+        Ok((verdict, remember))
+    }
+}
+
+/// What was answered elsewhere meanwhile, or is over since the turn was stopped, is no failure.
+fn stale(done: Result<(), EngineError>) -> Result<(), Error> {
+    match done {
+        Ok(()) | Err(EngineError::NotWaiting { .. } | EngineError::NotAsked { .. }) => Ok(()),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn stop_reason(status: &str, finish_reason: &str, error: Option<String>) -> Result<StopReason, Error> {
+    match status {
+        "cancelled" => Ok(StopReason::Cancelled),
+        "step_limit" => Ok(StopReason::MaxTurnRequests),
+        "stopped" => Ok(StopReason::Refusal),
+        "failed" => Err(Error::new(ErrorCode::INTERNAL_ERROR, error.unwrap_or_else(|| "the turn failed".to_owned()))),
+        _ if finish_reason == "length" => Ok(StopReason::MaxTokens),
+        _ => Ok(StopReason::EndTurn),
+    }
+}
+
+/// A block of a prompt: both have MCP's shapes.
+fn block(block: Block) -> Result<ContentBlock, Error> {
+    let kept = serde_json::to_value(block).and_then(serde_json::from_value);
+    kept.map_err(|error| Error::new(ErrorCode::INVALID_PARAMS, format!("a block of the prompt is not understood: {error}")))
+}
+
+pub(super) fn failed(error: &EngineError) -> Error {
+    match error {
+        EngineError::NotFound { .. } => Error::new(ErrorCode::RESOURCE_NOT_FOUND, error.to_string()),
+        EngineError::Invalid { .. } => Error::new(ErrorCode::INVALID_PARAMS, error.to_string()),
+        _ => Error::new(ErrorCode::INTERNAL_ERROR, error.to_string()),
+    }
+}

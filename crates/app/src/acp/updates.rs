@@ -1,0 +1,175 @@
+//! From engine events to what a client shows of a session. Pure.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{
+    Content, ContentBlock as Block, ContentChunk, Diff, MessageId as MessageName, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+use serde_json::Value;
+use turnwright_core::{CallId, ContentBlock, Control, Entry, MessageId, ToolDefinition};
+use turnwright_engine::Event;
+
+/// How a turn came to rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// People must decide or answer.
+    Waits,
+    /// It is over, with this status and error.
+    Over { status: &'static str, finish_reason: &'static str, error: Option<String> },
+}
+
+/// What is known of a session while its events are told.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    /// Where relative paths begin.
+    folder: PathBuf,
+    offered: Arc<[Arc<ToolDefinition>]>,
+    calls: HashMap<CallId, (String, Value)>,
+    /// The message that is told now, and how often it began anew.
+    message: Option<(MessageId, u32)>,
+    finish_reason: &'static str,
+    /// Whether what people said is told too, as where a session is loaded.
+    tells_people: bool,
+}
+
+impl Updates {
+    /// With the tools that were offered before.
+    pub(super) fn new(folder: &Path, offered: Arc<[Arc<ToolDefinition>]>) -> Self {
+        Self { folder: folder.to_owned(), offered, ..Self::default() }
+    }
+
+    /// Of a whole conversation, from its beginning.
+    pub(super) fn replaying(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), tells_people: true, ..Self::default() }
+    }
+
+    /// What an event means to the client; how the turn came to rest, where it did.
+    pub(super) fn fold(&mut self, event: &Event, out: &mut Vec<SessionUpdate>) -> Option<Rest> {
+        match event {
+            Event::Entry { entry, .. } => self.entry(entry, out),
+            Event::StepStarted { message_id } => self.message = Some((*message_id, 0)),
+            Event::StepReset => {
+                if let Some((_, tries)) = &mut self.message {
+                    *tries = tries.saturating_add(1);
+                }
+            }
+            Event::TextDelta { text, .. } | Event::RefusalDelta { text, .. } => {
+                out.push(SessionUpdate::AgentMessageChunk(self.chunk(text)));
+            }
+            Event::ReasoningDelta { text, .. } => out.push(SessionUpdate::AgentThoughtChunk(self.chunk(text))),
+            Event::StepFinished { finish_reason, .. } => self.finish_reason = finish_reason,
+            Event::ToolInputReady { call_id, name, arguments } => {
+                let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments.as_str()));
+                out.push(SessionUpdate::ToolCall(self.call(*call_id, name, &input)));
+                self.calls.insert(*call_id, (name.clone(), input));
+            }
+            Event::ToolStarted { call_id } => {
+                out.push(changed(*call_id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress)));
+            }
+            Event::ToolProgress { call_id, message: Some(message), .. } => {
+                let content = vec![ToolCallContent::Content(Content::new(Block::from(message.as_str())))];
+                out.push(changed(*call_id, ToolCallUpdateFields::new().content(content)));
+            }
+            Event::ToolFinished { call_id, is_error, content, structured_content, .. } => {
+                let status = if *is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+                let mut shown: Vec<ToolCallContent> = self.diffs(*call_id, *is_error);
+                shown.extend(content.iter().filter_map(block).map(|block| ToolCallContent::Content(Content::new(block))));
+                let fields = ToolCallUpdateFields::new().status(status).content(shown).raw_output(structured_content.clone());
+                out.push(changed(*call_id, fields));
+            }
+            Event::TurnSuspended { .. } => return Some(Rest::Waits),
+            Event::TurnFinished { status, error, .. } => {
+                return Some(Rest::Over { status, finish_reason: self.finish_reason, error: error.clone() });
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn entry(&mut self, entry: &Entry, out: &mut Vec<SessionUpdate>) {
+        if let Entry::Control(Control::Offered { definitions }) = entry {
+            self.offered = definitions.as_slice().into();
+        }
+        if let (true, Entry::User(message)) = (self.tells_people, entry) {
+            out.extend(
+                message.content.iter().filter_map(block).map(|block| SessionUpdate::UserMessageChunk(ContentChunk::new(block))),
+            );
+        }
+    }
+
+    fn chunk(&self, text: &str) -> ContentChunk {
+        let chunk = ContentChunk::new(Block::from(text));
+        match self.message {
+            // One that began anew is another message, since what was shown of the first cannot be taken back.
+            Some((message, 0)) => chunk.message_id(MessageName::new(message.to_string())),
+            Some((message, tries)) => chunk.message_id(MessageName::new(format!("{message}_{tries}"))),
+            None => chunk,
+        }
+    }
+
+    fn call(&self, id: CallId, name: &str, input: &Value) -> ToolCall {
+        let definition = self.offered.iter().find(|tool| tool.name == name);
+        let title = definition.and_then(|tool| tool.title.clone()).unwrap_or_else(|| name.to_owned());
+        let subject = ["path", "command", "url", "query"].iter().find_map(|key| input.get(key)?.as_str());
+        let title = subject.map_or(title.clone(), |subject| format!("{title}: {}", shortened(subject)));
+        let locations: Vec<ToolCallLocation> = self.path(input).into_iter().map(ToolCallLocation::new).collect();
+        let content = self.diff(name, input).map(ToolCallContent::Diff).into_iter().collect::<Vec<_>>();
+        ToolCall::new(id.to_string(), title)
+            .kind(kind(name, definition.map(|tool| &**tool)))
+            .locations(locations)
+            .content(content)
+            .raw_input(input.clone())
+    }
+
+    /// The file that a call is about; the protocol wants absolute paths.
+    fn path(&self, input: &Value) -> Option<PathBuf> {
+        Some(self.folder.join(input.get("path")?.as_str()?))
+    }
+
+    /// What a call changes in a file, as far as its arguments say.
+    fn diff(&self, name: &str, input: &Value) -> Option<Diff> {
+        let path = self.path(input)?;
+        let text = |key: &str| input.get(key).and_then(Value::as_str);
+        match name {
+            "filesystem__write" => Some(Diff::new(path, text("content")?)),
+            "filesystem__edit" => Some(Diff::new(path, text("new_text")?).old_text(text("old_text")?.to_owned())),
+            _ => None,
+        }
+    }
+
+    fn diffs(&self, id: CallId, is_error: bool) -> Vec<ToolCallContent> {
+        let made = self.calls.get(&id).filter(|_| !is_error);
+        made.and_then(|(name, input)| self.diff(name, input)).map(ToolCallContent::Diff).into_iter().collect()
+    }
+}
+
+fn changed(id: CallId, fields: ToolCallUpdateFields) -> SessionUpdate {
+    SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.to_string(), fields))
+}
+
+/// A block as the protocol writes it: both have MCP's shapes.
+fn block(block: &ContentBlock) -> Option<Block> {
+    serde_json::to_value(block).and_then(serde_json::from_value).ok()
+}
+
+/// What a tool does, in the protocol's words: of our own by name, of others by what their operator declares.
+fn kind(name: &str, definition: Option<&ToolDefinition>) -> ToolKind {
+    match name {
+        "filesystem__read" | "filesystem__stat" | "filesystem__list" => ToolKind::Read,
+        "filesystem__search" => ToolKind::Search,
+        "filesystem__write" | "filesystem__edit" => ToolKind::Edit,
+        "command__run" => ToolKind::Execute,
+        _ if definition.is_some_and(|tool| tool.declared.read_only) => ToolKind::Read,
+        _ => ToolKind::Other,
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const MOST: usize = 80;
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MOST).collect();
+    if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut }
+}

@@ -1,0 +1,198 @@
+//! `turnwright acp`, asked by the protocol's own client library.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ContentBlock, InitializeRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind,
+    PromptRequest, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
+    SessionId, SessionNotification, SessionUpdate, StopReason, ToolCallContent, ToolCallStatus,
+};
+use agent_client_protocol::{Agent, ByteStreams, Client, Error};
+use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
+
+use crate::support::Place;
+
+type Told = Arc<Mutex<Vec<SessionUpdate>>>;
+
+/// Runs `work` against an agent in `place` whose client answers every question with an option of this kind.
+async fn with_agent<T: Send + 'static>(
+    place: &Place,
+    answer: PermissionOptionKind,
+    work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let mut command = tokio::process::Command::from(place.command(&["acp"]));
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn().unwrap();
+    let streams = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
+    let told = Told::default();
+    let into = told.clone();
+    let done = Client
+        .v1()
+        .on_receive_notification(
+            async move |notification: SessionNotification, _cx| {
+                into.lock().unwrap().push(notification.update);
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _cx| {
+                let chosen = request.options.iter().find(|option| option.kind == answer).unwrap().option_id.clone();
+                let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(chosen));
+                responder.respond(RequestPermissionResponse::new(outcome))
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .connect_with(streams, async move |agent: ConnectionTo<Agent>| {
+            agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
+            work(agent, told).await
+        })
+        .await;
+    child.kill().await.unwrap();
+    done
+}
+
+async fn session(agent: &ConnectionTo<Agent>, place: &Place) -> Result<SessionId, Error> {
+    Ok(agent.send_request(NewSessionRequest::new(place.path(""))).block_task().await?.session_id)
+}
+
+async fn prompt(agent: &ConnectionTo<Agent>, session: &SessionId, text: &str) -> Result<StopReason, Error> {
+    let request = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
+    Ok(agent.send_request(request).block_task().await?.stop_reason)
+}
+
+fn text(told: &Told) -> String {
+    let chunk = |update: &SessionUpdate| match update {
+        SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
+            ContentBlock::Text(text) => Some(text.text.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    told.lock().unwrap().iter().filter_map(chunk).collect()
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered_with_a_tool_call_that_is_shown() {
+    let place = Place::new();
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "read the file \"a.txt\"").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert!(text(&told).contains("hello file"), "{told:?}");
+    let updates = told.lock().unwrap();
+    let call = updates.iter().find_map(|update| if let SessionUpdate::ToolCall(call) = update { Some(call) } else { None });
+    let call = call.unwrap();
+    assert_eq!(call.locations[0].path, place.path("").canonicalize().unwrap().join("a.txt"));
+    let done = updates.iter().any(|update| {
+        matches!(update, SessionUpdate::ToolCallUpdate(update)
+            if update.tool_call_id == call.tool_call_id && update.fields.status == Some(ToolCallStatus::Completed))
+    });
+    assert!(done, "{updates:?}");
+}
+
+#[tokio::test]
+async fn a_write_shows_its_diff_and_happens_only_where_the_client_allows_it() {
+    for (answer, is_written) in [(PermissionOptionKind::AllowOnce, true), (PermissionOptionKind::RejectOnce, false)] {
+        let place = Place::new();
+        let told = with_agent(&place, answer, async |agent, told| {
+            let session = session(&agent, &place).await?;
+            assert_eq!(prompt(&agent, &session, "write \"hi\" to file \"b.txt\"").await?, StopReason::EndTurn);
+            Ok(told)
+        })
+        .await
+        .unwrap();
+        assert_eq!(place.path("b.txt").exists(), is_written);
+        let updates = told.lock().unwrap();
+        let has_diff = updates.iter().any(|update| match update {
+            SessionUpdate::ToolCall(call) => {
+                call.content.iter().any(|content| matches!(content, ToolCallContent::Diff(diff) if diff.new_text == "hi"))
+            }
+            _ => false,
+        });
+        assert!(has_diff, "{updates:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_allowed_for_the_session_is_not_asked_again() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::AllowAlways, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        for text in ["one", "two"] {
+            prompt(&agent, &session, &format!("write \"{text}\" to file \"b.txt\"")).await?;
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(std::fs::read_to_string(place.path("b.txt")).unwrap(), "two");
+    let rules = place.json(&["approvals", "rules", "list", "--json"]);
+    assert_eq!(rules.as_array().map(Vec::len), Some(1), "{rules}");
+}
+
+#[tokio::test]
+async fn a_session_is_loaded_with_all_that_was_said_by_another_process() {
+    let place = Place::new();
+    let named = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        prompt(&agent, &session, "read the file \"a.txt\"").await?;
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let told = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        agent.send_request(LoadSessionRequest::new(named.clone(), place.path(""))).block_task().await?;
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert!(text(&told).contains("hello file"), "{told:?}");
+    assert!(matches!(told.lock().unwrap().first(), Some(SessionUpdate::UserMessageChunk(_))), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_prompt_ends_as_cancelled() {
+    let place = Place::with("approve = \"all\"\n");
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        let began = place.path("began");
+        let asking = prompt(&agent, &session, "run the command \"touch began; sleep 60\"");
+        let stopping = async {
+            while !began.exists() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            agent.send_notification(CancelNotification::new(session.clone()))
+        };
+        let (stopped, sent) = tokio::join!(asking, stopping);
+        sent?;
+        assert_eq!(stopped?, StopReason::Cancelled);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_refused_in_words() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        let early = prompt(&agent, &SessionId::new("x"), "hi").await.unwrap_err();
+        assert_eq!(early.message, "there is no session yet; begin one first");
+        let relative = agent.send_request(NewSessionRequest::new("here")).block_task().await.unwrap_err();
+        assert_eq!(relative.message, "cwd is `here`, it must be an absolute path");
+        let first = session(&agent, &place).await?;
+        let elsewhere = agent.send_request(NewSessionRequest::new("/")).block_task().await.unwrap_err();
+        assert!(elsewhere.message.contains("start another `turnwright acp`"), "{elsewhere:?}");
+        assert_eq!(prompt(&agent, &first, "hello").await?, StopReason::EndTurn);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
