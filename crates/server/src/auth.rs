@@ -1,7 +1,7 @@
 //! Who may ask for what: one layer around all routes.
 //!
-//! It makes a [`Caller`] of each request, or refuses it, before any route sees it; what a route needs stands in one table
-//! ([`needs`]). A route reaches the engine only through [`crate::extract::State`], which acts for the caller: what belongs to
+//! It makes a `Caller` of each request, or refuses it, before any route sees it; what a route needs stands in one table
+//! (`needs.rs`). A route reaches the engine only through `extract::State`, which acts for the caller: what belongs to
 //! another is not there for it. Not here: to whom things belong, which is the engine's to keep.
 
 mod accounts;

@@ -2,7 +2,7 @@
 //! (`gen_ai.*`) and for MCP (`mcp.*`).
 //!
 //! They are under a target of their own, so that a log does not show them and a process that exports nothing does not make
-//! them. What a log shows beside each line is [`turn_context`].
+//! them. What a log shows beside each line is `turn_context`.
 
 use tracing::field::Empty;
 use tracing::{Span, error_span, info_span};
