@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use turnwright_engine::{EngineError, NewMessage};
+use turnwright_core::{ApproveMode, Verdict};
+use turnwright_engine::{Choice, EngineError, NewMessage, TurnState};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, completed, engine, id, kinds};
@@ -58,4 +59,24 @@ async fn a_step_that_takes_longer_than_the_grace_is_told_to_have_failed_to_rest(
     }
     assert!(!engine.drain(GRACE).await);
     engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_decides_meanwhile_is_stored_and_the_next_process_acts_on_it() {
+    let store = MemoryStore::default();
+    let next = store.another_process();
+    let asks = Answer::whole([call(0, "tools__echo", r#"{"a":1}"#)]);
+    let setup = || Setup { approve: ApproveMode::Ask, ..Setup::default() };
+    let first = engine(store, ScriptedProvider::new([asks]), tools(), setup());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    assert_eq!(first.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    assert!(first.drain(GRACE).await);
+    let waiting = first.waiting(&id()).await.unwrap();
+    first.decide(&id(), waiting[0].call, Choice { verdict: Verdict::Allow, arguments: None, reason: None }).await.unwrap();
+    assert_eq!(kinds(&first.journal(&id()).await.unwrap()).last(), Some(&"decision"));
+    first.shutdown().await;
+
+    let second = engine(next, ScriptedProvider::new([Answer::whole([text("Done.")])]), tools(), setup());
+    second.resume(&id()).await.unwrap();
+    assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
 }
