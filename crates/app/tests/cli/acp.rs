@@ -15,10 +15,10 @@ use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 use crate::support::Place;
 
-type Told = Arc<Mutex<Vec<SessionUpdate>>>;
+pub(crate) type Told = Arc<Mutex<Vec<SessionUpdate>>>;
 
 /// Runs `work` against an agent in `place` whose client answers every question with an option of this kind.
-async fn with_agent<T: Send + 'static>(
+pub(crate) async fn with_agent<T: Send + 'static>(
     place: &Place,
     answer: PermissionOptionKind,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
@@ -55,16 +55,16 @@ async fn with_agent<T: Send + 'static>(
     done
 }
 
-async fn session(agent: &ConnectionTo<Agent>, place: &Place) -> Result<SessionId, Error> {
+pub(crate) async fn session(agent: &ConnectionTo<Agent>, place: &Place) -> Result<SessionId, Error> {
     Ok(agent.send_request(NewSessionRequest::new(place.path(""))).block_task().await?.session_id)
 }
 
-async fn prompt(agent: &ConnectionTo<Agent>, session: &SessionId, text: &str) -> Result<StopReason, Error> {
+pub(crate) async fn prompt(agent: &ConnectionTo<Agent>, session: &SessionId, text: &str) -> Result<StopReason, Error> {
     let request = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
     Ok(agent.send_request(request).block_task().await?.stop_reason)
 }
 
-fn text(told: &Told) -> String {
+pub(crate) fn text(told: &Told) -> String {
     let chunk = |update: &SessionUpdate| match update {
         SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
             ContentBlock::Text(text) => Some(text.text.clone()),

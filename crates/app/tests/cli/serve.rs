@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use crate::support::{Place, Ran, follow, wait, wait_for};
 
@@ -44,6 +45,23 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Asks for JSON with JSON; anything but success fails the test.
+    pub(crate) fn ask(&self, head: &str, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = self.request(head, &body);
+        let (status, rest) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(status.starts_with("HTTP/1.1 2"), "{head}: {answer}");
+        serde_json::from_str(rest).unwrap_or(Value::Null)
+    }
+
+    /// Allows the one call of a conversation that waits.
+    pub(crate) fn allow(&self, conversation: &str) {
+        let waiting = self.ask(&format!("GET /api/v1/conversations/{conversation}/calls"), &Value::Null);
+        let call = waiting["data"][0]["id"].as_str().unwrap();
+        let path = format!("POST /api/v1/conversations/{conversation}/calls/{call}/decision");
+        self.ask(&path, &serde_json::json!({"decision": "allow"}));
     }
 
     /// Where clients of OpenAI's APIs find it.
