@@ -100,6 +100,9 @@ impl From<EngineError> for Failure {
             EngineError::NotFound { .. } | EngineError::Misfilled { .. } | EngineError::Invalid { .. } => {
                 Self::usage(error.to_string())
             }
+            EngineError::OtherSettings { .. } => Self::usage(error.to_string()).hint(
+                "--retry stops it and begins its answer again with these; `turnwright conversations stop ID` only stops it",
+            ),
             EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
             | EngineError::NotWaiting { .. }

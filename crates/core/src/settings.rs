@@ -78,6 +78,17 @@ pub enum ApproveMode {
     ReadOnly,
 }
 
+impl fmt::Display for ApproveMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ask => "ask",
+            Self::All => "all",
+            Self::None => "none",
+            Self::ReadOnly => "read-only",
+        })
+    }
+}
+
 /// How much a reasoning model should think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

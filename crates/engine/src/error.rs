@@ -1,6 +1,8 @@
 //! What can go wrong with a request to the engine.
 
-use turnwright_core::{CallId, ConversationId, ElicitationId, FieldProblem, JournalError, ProviderFailure};
+use turnwright_core::{
+    CallId, ConversationId, ElicitationId, FieldProblem, JournalError, ProviderFailure, TurnId, TurnSettings,
+};
 
 use crate::StoreError;
 
@@ -24,6 +26,18 @@ pub enum EngineError {
     NoOpenTurn {
         /// Which turn was meant and what is the case.
         why: String,
+    },
+    /// The request chooses settings for an open turn, which keeps what it began with.
+    #[error(
+        "{turn} is open and goes on with {}, approve {}, max steps {}, and the prompt and tools that it began with; \
+         say something in it with another model, leave other settings out, or stop it first",
+        .settings.model, .settings.approve, .settings.max_steps
+    )]
+    OtherSettings {
+        /// The turn.
+        turn: TurnId,
+        /// What it began with.
+        settings: Box<TurnSettings>,
     },
     /// The call does not wait for this.
     #[error("`{call}` cannot be decided like this: {why}")]

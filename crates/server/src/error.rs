@@ -134,6 +134,7 @@ impl From<EngineError> for ApiError {
             EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
+            EngineError::OtherSettings { .. } => (StatusCode::CONFLICT, "turn_open"),
             EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } => (StatusCode::CONFLICT, "not_waiting"),
             EngineError::Misfilled { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer"),
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
@@ -149,6 +150,7 @@ impl From<EngineError> for ApiError {
             EngineError::NotFound { .. }
             | EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
+            | EngineError::OtherSettings { .. }
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
             | EngineError::Misfilled { .. }

@@ -192,6 +192,11 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     let everywhere = server.get("/api/v1/approvals").await.json();
     assert_eq!(everywhere["data"][0]["conversation_id"], "c1");
 
+    let other = json!({"content": "Go on!", "settings": {"approve": "none"}});
+    for path in ["/api/v1/conversations/c1/chat", "/api/v1/conversations/c1/messages"] {
+        assert_eq!(server.post(path, other.clone()).await.problem(), (409, "turn_open".to_owned()));
+    }
+
     let resumed = server.get("/api/v1/conversations/c1/stream").await;
     assert!(resumed.chunks().iter().any(|chunk| chunk.contains("tool-approval-request")), "{}", resumed.body);
 

@@ -76,7 +76,12 @@ pub async fn interactive(
             Some(Command::Stop) => stop(session, teller, interrupts, &mut editor).await?,
             Some(Command::Retry) => match session.retry().await {
                 Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
-                Err(error @ (EngineError::NoOpenTurn { .. } | EngineError::NotFound { .. } | EngineError::Invalid { .. })) => {
+                Err(
+                    error @ (EngineError::NoOpenTurn { .. }
+                    | EngineError::NotFound { .. }
+                    | EngineError::Invalid { .. }
+                    | EngineError::OtherSettings { .. }),
+                ) => {
                     teller.say(&format!("note: {}", clean_line(&error.to_string()))).await;
                     Next::GoOn
                 }
@@ -93,8 +98,8 @@ pub async fn interactive(
                 content.append(&mut attached);
                 match session.say(content).await {
                     Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
-                    Err(EngineError::Invalid { what }) => {
-                        teller.say(&format!("error: {}", clean_line(&what))).await;
+                    Err(error @ (EngineError::Invalid { .. } | EngineError::OtherSettings { .. })) => {
+                        teller.say(&format!("error: {}", clean_line(&error.to_string()))).await;
                         Next::GoOn
                     }
                     Err(error) => return Err(error),

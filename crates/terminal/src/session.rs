@@ -1,7 +1,7 @@
 //! The conversation that a chat talks in.
 
-use turnwright_core::{ApproveMode, ContentBlock, ConversationId, Journal, Seq, TurnId};
-use turnwright_engine::{Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay};
+use turnwright_core::{ContentBlock, ConversationId, Seq, TurnId};
+use turnwright_engine::{Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, TurnState};
 
 /// Which conversation is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,10 +76,7 @@ impl Session {
     /// As [`Engine::send`].
     pub async fn say(&mut self, content: Vec<ContentBlock>) -> Result<(ConversationId, Told), EngineError> {
         let id = self.create().await?;
-        let journal = self.engine.journal(&id).await?;
-        let but_the_model = SettingsOverlay { model: None, ..self.overlay.clone() };
-        fits_open_turn(&but_the_model, &id, &journal)?;
-        let after = journal.last_seq();
+        let after = self.engine.journal(&id).await?.last_seq();
         let message = NewMessage {
             content,
             overlay: self.overlay.clone(),
@@ -93,17 +90,27 @@ impl Session {
         Ok((id, Told { turn: sent.turn_id, after }))
     }
 
-    /// Takes its last turn up again that did not end well, with what was chosen since; where it is open still, as
-    /// [`Session::take_up`].
+    /// Takes its last turn up again with what was chosen since: one that did not end well, or one that is open, which is
+    /// stopped first where it would not go on with that.
     ///
     /// # Errors
-    /// As [`Engine::retry`] and [`Session::take_up`]; [`EngineError::NotFound`] where nothing was said yet.
+    /// As [`Engine::retry`]; [`EngineError::NotFound`] where nothing was said yet; [`EngineError::OtherSettings`] where the open
+    /// turn was told to stop and cannot before a person has said what became of a call.
     pub async fn retry(&self) -> Result<(ConversationId, Told), EngineError> {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else {
             return Err(EngineError::NotFound { what: "conversation to go on with".to_owned() });
         };
-        if let Some(open) = self.take_up().await? {
-            return Ok(open);
+        match self.take_up().await {
+            Ok(Some(open)) => return Ok(open),
+            Ok(None) => {}
+            Err(other @ EngineError::OtherSettings { .. }) => {
+                let turn = self.engine.cancel(&id, None).await?;
+                match self.engine.wait(&id, turn).await? {
+                    TurnState::Ended(_) => {}
+                    TurnState::Parked => return Err(other),
+                }
+            }
+            Err(error) => return Err(error),
         }
         let after = self.engine.journal(&id).await?.last_seq();
         let turn = self.engine.retry(&id, self.overlay.clone()).await?;
@@ -113,12 +120,10 @@ impl Session {
     /// Takes its open turn up, whoever held it; `None` where none is open.
     ///
     /// # Errors
-    /// As [`Engine::resume`]; [`EngineError::Invalid`] where something was chosen that the turn does not go on with.
+    /// As [`Engine::open_turn`] and [`Engine::resume`].
     pub async fn take_up(&self) -> Result<Option<(ConversationId, Told)>, EngineError> {
         let Some(id) = self.id.clone().filter(|_| self.is_there) else { return Ok(None) };
-        let journal = self.engine.journal(&id).await?;
-        let Some(turn) = journal.open_turn().map(turnwright_core::Turn::id) else { return Ok(None) };
-        fits_open_turn(&self.overlay, &id, &journal)?;
+        let Some(turn) = self.engine.open_turn(&id, &self.overlay).await? else { return Ok(None) };
         self.engine.resume(&id).await?;
         Ok(Some((id, Told::from_its_beginning(turn))))
     }
@@ -149,29 +154,4 @@ impl Told {
     pub fn from_its_beginning(turn: TurnId) -> Self {
         Self { turn, after: turn.0.get().checked_sub(1).and_then(Seq::new) }
     }
-}
-
-/// An open turn keeps what it began with, but for the model of what is said in it. Whoever chose something else is told so
-/// before anything runs: they may have chosen it so that a call is not carried out.
-fn fits_open_turn(chosen: &SettingsOverlay, id: &ConversationId, journal: &Journal) -> Result<(), EngineError> {
-    let Some(turn) = journal.open_turn() else { return Ok(()) };
-    let settings = turn.settings();
-    if chosen.over(settings) == *settings {
-        return Ok(());
-    }
-    let approve = match settings.approve {
-        ApproveMode::Ask => "ask",
-        ApproveMode::All => "all",
-        ApproveMode::None => "none",
-        ApproveMode::ReadOnly => "read-only",
-    };
-    let what = format!(
-        "{} is open and goes on with {}, approve {approve}, max steps {}, and the prompt and tools that it began with; \
-         say something in it with another --model, take it up without other choices, or stop it with \
-         `turnwright conversations stop {id}`, in a chat with /stop",
-        turn.id(),
-        settings.model,
-        settings.max_steps,
-    );
-    Err(EngineError::Invalid { what })
 }

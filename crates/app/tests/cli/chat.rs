@@ -136,21 +136,24 @@ fn an_open_turn_is_not_taken_up_with_other_choices_and_says_so() {
     let before = place.json(&["conversations", "show", "c", "--json"]);
     let refusal = "error: turn_1 is open and goes on with practice/practice, approve ask, max steps 25";
     let others = [["--approve", "none"], ["--model", "practice/other"], ["--max-steps", "3"]];
-    let ways: [&[&str]; 3] = [&["chat"], &["chat", "more"], &["chat", "--retry"]];
+    let ways: [&[&str]; 2] = [&["chat"], &["chat", "more"]];
     for other in others {
         for way in ways.into_iter().filter(|way| (*way, other[0]) != (&["chat", "more"], "--model")) {
             let ran = place.run(&[way, &["--conversation", "c"], &other].concat());
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-            assert!(ran.stderr.starts_with(refusal) && ran.stderr.contains("`turnwright conversations stop c`"), "{ran:?}");
+            assert!(ran.stderr.starts_with(refusal) && ran.stderr.contains("`turnwright conversations stop ID`"), "{ran:?}");
         }
     }
     assert_eq!(place.json(&["conversations", "show", "c", "--json"]), before, "nothing was stored");
     for same in [["--conversation", "c", "--approve", "ask"].as_slice(), &["--conversation", "c", "--retry"]] {
         assert_eq!(place.run(&[&["chat"], same].concat()).code, Some(3), "it is taken up");
     }
-    let stopped = place.run(&["conversations", "stop", "c"]);
-    assert_eq!((stopped.code, stopped.stderr.as_str()), (Some(0), "turn_1 of c is over\n"));
-    let again = place.run(&["conversations", "stop", "c"]);
+    let retried = place.run(&["chat", "--conversation", "c", "--retry", "--approve", "none"]);
+    assert_eq!(retried.code, Some(0), "it is stopped and taken up with what was chosen: {retried:?}");
+    place.park("d");
+    let stopped = place.run(&["conversations", "stop", "d"]);
+    assert_eq!((stopped.code, stopped.stderr.as_str()), (Some(0), "turn_1 of d is over\n"));
+    let again = place.run(&["conversations", "stop", "d"]);
     assert_eq!((again.code, again.stderr.as_str()), (Some(1), "error: no turn is open\n"));
 }
 

@@ -132,7 +132,8 @@ impl Engine {
     /// Stores a message and starts, or joins, its turn.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::Invalid`], [`EngineError::KeyReused`], [`EngineError::ShuttingDown`].
+    /// [`EngineError::NotFound`], [`EngineError::Invalid`], [`EngineError::KeyReused`], [`EngineError::ShuttingDown`];
+    /// [`EngineError::OtherSettings`] where it joins a turn and chooses more than another model.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
         if message.content.is_empty() {
             return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
@@ -299,6 +300,18 @@ impl Engine {
             act(&engine.inner, &live, |state| cancel(&engine.inner, state, turn)).await
         };
         self.inner.whole(cancel).await
+    }
+
+    /// The open turn, where it goes on with what is chosen; `None` where none is open.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::OtherSettings`] where something else was chosen than it began with.
+    pub async fn open_turn(&self, id: &ConversationId, chosen: &SettingsOverlay) -> Result<Option<TurnId>, EngineError> {
+        let live = self.load_newest(id).await?;
+        let state = live.lock();
+        let Some(turn) = state.journal.open_turn() else { return Ok(None) };
+        say::fits(chosen, turn)?;
+        Ok(Some(turn.id()))
     }
 
     /// Takes the last turn up again that did not end well, with other settings where some are given.

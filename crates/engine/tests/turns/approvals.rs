@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{ApproveMode, CallId, Seq, Verdict};
-use turnwright_engine::{Choice, EngineError, NewMessage, OnWaiting, SentState, ToolOutput, TurnState};
+use turnwright_engine::{Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, ToolOutput, TurnState};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, World, completed, results, world};
@@ -94,6 +94,28 @@ async fn a_message_to_a_parked_turn_is_held_or_declines_what_waits() {
         format!("{call} Denied This call was denied by the user: they sent another message instead. It did not run.");
     assert_eq!(results(&world.journal().await), [expected]);
     assert!(world.provider.asked()[1].ends_with("user: hello?\nuser: never mind"));
+}
+
+#[tokio::test]
+async fn what_joins_a_turn_may_choose_another_model_and_no_other_setting() {
+    let (world, _) = parked().await;
+    let before = world.journal().await;
+    let saying = |overlay: SettingsOverlay| world.engine.send(&world.id, NewMessage { overlay, ..NewMessage::text("go on") });
+    let turn = before.turn().unwrap();
+    let refusal = EngineError::OtherSettings { turn: turn.id(), settings: Box::new(turn.settings().clone()) };
+    for chosen in [
+        SettingsOverlay { approve: Some(ApproveMode::None), ..SettingsOverlay::default() },
+        SettingsOverlay { max_steps: Some(7), ..SettingsOverlay::default() },
+        SettingsOverlay { tools: Some(vec!["none".to_owned()]), ..SettingsOverlay::default() },
+        SettingsOverlay { system_prompt: Some("Be brief.".to_owned()), ..SettingsOverlay::default() },
+    ] {
+        assert_eq!(saying(chosen).await.unwrap_err(), refusal);
+    }
+    assert_eq!(world.journal().await.last_seq(), before.last_seq(), "nothing was stored");
+    let same = SettingsOverlay { approve: Some(turn.settings().approve), ..SettingsOverlay::default() };
+    assert_eq!(saying(same).await.unwrap().state, SentState::Held);
+    let model = SettingsOverlay { model: Some("test/other".parse().unwrap()), ..SettingsOverlay::default() };
+    assert_eq!(saying(model).await.unwrap().state, SentState::Held);
 }
 
 #[tokio::test]

@@ -149,18 +149,14 @@ async fn a_message_that_joins_a_turn_with_another_model_is_answered_by_that_mode
     let engine = engine(Arc::default(), &a, &b, echo());
     begun(&engine).await;
     let first = engine.send(&id(), NewMessage::text("go")).await.unwrap();
-    let overlay = SettingsOverlay {
-        model: Some(ModelRef::new("b", "two")),
-        approve: Some(ApproveMode::None),
-        ..SettingsOverlay::default()
-    };
+    let overlay = SettingsOverlay { model: Some(ModelRef::new("b", "two")), ..SettingsOverlay::default() };
     let joined = engine.send(&id(), NewMessage { overlay, ..NewMessage::text("and you?") }).await.unwrap();
     assert_eq!(joined.turn_id, first.turn_id);
     gate.add_permits(2);
     assert_eq!(engine.wait(&id(), first.turn_id).await.unwrap(), completed());
     assert_eq!(origins(&engine.journal(&id()).await.unwrap()), ["a/one", "b/two"]);
     let shown = "user: go\nassistant:  [tools__echo]\nresult: {\"n\":1}\nuser: and you?";
-    assert_eq!(b.asked(), [shown], "the call ran: what is asked before a call stays as the turn began");
+    assert_eq!(b.asked(), [shown]);
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ pub const MARK: &str = "TURNWRIGHT_PROCESS";
 
 /// How often the end of processes is looked for.
 const POLL: Duration = Duration::from_millis(10);
+/// How long a process may take to begin; one that was started without any environment looks as if it began for ever.
+const BEGINNING: Duration = Duration::from_millis(200);
 /// How often what appeared in between is killed again.
 const KILL_ROUNDS: usize = 5;
 
@@ -131,6 +133,23 @@ fn parse_stat(pid: Pid, text: &str) -> Option<ProcessStat> {
     Some(ProcessStat { pid, group: Pid::from_raw(group), started })
 }
 
+/// Waits until every process that is just being started can be recognised, at most [`BEGINNING`].
+///
+/// Between the moment in which a process takes its program on and the one in which its environment stands, the latter
+/// reads as empty (`environ_read` of the kernel gives nothing before `env_end` is set), and so it carries no mark yet.
+pub(crate) async fn nobody_begins() {
+    let deadline = tokio::time::Instant::now() + BEGINNING;
+    while tokio::time::Instant::now() < deadline && processes().into_iter().flatten().any(|process| begins(process.pid)) {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Whether a process has a program, which threads of the kernel have not, and no environment.
+fn begins(pid: Pid) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| environment.is_empty())
+        && fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+}
+
 fn has_variable(pid: Pid, wanted: &[u8]) -> bool {
     let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
@@ -150,6 +169,24 @@ mod tests {
         let text = "42 (a) b (c) S 1 40 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 123456 1000 10";
         let pid = Pid::from_raw(42);
         assert_eq!(parse_stat(pid, text), Some(ProcessStat { pid, group: Pid::from_raw(40), started: 123_456 }));
+    }
+
+    #[test]
+    fn a_process_without_an_environment_is_one_that_may_just_begin() {
+        let start = |program: &mut std::process::Command| program.arg("1000").spawn().unwrap();
+        let mut bare = start(std::process::Command::new("sleep").env_clear());
+        let mut marked = start(std::process::Command::new("sleep").env_clear().env(MARK, "1"));
+        let pid = |child: &std::process::Child| Pid::from_raw(child.id().try_into().unwrap());
+        // Whether its environment stands when it was spawned is what this is about.
+        while begins(pid(&marked)) {
+            std::thread::yield_now();
+        }
+        let found = (begins(pid(&bare)), has_variable(pid(&marked), format!("{MARK}=1").as_bytes()));
+        for child in [&mut bare, &mut marked] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(found, (true, true));
     }
 
     #[test]

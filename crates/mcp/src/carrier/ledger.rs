@@ -115,6 +115,7 @@ pub async fn sweep(record: &ProcessRecord) -> bool {
     let trusted = pid.filter(|pid| {
         same_boot && record.started.is_some() && group::stat(*pid).map(|process| process.started) == record.started
     });
+    group::nobody_begins().await;
     Group { mark: record.mark.clone(), trusted }.end(Duration::from_millis(500)).await;
     let Some(engine) = &record.engine else { return true };
     match container::remove(engine, &record.mark).await {

@@ -2,7 +2,7 @@
 
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
-    Seq, TurnId, TurnSettings, UserMessage, Verdict,
+    Seq, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
@@ -17,6 +17,7 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
         None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults),
         // What joins a turn may change its model.
         Some(turn) => {
+            fits(&SettingsOverlay { model: None, ..message.overlay.clone() }, turn)?;
             let model = SettingsOverlay { model: message.overlay.model.clone(), ..SettingsOverlay::default() };
             inner.settings(&model, turn.settings())
         }
@@ -51,6 +52,16 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
         act.side.push(SideRecord::Idempotent { key: key.clone(), record });
     }
     Ok(act)
+}
+
+/// An open turn keeps what it began with. Whoever chose something else is told so before anything runs: they may have chosen
+/// it so that a call is not carried out.
+pub(in crate::engine) fn fits(chosen: &SettingsOverlay, turn: &Turn) -> Result<(), EngineError> {
+    let settings = turn.settings();
+    if chosen.over(settings) == *settings {
+        return Ok(());
+    }
+    Err(EngineError::OtherSettings { turn: turn.id(), settings: Box::new(settings.clone()) })
 }
 
 /// The message that opens a turn, with the claim of this process and, where no source is starting, what is offered.
