@@ -73,3 +73,8 @@ fn tools_are_shown_decided_about_and_brought_by_servers() {
 fn every_screen_is_for_everybody_and_nothing_hostile_runs() {
     run("quality.test.mjs");
 }
+
+#[test]
+fn who_looks_elsewhere_is_told_what_waits() {
+    run("notify.test.mjs");
+}

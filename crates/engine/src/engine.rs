@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::{Policy, RuleText};
@@ -33,6 +34,7 @@ mod spent;
 mod tool_call;
 mod wait;
 mod waiting;
+mod waits;
 
 pub use act::{Choice, ClientResult, Decided, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
@@ -41,6 +43,7 @@ pub use ruling::{Explained, NewRule, Remember};
 pub use wait::TurnState;
 pub use waiting::always;
 use waiting::waiting_in;
+pub use waits::{Awaited, TurnWaits, Wait};
 
 use reach::not_there;
 
@@ -176,6 +179,7 @@ impl Engine {
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
             approval_limit_ms: AtomicU64::new(0),
             is_unattended: AtomicBool::new(false),
+            begins_to_wait: watch::Sender::new(0),
         };
         Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true }
     }

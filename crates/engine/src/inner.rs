@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     pub(crate) approval_limit_ms: AtomicU64,
     /// Whether nobody is there to answer while a call holds its connection.
     pub(crate) is_unattended: AtomicBool,
+    /// Rises where a turn of this process begins to wait for people.
+    pub(crate) begins_to_wait: watch::Sender<u64>,
 }
 
 impl Inner {

@@ -38,9 +38,9 @@ pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,
-    NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, WaitingCall, WaitingQuestion,
-    WholeJournal, always, questions_in,
+    Awaited, Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,
+    NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait, WaitingCall,
+    WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

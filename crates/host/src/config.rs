@@ -19,6 +19,7 @@ mod mcp;
 mod meaning;
 mod model;
 mod nearest;
+mod notify;
 mod overrides;
 mod problem;
 mod provider;
@@ -39,6 +40,7 @@ pub use mcp::{
     McpConfig, McpDocker, McpGrant, McpLogLevel, McpOauth, McpSampling, McpServer, McpTool, McpTransport, Pull, Start,
 };
 pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
+pub use notify::{NotifyConfig, WebhookConfig};
 pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};
 pub use provider::{Dialect, Profile, ProviderConfig};

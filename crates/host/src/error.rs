@@ -36,4 +36,10 @@ pub enum HostError {
         /// Why.
         reason: String,
     },
+    /// The webhook that is told of waiting turns.
+    #[error("the webhook of `[notify]` cannot be used: {reason}")]
+    Webhook {
+        /// Why.
+        reason: String,
+    },
 }

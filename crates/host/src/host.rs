@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use turnwright_core::policy::Policy;
 use turnwright_core::{ModelRef, UserId};
 use turnwright_engine::accounts::Accounts;
@@ -13,6 +15,7 @@ use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
 use crate::lineage::is_started_by_a_tool;
+use crate::notify::Notifier;
 use crate::providers::{PRACTICE, ProviderSet};
 use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Sources};
@@ -49,6 +52,11 @@ pub struct Host {
     command_mark: Option<String>,
     /// Where those that share the data tell what their tools start.
     processes: PathBuf,
+    /// Held by the process that tells of waiting turns.
+    notify_lock: PathBuf,
+    environment: Environment,
+    tasks: TaskTracker,
+    ending: CancellationToken,
 }
 
 /// Makes a host with sources of one's own.
@@ -154,6 +162,10 @@ impl HostBuilder {
             ledger,
             command_mark,
             processes,
+            notify_lock: options.beside("notify.lock"),
+            environment,
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
         })
     }
 }
@@ -228,8 +240,29 @@ impl Host {
         &self.problems
     }
 
+    /// Tells those whom the configuration names of turns that wait for people, from here on; `base` is where people find the
+    /// page. Of all processes over the same data one does.
+    ///
+    /// # Errors
+    /// Where a client for the webhook cannot be made.
+    pub async fn keep_telling(&self, base: &str) -> Result<(), HostError> {
+        let Some(notifier) = Notifier::new(self, &self.environment, base).await? else { return Ok(()) };
+        let (lock, ending) = (self.notify_lock.clone(), self.ending.clone());
+        self.tasks.spawn(async move {
+            let keep = notifier.keep_telling(&lock);
+            tokio::select! {
+                () = keep => {}
+                () = ending.cancelled() => {}
+            }
+        });
+        Ok(())
+    }
+
     /// Ends it with all that it started. Open turns stay open and are taken up at the next start.
     pub async fn shutdown(self) {
+        self.ending.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
         self.engine.shutdown().await;
         self.servers.set.settle().await;
         if let Some(mark) = &self.command_mark {

@@ -11,6 +11,7 @@ mod host;
 mod lineage;
 mod look;
 mod mcp_endpoint;
+mod notify;
 mod oidc;
 mod providers;
 mod servers;

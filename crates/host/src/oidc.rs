@@ -17,6 +17,7 @@ use turnwright_engine::accounts::{AccountSecret, Identity};
 
 use crate::config::OidcConfig;
 use fetch::Fetch;
+pub(crate) use fetch::encoded;
 use token::{Expected, Keys};
 
 /// An identity provider.
@@ -192,7 +193,7 @@ impl Oidc {
         let takes_basic = methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
         let basic = match secret {
             Some(secret) if takes_basic => {
-                let pair = format!("{}:{}", fetch::encoded(&self.config.client_id), fetch::encoded(secret));
+                let pair = format!("{}:{}", encoded(&self.config.client_id), encoded(secret));
                 Some(format!("Basic {}", STANDARD.encode(pair)))
             }
             Some(secret) => {

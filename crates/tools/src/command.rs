@@ -8,6 +8,7 @@
 mod group;
 mod launcher;
 mod output;
+mod program;
 mod run;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use launcher::{Launch, Launcher, PlainLauncher};
+pub use program::Program;
 use turnwright_engine::source::CallLimits;
 
 use crate::roots::Roots;

@@ -9,7 +9,7 @@ mod filesystem;
 mod roots;
 mod typed;
 
-pub use command::{CommandConfig, Launch, Launcher, PlainLauncher, command};
+pub use command::{CommandConfig, Launch, Launcher, PlainLauncher, Program, command};
 pub use filesystem::{FilesystemConfig, filesystem};
 pub use roots::RootsError;
 pub use typed::{ToolSpec, TypedSource};

@@ -8,6 +8,7 @@ import {
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
+import { NotifyMe } from "./notify.js";
 
 let typed = 0;
 
@@ -38,6 +39,7 @@ export function Side() {
         <a href="#/inbox" aria-current=${at.screen === "inbox" ? "page" : undefined}><${Icon} name="inbox" /> Waiting for you
           ${inbox.value.length > 0 && html`<span class="count">${inbox.value.length}</span>`}</a>
         <a href="#/servers" aria-current=${at.screen === "servers" ? "page" : undefined}><${Icon} name="server" /> MCP servers</a>
+        <${NotifyMe} />
         <${Caller} />
       </div>
     </nav>

@@ -88,6 +88,12 @@ async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
     Ok((listener, auth))
 }
 
+/// Where people find the page.
+fn base_url(server: &config::Server, address: SocketAddr) -> String {
+    let base = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    base.trim_end_matches('/').to_owned()
+}
+
 /// The server as browsers know it.
 fn site(server: &config::Server, address: SocketAddr) -> Site {
     let Some(url) = server.public_url.as_deref() else {
@@ -130,6 +136,8 @@ async fn serve_on(
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
+    let base = base_url(&host.config().server, address);
+    host.keep_telling(&base).await?;
     let tool_activity = match host.config().server.tool_activity {
         config::ToolActivity::Hidden => ToolActivity::Hidden,
         config::ToolActivity::Reasoning => ToolActivity::Reasoning,
@@ -138,8 +146,7 @@ async fn serve_on(
     };
     let options = ServerOptions { tool_activity, auth, ..ServerOptions::default() };
     let settings = &host.config().server;
-    let base = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-    let base = base.trim_end_matches('/');
+    let base = base.as_str();
     let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
         .with_resources(host.resources().clone())
         .with_metrics(metrics)

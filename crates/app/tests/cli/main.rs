@@ -22,6 +22,7 @@ mod interactive;
 mod lists;
 mod mcp_features;
 mod moving;
+mod notify;
 mod openai;
 mod prefix;
 mod questions;

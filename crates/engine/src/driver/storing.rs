@@ -92,6 +92,9 @@ fn tell_of(inner: &Inner, entry: &Entry) {
     if let Entry::Control(Control::Suspended) = entry {
         inner.telemetry().tell(&Fact::TurnParked);
     }
+    if matches!(entry, Entry::Control(Control::Suspended) | Entry::Elicited(_)) {
+        inner.begins_to_wait.send_modify(|count| *count = count.wrapping_add(1));
+    }
     if let Entry::Control(Control::Ended { status, .. }) = entry {
         tracing::info!(status = status.as_contract(), "the turn is over");
         spans::end_turn(&tracing::Span::current(), status);

@@ -1,13 +1,15 @@
 //! Turns that wait for a person.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::json;
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{ApproveMode, CallId, Seq, Verdict};
-use turnwright_engine::{Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, ToolOutput, TurnState};
+use turnwright_engine::{
+    Awaited, Choice, EngineError, NewMessage, OnWaiting, SentState, SettingsOverlay, ToolOutput, TurnState,
+};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, World, completed, results, world};
@@ -160,4 +162,20 @@ async fn a_definition_that_changed_after_it_was_allowed_asks_again() {
     let waiting = world.engine.waiting(&world.id).await.unwrap();
     assert_eq!(waiting[0].reason.as_str(), "definition_changed");
     assert_eq!(world.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn what_turns_wait_for_is_told_when_it_changes_whose_ever_they_are() {
+    let (world, call) = parked().await;
+    let engine = world.engine.acting_for("somebody".parse().unwrap());
+    let mut looked = HashMap::new();
+    let waits = engine.changed_waits(&mut looked).await.unwrap();
+    let calls: Vec<_> = waits[0].waits.iter().map(|wait| (wait.seq.get(), wait.what.clone())).collect();
+    let waiting = world.engine.waiting(&world.id).await.unwrap().remove(0);
+    assert_eq!((waits.len(), calls), (1, vec![(5, Awaited::Call(waiting))]));
+    assert_eq!(engine.changed_waits(&mut looked).await.unwrap(), []);
+    world.engine.decide(&world.id, call, choice(Verdict::Allow)).await.unwrap();
+    let turn = world.journal().await.turn().unwrap().id();
+    assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!((engine.changed_waits(&mut looked).await.unwrap(), looked), (Vec::new(), HashMap::new()));
 }

@@ -55,6 +55,30 @@ impl Meaning<'_> {
         }
     }
 
+    /// Whoever is told of waiting turns can be told.
+    pub(crate) fn notify(self, problems: &mut Vec<Problem>) {
+        let notify = &self.config.notify;
+        let mut tell = |keys: &[&str], text: &str| {
+            let keys = ["notify"].into_iter().chain(keys.iter().copied());
+            problems.push(Problem::new(place_of(self.root, keys.clone()), format!("`{}` {text}", KeyPath::of(keys))));
+        };
+        if notify.command.first().is_some_and(|program| program.trim().is_empty()) {
+            tell(&["command"], "begins with an empty text; it must begin with the name or path of a program");
+        }
+        let Some(webhook) = &notify.webhook else { return };
+        if webhook.signing_key().is_none() {
+            tell(
+                &["webhook", "secret"],
+                "is no signing secret; it must be 24 to 64 bytes in base64, with `whsec_` before them or not; `openssl rand \
+                 -base64 32` makes one",
+            );
+        }
+        for (name, _) in webhook.headers.iter().filter(|(_, value)| !is_header_value(value.expose())) {
+            let text = "holds a line break or another control character; it must be one line of text";
+            tell(&["webhook", "headers", name], text);
+        }
+    }
+
     /// Each rule is one that the policy can use.
     pub(crate) fn rules(self, problems: &mut Vec<Problem>) {
         let written = self.root.at(["approval", "rules"]).map(|rules| &rules.value);

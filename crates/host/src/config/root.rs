@@ -10,7 +10,7 @@ use turnwright_core::policy::RuleText;
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
-use super::{LogFormat, McpConfig, ModelConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema};
+use super::{LogFormat, McpConfig, ModelConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema};
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
 /// directory. Once loaded they are absolute.
@@ -57,6 +57,8 @@ pub struct Config {
     pub server: Server,
     /// What is told of this process to whoever watches over it.
     pub telemetry: TelemetryConfig,
+    /// Who is told that a turn waits for people.
+    pub notify: NotifyConfig,
 }
 
 impl Config {

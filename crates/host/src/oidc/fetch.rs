@@ -79,7 +79,7 @@ pub(super) fn form(fields: &[(&str, &str)]) -> String {
 }
 
 /// A text as a part of a form.
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

@@ -78,6 +78,10 @@ grace_ms = 10000  # default
 sample = 1.0  # default
 content = false  # default
 
+[notify]
+timeout_ms = 10000  # default
+content = false  # default
+
 # [providers.groq] found by GROQ_API_KEY: openai-chat at https://api.groq.com/openai/v1
 "#;
     assert_eq!(shown, expected);

@@ -1,0 +1,98 @@
+//! Events by HTTP, signed as [Standard Webhooks](https://www.standardwebhooks.com) says.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, redirect};
+use ring::hmac;
+
+use super::channel::NotTold;
+use super::event::Event;
+use crate::HostError;
+use crate::config::WebhookConfig;
+
+/// Longer than this nobody is left alone, whatever is asked for.
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
+
+/// An address that events are sent to.
+#[derive(Debug)]
+pub(super) struct Webhook {
+    client: Client,
+    url: String,
+    headers: HeaderMap,
+    key: hmac::Key,
+}
+
+impl Webhook {
+    pub(super) async fn new(config: &WebhookConfig) -> Result<Self, HostError> {
+        let failed = |reason: String| HostError::Webhook { reason };
+        let key = config.signing_key().ok_or_else(|| failed("its secret is no signing secret".to_owned()))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in &config.headers {
+            let known = HeaderName::try_from(name.as_str()).map_err(|error| failed(error.to_string()))?;
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|error| failed(error.to_string()))?;
+            value.set_sensitive(true);
+            headers.insert(known, value);
+        }
+        // Reading the system's certificates blocks for milliseconds.
+        let made = tokio::task::spawn_blocking(|| {
+            // Another part of the process may have installed one before: either will do.
+            drop(rustls::crypto::ring::default_provider().install_default());
+            Client::builder().redirect(redirect::Policy::none()).build()
+        });
+        let client = made.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        Ok(Self { client, url: config.url.clone(), headers, key: hmac::Key::new(hmac::HMAC_SHA256, &key) })
+    }
+
+    /// Sends an event. `now_s` is in seconds since 1970 UTC.
+    pub(super) async fn tell(&self, event: &Event, now_s: u64, limit: Duration) -> Result<(), NotTold> {
+        let request = self
+            .client
+            .post(&self.url)
+            .headers(self.headers.clone())
+            .header("webhook-id", &event.id)
+            .header("webhook-timestamp", now_s)
+            .header("webhook-signature", signature(&self.key, &event.id, now_s, &event.body))
+            .timeout(limit)
+            .body(event.body.clone());
+        // The address may hold a secret.
+        let answer = request.send().await.map_err(|error| NotTold {
+            reason: format!("the webhook does not answer: {}", because(&error.without_url())),
+            retry_after: None,
+        })?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let retry_after = seconds.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+        Err(NotTold { reason: format!("the webhook answers with {}", status.as_u16()), retry_after })
+    }
+}
+
+/// An error with what it comes from.
+fn because(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    causes.collect::<Vec<_>>().join(": ")
+}
+
+fn signature(key: &hmac::Key, id: &str, now_s: u64, body: &str) -> String {
+    let signed = hmac::sign(key, format!("{id}.{now_s}.{body}").as_bytes());
+    format!("v1,{}", STANDARD.encode(signed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_the_one_that_the_official_libraries_make() {
+        // What `standardwebhooks` for Python signs with this secret.
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap());
+        let signed = signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, "{\"test\": 2432232314}");
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+}

@@ -1,0 +1,61 @@
+// Notifications of the browser, for a page that nobody looks at.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { closeBrowser, lookAt, startPlace } from "./place.mjs";
+
+let place;
+before(async () => { place = await startPlace(); });
+after(async () => { await closeBrowser(); await place?.stop(); });
+
+/** Whether the page is seen, and what it shows, in the place of the system's own. */
+const instead = () => {
+  window.shown = [];
+  window.asked = 0;
+  let seen = "visible";
+  window.look = (state) => { seen = state; document.dispatchEvent(new Event("visibilitychange")); };
+  Object.defineProperty(document, "visibilityState", { get: () => seen });
+  window.Notification = class {
+    static permission = "default";
+    static async requestPermission() {
+      window.asked += 1;
+      return (this.permission = "granted");
+    }
+    constructor(title, options) { window.shown.push({ title, ...options }); }
+    close() {}
+  };
+};
+
+const park = async (id) => {
+  await place.api("/conversations", { id, title: `The turn ${id}` });
+  const text = `tool filesystem__write ${JSON.stringify({ path: `${id}.txt`, content: "x" })}`;
+  const answer = await place.api(`/conversations/${id}/chat`, { content: text });
+  assert.equal(answer.turn.status, "suspended");
+};
+
+test("a turn that parks out of view is told once, where a person wanted that", async () => {
+  const page = await lookAt(place);
+  await page.addInitScript(instead);
+  await page.reload();
+  const button = page.getByRole("button", { name: "Notify me of what waits" });
+  await button.waitFor();
+  assert.equal(await page.evaluate(() => window.asked), 0);
+  await button.click();
+  await button.waitFor({ state: "detached" });
+  assert.equal(await page.evaluate(() => window.asked), 1);
+  // In view nothing is shown.
+  await park("seen");
+  await page.waitForFunction(() => document.title.startsWith("(1) "));
+  await page.evaluate(() => window.look("hidden"));
+  await park("hidden");
+  await page.waitForFunction(() => document.title.startsWith("(2) "));
+  await page.waitForFunction(() => window.shown.length > 0);
+  const shown = await page.evaluate(() => window.shown);
+  // The list of conversations, where titles are from, is not read while nobody looks.
+  assert.match(shown[0].body, /^(The turn hidden|A conversation)\nfilesystem__write$/);
+  assert.deepEqual(shown.map(({ title, tag }) => ({ title, tag })), [{ title: "Turnwright waits for you", tag: "turnwright hidden" }]);
+  await park("later");
+  await page.waitForFunction(() => document.title.startsWith("(3) "));
+  assert.deepEqual(await page.evaluate(() => window.shown.map((shown) => shown.tag)), ["turnwright hidden", "turnwright later"]);
+  assert.deepEqual(page.wrong, []);
+});
