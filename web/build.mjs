@@ -25,9 +25,13 @@ const vendor = {
   "htm.js": "htm/dist/htm.mjs",
   "marked.js": "marked/lib/marked.esm.js",
   "remend.js": "remend/dist/index.js",
-  "purify.js": "dompurify/dist/purify.es.mjs",
   "highlight.js": `${highlight}/core.min.js`,
   ...Object.fromEntries(languages.map((name) => [`languages/${name}.js`, `${highlight}/languages/${name}.min.js`])),
+};
+
+/** Libraries whose small form is a script: it is made a module. */
+const scripts = {
+  "purify.js": { from: "dompurify/dist/purify.min.js", before: "const exports = {}, module = { exports };", after: "export default module.exports;" },
 };
 
 rmSync(making, { recursive: true, force: true });
@@ -37,6 +41,10 @@ for (const [name, from] of Object.entries(vendor)) {
   const text = readFileSync(join(here, "node_modules", from), "utf8");
   // Maps of the sources are not served.
   writeFileSync(join(making, "vendor", name), text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n"));
+}
+for (const [name, { from, before, after }] of Object.entries(scripts)) {
+  const text = readFileSync(join(here, "node_modules", from), "utf8");
+  writeFileSync(join(making, "vendor", name), `${before}\n${text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n")}\n${after}\n`);
 }
 
 let bytes = 0;

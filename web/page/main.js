@@ -2,7 +2,7 @@
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
-import { arrive, inbox, loadConversations, loadInbox, loadModels, open } from "./lib/app.js";
+import { arrive, inbox, loadCaller, loadConversations, loadInbox, loadModels, open } from "./lib/app.js";
 import { html } from "./lib/html.js";
 import { Root } from "./view/root.js";
 
@@ -14,6 +14,7 @@ arrive();
 void loadConversations();
 void loadInbox();
 void loadModels();
+void loadCaller();
 setInterval(loadInbox, LOOK_EVERY_MS);
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState !== "visible") return;

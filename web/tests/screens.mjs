@@ -35,7 +35,7 @@ for (const theme of ["light", "dark"]) {
   await page.goto(`${place.base}/#/inbox`);
   await page.locator("article.card").first().waitFor();
   await shoot(page, "inbox");
-  await page.locator("article.card").first().getByRole("button", { name: "Deny" }).click();
+  await page.locator("article.card").first().getByRole("button", { name: "Deny", exact: true }).click();
 
   await page.goto(`${place.base}/#/`);
   await page.getByLabel("What runs without asking").selectOption("all");

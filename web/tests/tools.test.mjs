@@ -38,7 +38,7 @@ test("a call is denied by a key, and the model hears of it", async () => {
   const page = await lookAt(place);
   await say(page, write("two.txt"));
   const question = page.getByRole("group", { name: "Decision about Write a file" });
-  await question.getByRole("button", { name: "Deny" }).focus();
+  await question.getByRole("button", { name: "Deny", exact: true }).focus();
   await page.keyboard.press("d");
   await page.getByText("The tool said").waitFor();
   await page.locator(".word", { hasText: "denied" }).waitFor();

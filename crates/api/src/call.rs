@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, OneOf, Schema, Type};
 
-use crate::{Question, Remember, Rule, RuleText};
+use crate::{Approve, Question, Remember, Rule, RuleText};
 
 /// A call that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -88,6 +88,37 @@ pub struct AlsoDecided {
     pub id: String,
     /// What was decided.
     pub decision: DecisionVerdict,
+}
+
+/// A call that a person makes by hand, outside of any conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCallRequest {
+    /// The tool's qualified name, such as `filesystem__read`.
+    pub name: String,
+    /// The arguments, JSON text or an object; none where not given.
+    #[serde(default, deserialize_with = "text_or_json", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = text_or_object)]
+    pub arguments: Option<String>,
+    /// What may run; `read-only` where not given. Whoever asks is there: `ask` is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<Approve>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolCallAnswer {
+    /// `success | denied`, or the kind of failure, such as `invalid_arguments` or `timeout`.
+    pub outcome: String,
+    /// Whether it failed, or the tool says so.
+    pub is_error: bool,
+    /// What it gave, as MCP writes content.
+    #[schema(value_type = Vec<Object>)]
+    pub content: Vec<Value>,
+    /// What it gave as data; null where it gave none.
+    pub structured_content: Option<Value>,
+    /// How long it took, in milliseconds; null where it did not run.
+    pub duration_ms: Option<u64>,
 }
 
 pub(crate) fn text_or_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

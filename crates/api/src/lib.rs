@@ -25,7 +25,7 @@ mod turn;
 mod usage;
 mod user;
 
-pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict};
+pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict, ToolCallAnswer, ToolCallRequest};
 pub use chat::{
     CancelRequest, ChatAnswer, ChatRequest, Content, ForkRequest, MessageAccepted, MessageRequest, OnWaiting, RetryRequest,
     TurnAccepted,

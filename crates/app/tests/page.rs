@@ -70,6 +70,11 @@ fn tools_are_shown_decided_about_and_brought_by_servers() {
 }
 
 #[test]
+fn people_decide_by_what_they_see_and_what_is_remembered_is_what_was_shown() {
+    run("approvals.test.mjs");
+}
+
+#[test]
 fn every_screen_is_for_everybody_and_nothing_hostile_runs() {
     run("quality.test.mjs");
 }

@@ -62,6 +62,7 @@ fn decides(method: &Method, path: &str) -> bool {
         || path.ends_with("/decision")
         || path.ends_with("/answer")
         || path == "approvals/rules"
+        || path == "tools/call"
         || path.starts_with("mcp/servers")
         || path.starts_with("users")
         || path.starts_with("tokens")

@@ -16,6 +16,7 @@ mod page;
 mod questions;
 mod rules;
 mod streams;
+mod tool_call;
 mod tools;
 mod turns;
 mod ui_chat;
@@ -109,6 +110,7 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(mcp_features::prompt))
         .routes(routes!(mcp_features::complete))
         .routes(routes!(installation::tools))
+        .routes(routes!(tool_call::call))
         .routes(routes!(installation::models))
         .routes(routes!(login::me))
         .routes(routes!(users::tokens, users::make_own))

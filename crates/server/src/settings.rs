@@ -160,7 +160,7 @@ fn output(output: api::OutputFormat) -> OutputFormat {
     OutputFormat { name: output.name, schema: output.schema, strict: output.strict.unwrap_or(true) }
 }
 
-fn approve(mode: api::Approve) -> ApproveMode {
+pub(crate) fn approve(mode: api::Approve) -> ApproveMode {
     match mode {
         api::Approve::Ask => ApproveMode::Ask,
         api::Approve::All => ApproveMode::All,

@@ -18,6 +18,8 @@ use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
+#[path = "http/by_hand.rs"]
+mod by_hand;
 #[path = "http/operating.rs"]
 mod operating;
 

@@ -35,6 +35,9 @@ export const toast = signal(null);
 export const draft = signal({});
 export const isMenuOpen = signal(false);
 
+/** Who looks at the page. @type {import("@preact/signals").Signal<any>} */
+export const caller = signal(null);
+
 export const practice = computed(() => {
   const byDefault = models.value?.find((model) => model.is_default);
   const chosen = open.value?.info.value?.model ?? draft.value.model ?? byDefault?.id;
@@ -110,6 +113,20 @@ export async function loadModels() {
   } catch (error) {
     if (models.value === null) models.value = [];
     tellError(error);
+  }
+}
+
+export const loadCaller = () => call("/me").then((me) => (caller.value = me), () => {});
+
+/** @type {Promise<any[]> | null} */
+let known = null;
+/** The tool of this name, as its server told it lately. @param {string} name */
+export async function toolNamed(name) {
+  known ??= call("/tools").then(({ data }) => data);
+  try {
+    return (await known).find((tool) => tool.id === name);
+  } finally {
+    setTimeout(() => (known = null), 5_000);
   }
 }
 

@@ -322,8 +322,9 @@ export class OpenConversation {
    * @param {any} body
    */
   async decide(id, body) {
-    await call(`${this.path}/calls/${part(id)}/decision`, { body });
+    const decided = await call(`${this.path}/calls/${part(id)}/decision`, { body });
     this.nudge();
+    return decided;
   }
 
   /**

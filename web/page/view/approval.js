@@ -1,114 +1,139 @@
 // The question whether a call may run: what will happen, why it is asked, and the answers.
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import { sentence } from "../lib/api.js";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { call, part, sentence } from "../lib/api.js";
+import { announce, tell, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { visible } from "../lib/markdown.js";
-import { Code } from "./text.js";
+import { Arguments, readArguments } from "./arguments.js";
+import { RuleEditor, ruleWords } from "./rule.js";
+import { ChangedDefinition, WhatWillHappen } from "./what.js";
 
 /** @type {Record<string, string>} */
 const reasons = {
   approval: "Turnwright asks before this tool runs.",
   definition_changed: "The tool has changed since it was last allowed. Look at what it does now before you allow it.",
   unknown_outcome: "The call was interrupted, and nobody knows whether it happened. It is never run again by itself.",
+  client_tool: "It runs at the program that offers it, whose answer is waited for.",
 };
 
-/** @param {{name: string, title: string, server: string, input: any, wait: any, decide: (body: any) => Promise<void>}} props */
+/** @typedef {"asking" | "editing" | "denying" | "ruling"} Mode */
+
+/** @param {{name: string, title: string, server: string, input: any, wait: any, decide: (body: any) => Promise<any>}} props */
 export function Approve({ name, title, server, input, wait, decide }) {
-  const [written, write] = useState(/** @type {string | null} */ (null));
+  const [mode, turn] = useState(/** @type {Mode} */ ("asking"));
+  const [written, write] = useState("");
+  const [reason, explain] = useState("");
   const [failure, fail] = useState("");
   const [isSending, sending] = useState(false);
-  const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  const isEditing = written !== null;
-  useEffect(() => {
-    if (isEditing) box.current?.focus();
-  }, [isEditing]);
-  const send = async (/** @type {string} */ decision) => {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const { always } = wait;
+  const canAllow = wait.reason === "approval" || wait.reason === "definition_changed";
+  // Before the next key comes: what is typed as a reason must never be taken for a decision.
+  useLayoutEffect(() => {
+    if (mode !== "asking") /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("input, textarea"))?.focus();
+  }, [mode]);
+  const send = async (/** @type {any} */ body) => {
     if (isSending) return;
-    /** @type {any} */
-    const body = { decision };
-    if (isEditing && decision === "allow") {
-      try {
-        body.arguments = JSON.parse(written);
-      } catch (error) {
-        fail(`The arguments are not JSON: ${sentence(error)}`);
-        return;
-      }
-    }
     fail("");
     sending(true);
+    const next = nextAfter(box.current);
     try {
-      await decide(body);
+      const answer = await decide(body);
+      if (answer?.remembered) toldRule(answer.remembered);
+      next?.focus();
     } catch (error) {
       fail(sentence(error));
     } finally {
       sending(false);
     }
   };
-  const onKey = (/** @type {any} */ event) => {
-    if (event.target.tagName === "TEXTAREA" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "a" && wait.reason !== "unknown_outcome") void send("allow");
-    else if (event.key === "d" && wait.reason !== "unknown_outcome") void send("deny");
-    else if (event.key === "e") write(written ?? JSON.stringify(input, null, 2));
-    else return;
-    event.preventDefault();
+  const allowChanged = () => {
+    const { value, problem } = readArguments(written);
+    if (problem) fail(problem);
+    else void send({ decision: "allow", arguments: value });
   };
-  return html`<div class="approve" role="group" aria-label=${`Decision about ${title}`} onKeyDown=${onKey}>
+  const edit = () => {
+    write(JSON.stringify(input, null, 2));
+    turn("editing");
+  };
+  const back = () => {
+    fail("");
+    turn("asking");
+    box.current?.focus();
+  };
+  /** @type {Record<string, () => void>} */
+  const keys = {
+    ...(canAllow && { y: () => send({ decision: "allow" }), e: edit, n: () => turn("denying") }),
+    ...(canAllow && always && {
+      t: () => send({ decision: "allow", remember: "turn" }), c: () => send({ decision: "allow", remember: "conversation" }), a: () => turn("ruling"),
+    }),
+    ...(wait.reason !== "unknown_outcome" && { d: () => send({ decision: "deny" }) }),
+  };
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape" && mode !== "asking") {
+      event.preventDefault();
+      back();
+      return;
+    }
+    const at = /** @type {HTMLElement} */ (event.target).tagName;
+    const key = keys[event.key];
+    if (mode !== "asking" || !key || /TEXTAREA|INPUT|SELECT/.test(at) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    key();
+  };
+  return html`<div class="approve" role="group" tabindex="-1" ref=${box} aria-label=${`Decision about ${title}`} onKeyDown=${onKey}>
     <p class="why">${reasons[wait.reason] ?? reasons.approval}
       ${" "}<span class="faint">${wait.rule ? html`Why: <code>${visible(wait.rule)}</code>.` : visible(wait.note ?? "")}</span></p>
-    ${isEditing ? html`<label>Arguments, as JSON
-        <textarea ref=${box} class="mono" rows=${Math.min(16, written.split("\n").length + 1)} spellcheck="false" value=${written}
-          onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea></label>`
+    ${wait.reason === "definition_changed" && html`<${ChangedDefinition} name=${name} />`}
+    ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} write=${write} />`
       : html`<${WhatWillHappen} name=${name} server=${server} input=${input} />`}
     ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
-    <div class="row">
-      ${wait.reason === "unknown_outcome" ? html`
-        <button class="main-action" disabled=${isSending} onClick=${() => send("happened")}>It happened</button>
-        <button disabled=${isSending} onClick=${() => send("run_again")}>Run it again</button>
-        <button disabled=${isSending} onClick=${() => send("skip")}>Leave it out</button>`
-        : html`
-        <button class="main-action" disabled=${isSending} onClick=${() => send("allow")} aria-keyshortcuts="a">${isEditing ? "Allow as changed" : "Allow once"}</button>
-        <button disabled=${isSending} onClick=${() => send("deny")} aria-keyshortcuts="d">Deny</button>
-        ${isEditing ? html`<button class="plain" onClick=${() => write(null)}>Leave as it was</button>`
-          : html`<button class="plain" onClick=${() => write(JSON.stringify(input, null, 2))} aria-keyshortcuts="e">Edit arguments</button>`}
-        <span class="faint keys">here: <kbd>a</kbd> allow, <kbd>d</kbd> deny, <kbd>e</kbd> edit</span>`}
-    </div>
+    ${mode === "ruling" && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
+      store=${(/** @type {string} */ decision, /** @type {any} */ remember) => send({ decision, remember })} />`}
+    ${mode === "denying" && html`<form class="row deny" onSubmit=${(/** @type {Event} */ event) => {
+      event.preventDefault();
+      void send({ decision: "deny", ...(reason.trim() && { reason: reason.trim() }) });
+    }}>
+      <label>Why not, for the model<input type="text" value=${reason} maxlength="2000" onInput=${(/** @type {any} */ event) => explain(event.target.value)} /></label>
+      <button class="main-action" disabled=${isSending}>Deny</button><button type="button" class="plain" onClick=${back}>Back</button></form>`}
+    ${mode === "editing" && html`<div class="row"><button class="main-action" disabled=${isSending} onClick=${allowChanged}>Allow as changed</button>
+      <button class="plain" onClick=${back}>Leave as it was</button></div>`}
+    ${mode === "asking" && html`<${Choices} wait=${wait} isSending=${isSending} send=${send} edit=${edit} turn=${turn} canAllow=${canAllow} />`}
   </div>`;
 }
 
-/** @param {{name: string, server: string, input: any}} props */
-export function WhatWillHappen({ name, server, input }) {
-  const { command, args, path, content, cwd } = input ?? {};
-  if (name === "command__run" && typeof command === "string") {
-    const line = Array.isArray(args) ? [command, ...args].map(quoted).join(" ") : command;
-    return html`<${Code} code=${line} language="bash" label=${`Command${cwd ? ` in ${cwd}` : ""}`} isDone=${true} />`;
+/** @param {{wait: any, isSending: boolean, canAllow: boolean, send: (body: any) => Promise<void>, edit: () => void, turn: (mode: Mode) => void}} props */
+function Choices({ wait, isSending, canAllow, send, edit, turn }) {
+  const choice = (/** @type {string} */ words, /** @type {any} */ body, kind = "", key = "") =>
+    html`<button class=${kind} disabled=${isSending} onClick=${() => send(body)} aria-keyshortcuts=${key || undefined}>${words}${key && html` <kbd aria-hidden="true">${key}</kbd>`}</button>`;
+  if (wait.reason === "unknown_outcome") {
+    return html`<div class="row">${choice("It happened", { decision: "happened" }, "main-action")}
+      ${choice("Run it again", { decision: "run_again" })}${choice("Leave it out", { decision: "skip" })}</div>`;
   }
-  if (typeof path === "string" && typeof content === "string" && /write/.test(name)) {
-    return html`<${Code} code=${content.replace(/\n$/, "").replace(/^/gm, "+ ")} language="diff" label=${`Writes ${path}`} isDone=${true} />`;
-  }
-  const edits = editsOf(input);
-  if (typeof path === "string" && edits) {
-    const diff = edits.map(({ before, after }) => `${before.replace(/^/gm, "- ")}\n${after.replace(/^/gm, "+ ")}`).join("\n\n");
-    return html`<${Code} code=${diff} language="diff" label=${`Changes ${path}`} isDone=${true} />`;
-  }
-  const text = JSON.stringify(input, null, 2);
-  if (text === "{}") return html`<p>Calls <code>${visible(name)}</code>${server ? html` of <bdi>${visible(server)}</bdi>` : ""} without arguments.</p>`;
-  return html`<${Code} code=${text} language="json" label="Arguments" isDone=${true} />`;
+  if (!canAllow) return html`<div class="row">${choice("Deny", { decision: "deny" }, "", "d")}</div>`;
+  return html`<div class="row">
+      ${choice("Allow once", { decision: "allow" }, "main-action", "y")}
+      ${choice("Deny", { decision: "deny" }, "", "d")}
+      <button class="plain" onClick=${() => turn("denying")} aria-keyshortcuts="n">Deny with a reason <kbd aria-hidden="true">n</kbd></button>
+      <button class="plain" onClick=${edit} aria-keyshortcuts="e">Edit arguments <kbd aria-hidden="true">e</kbd></button>
+    </div>
+    ${wait.always && html`<div class="row remember"><span class="faint">Do not ask again:</span>
+      ${choice("in this turn", { decision: "allow", remember: "turn" }, "", "t")}
+      ${choice("in this conversation", { decision: "allow", remember: "conversation" }, "", "c")}
+      <button onClick=${() => turn("ruling")} aria-keyshortcuts="a">always… <kbd aria-hidden="true">a</kbd></button>
+      <span class="faint rule-line">stores <code>${visible(ruleWords(wait.always))}</code></span></div>`}`;
 }
 
-/**
- * @param {any} input
- * @returns {{before: string, after: string}[] | null}
- */
-function editsOf(input) {
-  const list = Array.isArray(input?.edits) ? input.edits : [input];
-  const edits = list.map((/** @type {any} */ edit) => ({
-    before: edit?.old ?? edit?.oldText ?? edit?.old_text ?? edit?.old_string,
-    after: edit?.new ?? edit?.newText ?? edit?.new_text ?? edit?.new_string,
-  }));
-  const isWhole = edits.every((/** @type {any} */ { before, after }) => typeof before === "string" && typeof after === "string");
-  return isWhole ? edits : null;
+/** What is to have the focus once this question is gone. @param {HTMLElement | null} box @returns {HTMLElement | null} */
+function nextAfter(box) {
+  if (!box?.contains(document.activeElement)) return null;
+  const all = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".approve, .question.asking"))];
+  return all.find((other) => other !== box) ?? document.querySelector(".composer textarea") ?? document.getElementById("main");
 }
 
-/** @param {any} word */
-const quoted = (word) => (/^[\w./:=@%+-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`);
+/** @param {any} rule */
+function toldRule(rule) {
+  const undo = () => void call(`/approvals/rules/${part(rule.id)}`, { method: "DELETE" }).then(() => announce("Forgotten"), tellError);
+  tell(`Stored: ${ruleWords(rule)}`, undo, 10_000);
+}

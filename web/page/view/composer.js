@@ -53,6 +53,10 @@ export function Composer({ conversation }) {
     }
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape" && state === "waiting") {
+      /** @type {HTMLElement | null} */ (document.querySelector(".transcript .approve, .transcript .question.asking input"))?.focus();
+      return;
+    }
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     void send();
@@ -77,7 +81,7 @@ export function Composer({ conversation }) {
     event.preventDefault();
     void add([...(event.dataTransfer?.files ?? [])]);
   };
-  const hint = state === "waiting" ? "A decision is waiting above. What you write is held until then." : isRunning ? "Say something more; it is taken up at the next step" : "Ask something";
+  const hint = state === "waiting" ? "Decide above first (Esc goes there)" : isRunning ? "Say something more; it is taken up at the next step" : "Ask something";
   return html`<form class="composer" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void send(); }}
     onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()} onDrop=${onDrop}>
     ${files.length > 0 && html`<ul class="attached">${files.map((file, at) => html`<li>

@@ -21,6 +21,7 @@ export function Question({ id, question, answer, isOpen }) {
     <p class="words">${message}</p>
     ${(question.holds_connection ?? question.holdsConnection) && html`<p class="faint">It holds its connection open and will not wait for ever.</p>`}
     ${question.mode === "url" ? html`<${Address} question=${question} answer=${answer} />`
+      : question.sampling ? html`<${Sampling} sampling=${question.sampling} answer=${answer} />`
       : html`<${Form} id=${id} schema=${question.requested_schema ?? question.requestedSchema ?? {}} answer=${answer} />`}
   </div>`;
 }
@@ -40,6 +41,15 @@ function Address({ question, answer }) {
     <${Answers} answer=${answer} accept="I did it" content=${() => undefined}>
       ${isWeb && html`<a class="button" href=${url} target="_blank" rel="noopener noreferrer">Open it</a>`}
     <//>`;
+}
+
+/** A server that wants a model asked. @param {{sampling: any, answer: (body: any) => Promise<void>}} props */
+function Sampling({ sampling, answer }) {
+  const words = (/** @type {any} */ content) => [content].flat().map((block) => block.text ?? JSON.stringify(block)).join("\n");
+  return html`<p>It wants ${sampling.model ? html`<code>${visible(sampling.model)}</code>` : "the model"} asked this, and is told the answer:</p>
+    ${(sampling.system_prompt ?? sampling.systemPrompt) && html`<pre class="plain-text" tabindex="0" aria-label="System prompt">${visible(sampling.system_prompt ?? sampling.systemPrompt)}</pre>`}
+    ${sampling.messages.map((/** @type {any} */ said) => html`<pre class="plain-text" tabindex="0" aria-label=${`Message of the ${said.role}`}>${visible(words(said.content))}</pre>`)}
+    <${Answers} answer=${answer} accept="Ask the model" content=${() => undefined} />`;
 }
 
 /** @param {{id: string, schema: any, answer: (body: any) => Promise<void>}} props */
@@ -156,7 +166,7 @@ function choicesOf(schema) {
 const inputs = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" };
 
 /** @param {{form: string, field: FieldOf, value: any, wrong: string, write: (value: any) => void}} props */
-function Field({ form, field, value, wrong, write }) {
+export function Field({ form, field, value, wrong, write }) {
   const id = `${form}-${useId()}`;
   const { schema } = field;
   const label = html`${visible(field.title)}${field.isRequired && html`<span class="faint"> (needed)</span>`}`;

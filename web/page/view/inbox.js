@@ -25,7 +25,7 @@ function Waiting({ wait }) {
   const path = `/conversations/${part(wait.conversation_id)}`;
   const after = async (/** @type {Promise<any>} */ sent) => {
     try {
-      await sent;
+      return await sent;
     } finally {
       await loadInbox();
     }

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
 import {
-  conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, remove, search,
+  caller, conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, remove, search,
   tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
@@ -49,11 +49,8 @@ export function Side() {
 
 /** Who is signed in, where somebody had to. */
 function Caller() {
-  const [caller, know] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    call("/me").then(know, () => {});
-  }, []);
-  if (caller?.how !== "session") return null;
+  const me = caller.value;
+  if (me?.how !== "session") return null;
   const leave = async () => {
     try {
       await fetch("/logout", { method: "POST" });
@@ -62,7 +59,7 @@ function Caller() {
       tellError(error);
     }
   };
-  return html`<div class="row"><bdi class="faint" title=${caller.role}>${caller.name}</bdi>
+  return html`<div class="row"><bdi class="faint" title=${me.role}>${me.name}</bdi>
     <button class="plain small" onClick=${leave}>Sign out</button></div>`;
 }
 

@@ -70,6 +70,7 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
             {"type": "dynamic-tool", "toolName": "filesystem__write", "toolCallId": call, "state": "approval-responded",
              "input": {}, "approval": {"id": call.replace("call_", "appr_"), "approved": true}}]}]});
     let rule = json!({"tool": "*", "action": "allow", "scope": "everyone"});
+    let by_hand = json!({"name": "filesystem__write", "arguments": {"path": "b.txt", "content": "x"}, "approve": "all"});
     let program = env!("CARGO_BIN_EXE_turnwright");
     let data = place.path("data").display().to_string();
     let attempts = [
@@ -78,6 +79,7 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
         (format!("setsid -w {}", allow()), "people_only"),
         (post("ui.json", &format!("{root}/api/chat"), ui), "people_only"),
         (post("rule.json", &format!("{root}/api/v1/approvals/rules"), rule), "people_only"),
+        (post("call.json", &format!("{root}/api/v1/tools/call"), by_hand), "people_only"),
         (
             format!("env -u TURNWRIGHT_PROCESS {program} --data-dir {data} approvals decide {call} allow 2>&1"),
             "only people decide",

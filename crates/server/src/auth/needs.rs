@@ -67,6 +67,7 @@ const TABLE: &[Row] = &[
     row("/api/v1/approvals/rules/{rule}", READ, APPROVE),
     row("/api/v1/approvals/explain", READ, READ),
     row("/api/v1/tools", READ, CHAT),
+    row("/api/v1/tools/call", READ, APPROVE),
     row("/api/v1/models", READ, CHAT),
     row("/api/v1/providers", READ, CHAT),
     row("/api/v1/usage", READ, CHAT),

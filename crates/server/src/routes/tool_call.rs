@@ -1,0 +1,42 @@
+//! A call by hand: of a tool that somebody tries, or of one that reads what a decision is about.
+
+use axum::response::Response;
+use http::StatusCode;
+use turnwright_api as api;
+use turnwright_core::Outcome;
+
+use super::json;
+use crate::error::ApiError;
+use crate::extract::{State, Whole};
+use crate::openapi::{BodyRefused, NotThere, Refused};
+use crate::settings::approve;
+
+/// Runs a tool once, outside of any conversation. Rules that deny hold; nothing of it is stored.
+#[utoipa::path(
+    post,
+    path = "/tools/call",
+    operation_id = "callTool",
+    tag = "tools",
+    request_body = api::ToolCallRequest,
+    responses((status = 200, description = "What came of it, failures too.", body = api::ToolCallAnswer), Refused, BodyRefused, NotThere)
+)]
+pub(super) async fn call(State(state): State, whole: Whole) -> Result<Response, ApiError> {
+    let request: api::ToolCallRequest = whole.json()?;
+    let mode = approve(request.approve.unwrap_or(api::Approve::ReadOnly));
+    let arguments = request.arguments.as_deref().unwrap_or("{}");
+    let result = state.engine().call_tool(&request.name, arguments, mode).await?;
+    let outcome = match result.outcome {
+        Outcome::Success => "success",
+        Outcome::Denied => "denied",
+        Outcome::Error(kind) => kind.as_str(),
+    };
+    let content = result.content.iter().map(|block| serde_json::to_value(block).unwrap_or_default()).collect();
+    let answer = api::ToolCallAnswer {
+        outcome: outcome.to_owned(),
+        is_error: result.outcome.is_error(),
+        content,
+        structured_content: result.structured_content,
+        duration_ms: result.duration_ms,
+    };
+    Ok(json(StatusCode::OK, answer))
+}

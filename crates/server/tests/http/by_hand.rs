@@ -1,0 +1,25 @@
+//! Calls that a person makes by hand.
+
+use serde_json::json;
+
+use crate::server;
+
+#[tokio::test]
+async fn a_call_by_hand_reads_and_acts_where_that_is_said() {
+    let server = server([]);
+    let read = server.post("/api/v1/tools/call", json!({"name": "lab__look", "arguments": {"at": "it"}})).await.json();
+    assert_eq!(read["outcome"], "success");
+    assert_eq!(read["is_error"], false);
+    assert_eq!(read["content"], json!([{"type": "text", "text": r#"{"at":"it"}"#}]));
+
+    let acts = json!({"name": "lab__touch", "arguments": "{\"x\":1}"});
+    let refused = server.post("/api/v1/tools/call", acts.clone()).await.json();
+    assert_eq!((&refused["outcome"], &refused["is_error"]), (&json!("denied"), &json!(true)));
+    let mut allowed = acts;
+    allowed["approve"] = json!("all");
+    assert_eq!(server.post("/api/v1/tools/call", allowed).await.json()["outcome"], "success");
+    assert_eq!(server.source.effects().len(), 2);
+
+    let unknown = server.post("/api/v1/tools/call", json!({"name": "lab__nowhere"})).await;
+    assert_eq!(unknown.problem(), (404, "not_found".to_owned()));
+}

@@ -1,0 +1,66 @@
+// The arguments of a call, to be changed: as a form made from the tool's schema, or as JSON.
+
+import { useEffect, useState } from "preact/hooks";
+import { sentence } from "../lib/api.js";
+import { toolNamed } from "../lib/app.js";
+import { html } from "../lib/html.js";
+import { Field, fieldOf } from "./form.js";
+
+/**
+ * @param {string} text
+ * @returns {{value: any, problem: string}}
+ */
+export function readArguments(text) {
+  try {
+    const value = JSON.parse(text.trim() === "" ? "{}" : text);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return { value, problem: "" };
+    return { value: null, problem: "The arguments are not a JSON object." };
+  } catch (error) {
+    return { value: null, problem: `The arguments are not JSON: ${sentence(error)}` };
+  }
+}
+
+/** @param {{name: string, text: string, write: (text: string) => void, schema?: any}} props */
+export function Arguments({ name, text, write, schema: given }) {
+  const [schema, know] = useState(/** @type {any} */ (given ?? null));
+  const [isForm, form] = useState(given !== undefined);
+  useEffect(() => {
+    if (!given) toolNamed(name).then((tool) => know(tool?.input_schema ?? null), () => {});
+  }, [name]);
+  const { value } = readArguments(text);
+  const properties = schema?.properties ?? {};
+  const canForm = value !== null && Object.keys(properties).length > 0;
+  return html`<div class="arguments">
+    ${canForm && html`<div class="row" role="group" aria-label="How to edit">
+      <button type="button" class="plain small" aria-pressed=${isForm} onClick=${() => form(true)}>As a form</button>
+      <button type="button" class="plain small" aria-pressed=${!isForm} onClick=${() => form(false)}>As JSON</button></div>`}
+    ${isForm && canForm ? html`<div class="fields">${Object.entries(properties).map(([key, field]) => html`<${Argument} key=${key} name=${key}
+        schema=${schema} field=${field} value=${value[key]} set=${(/** @type {any} */ changed) => write(JSON.stringify(changed === undefined
+          ? without(value, key) : { ...value, [key]: changed }, null, 2))} />`)}</div>`
+      : html`<label>Arguments, as JSON<textarea class="mono" rows=${Math.min(16, text.split("\n").length + 1)} spellcheck="false" value=${text}
+          onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea></label>`}
+  </div>`;
+}
+
+/**
+ * @param {any} value
+ * @param {string} key
+ */
+function without(value, key) {
+  const { [key]: _, ...rest } = value;
+  return rest;
+}
+
+/** @param {{name: string, schema: any, field: any, value: any, set: (value: any) => void}} props */
+function Argument({ name, schema, field, value, set }) {
+  const read = fieldOf(name, field, schema);
+  const start = read.kind === "json" ? (value === undefined ? "" : JSON.stringify(value)) : (value ?? (read.kind === "several" ? [] : read.kind === "boolean" ? false : ""));
+  // What is typed may not be a value yet.
+  const [typed, type] = useState(start);
+  const isLong = read.kind === "string" && typeof value === "string" && (value.length > 60 || value.includes("\n"));
+  const shown = isLong ? { ...read, schema: { ...read.schema, maxLength: 1_000 } } : read;
+  return html`<${Field} form="argument" field=${shown} value=${typed} wrong="" write=${(/** @type {any} */ changed) => {
+    type(changed);
+    set(shown.kind === "string" && changed === "" && (value !== undefined || shown.isRequired) ? "" : shown.read(changed));
+  }} />`;
+}

@@ -1,0 +1,131 @@
+// Decisions: what is shown before them, what can be said, and what is remembered.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+
+let place;
+before(async () => { place = await startPlace(); });
+after(async () => { await closeBrowser(); await place?.stop(); });
+
+const write = (path, content = "line one\nline two\n") => `tool filesystem__write ${JSON.stringify({ path, content })}`;
+const question = (page) => page.getByRole("group", { name: "Decision about Write a file" }).first();
+const rules = async () => (await place.api("/approvals/rules")).data.map(({ scope, tool, when, action }) => ({ scope, tool, when, action }));
+const isOver = (page) => page.getByText("The tool said").last().waitFor();
+
+test("a file that is there is shown as it is beside what it will be", async () => {
+  const page = await lookAt(place);
+  await say(page, write("a.txt", "hello file\nand more\n"));
+  await question(page).getByText("Writes a.txt").waitFor();
+  await question(page).getByText("1 line added, 0 removed").waitFor();
+  assert.deepEqual(await question(page).locator("tbody tr").allInnerTexts().then((rows) => rows.map((row) => row.split(/\s*\t\s*/))),
+    [["  hello file", "hello file"], ["", "+ and more"]]);
+  await question(page).getByRole("button", { name: "Deny", exact: true }).click();
+  await isOver(page);
+  await say(page, 'tool filesystem__edit {"path":"a.txt","old_text":"hello","new_text":"good day"}');
+  const edit = page.getByRole("group", { name: "Decision about Edit a file" });
+  await edit.getByText("Changes a.txt").waitFor();
+  await edit.locator("td.new", { hasText: "+ good day file" }).waitFor();
+  await edit.locator("td.old", { hasText: "- hello file" }).waitFor();
+  await edit.getByRole("button", { name: "Deny", exact: true }).click();
+  await page.getByText("The tool said").nth(1).waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+test("the model hears why a call is denied", async () => {
+  const page = await lookAt(place);
+  await say(page, write("no.txt"));
+  await question(page).getByRole("button", { name: "Allow once" }).focus();
+  await page.keyboard.press("n");
+  await page.keyboard.type("the folder is for Ann alone");
+  await page.keyboard.press("Enter");
+  await isOver(page);
+  const told = place.model.requests.at(-1).messages.findLast(({ role }) => role === "tool").content;
+  assert.match(String(told), /the folder is for Ann alone/);
+  assert.equal(existsSync(join(place.folder, "no.txt")), false);
+});
+
+test("what is allowed for a conversation is stored as it is shown, and asked about no more there", async () => {
+  const page = await lookAt(place);
+  await say(page, write("often.txt"));
+  await question(page).getByRole("button", { name: "in this conversation" }).waitFor();
+  const shown = await question(page).locator(".rule-line code").innerText();
+  await page.getByRole("textbox").first().focus();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("c");
+  await page.getByText(`Stored: ${shown}`).waitFor();
+  await isOver(page);
+  const stored = (await rules()).filter(({ scope }) => scope === "conversation");
+  assert.equal(stored.length, 1);
+  assert.equal(stored[0].tool, "filesystem__write");
+  await say(page, write("often.txt", "again\n"));
+  await page.getByText("The tool said").nth(1).waitFor();
+  assert.equal(readFileSync(join(place.folder, "often.txt"), "utf8"), "again\n");
+  await page.getByRole("link", { name: "New conversation" }).click();
+  await say(page, write("often.txt", "elsewhere\n"));
+  await question(page).getByRole("button", { name: "Deny", exact: true }).click();
+  await isOver(page);
+});
+
+test("one decision for the turn answers for all calls like it", async () => {
+  const page = await lookAt(place);
+  await say(page, 'both filesystem__write filesystem__write {"path":"twice.txt","content":"x"}');
+  await page.getByRole("button", { name: "in this turn" }).nth(1).waitFor();
+  await question(page).focus();
+  await page.keyboard.press("t");
+  await isOver(page);
+  assert.equal(await page.getByRole("button", { name: "Allow once" }).count(), 0);
+});
+
+test("a rule for always is seen and changed before it is stored, holds at once, and is taken back", async () => {
+  const page = await lookAt(place);
+  await say(page, write("notes/one.md"));
+  await question(page).getByRole("button", { name: "always…" }).waitFor();
+  await question(page).focus();
+  await page.keyboard.press("a");
+  const editor = page.getByRole("form", { name: "The rule that is stored" });
+  await editor.getByLabel(/Conditions/).fill('{"path": {"below": "no');
+  await editor.getByRole("button", { name: "Allow and store" }).click();
+  await editor.getByText("The conditions are an object").waitFor();
+  await editor.getByLabel(/Conditions/).fill('{"path": {"below": "elsewhere"}}');
+  await editor.getByRole("button", { name: "Allow and store" }).click();
+  await question(page).getByRole("alert").waitFor();
+  assert.deepEqual((await rules()).filter(({ scope }) => scope === "user"), []);
+  await editor.getByLabel(/Conditions/).fill(JSON.stringify({ path: { glob: "notes/**" } }));
+  await editor.getByText(/notes\/\*\*/).first().waitFor();
+  await editor.getByRole("button", { name: "Allow and store" }).click();
+  await isOver(page);
+  assert.deepEqual((await rules()).filter(({ scope }) => scope === "user"),
+    [{ scope: "user", tool: "filesystem__write", when: { path: { glob: "notes/**" } }, action: "allow" }]);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.waitForFunction(() => fetch("/api/v1/approvals/rules").then((answer) => answer.json()).then(({ data }) => !data.some(({ scope }) => scope === "user")));
+});
+
+test("arguments are edited in a form that is made from the tool's schema", async () => {
+  const page = await lookAt(place);
+  await say(page, write("form.txt"));
+  await question(page).getByRole("button", { name: "Edit arguments" }).click();
+  await question(page).getByRole("button", { name: "As a form" }).click();
+  await question(page).getByLabel(/^path/).fill("formed.txt");
+  await question(page).getByLabel(/^content/).fill("by a form");
+  await question(page).getByRole("button", { name: "As JSON" }).click();
+  assert.deepEqual(JSON.parse(await question(page).getByRole("textbox").inputValue()), { path: "formed.txt", content: "by a form" });
+  await question(page).getByRole("button", { name: "Allow as changed" }).click();
+  await isOver(page);
+  assert.equal(readFileSync(join(place.folder, "formed.txt"), "utf8"), "by a form");
+});
+
+test("after a decision the keys are at the next question", async () => {
+  const page = await lookAt(place);
+  await say(page, 'both filesystem__write filesystem__write {"path":"next.txt","content":"x"}');
+  await page.getByRole("button", { name: "Allow once" }).nth(1).waitFor();
+  await question(page).focus();
+  await page.keyboard.press("y");
+  await page.waitForFunction(() => document.querySelectorAll(".approve").length === 1 && document.activeElement?.closest(".approve"));
+  await page.keyboard.press("d");
+  await isOver(page);
+  assert.deepEqual(await page.locator(".card .word").allInnerTexts(), ["done", "denied"]);
+  assert.deepEqual(page.wrong, []);
+});
