@@ -75,6 +75,11 @@ fn people_decide_by_what_they_see_and_what_is_remembered_is_what_was_shown() {
 }
 
 #[test]
+fn conversations_are_branched_commanded_saved_and_set() {
+    run("branches.test.mjs");
+}
+
+#[test]
 fn every_screen_is_for_everybody_and_nothing_hostile_runs() {
     run("quality.test.mjs");
 }

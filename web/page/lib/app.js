@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { call, fresh, part, Refused, sentence } from "./api.js";
 import { OpenConversation } from "./conversation.js";
+import { store, stored } from "./kept.js";
 
 /** @typedef {{screen: "chat", id: string | null} | {screen: "inbox"} | {screen: "servers"}} Place */
 
@@ -29,7 +30,7 @@ export const models = signal(null);
 export const unavailable = signal(/** @type {any[]} */ ([]));
 /** Said to those who listen instead of looking. */
 export const announced = signal("");
-/** @type {import("@preact/signals").Signal<{text: string, undo: (() => void) | null} | null>} */
+/** @type {import("@preact/signals").Signal<{text: string, undo: (() => void) | null, words: string} | null>} */
 export const toast = signal(null);
 /** What a conversation that does not exist yet is to be. @type {import("@preact/signals").Signal<any>} */
 export const draft = signal({});
@@ -55,9 +56,10 @@ export function announce(text) {
  * @param {string} text
  * @param {(() => void) | null} [undo]
  * @param {number} [for_ms]
+ * @param {string} [words] what the way back is called
  */
-export function tell(text, undo = null, for_ms = 6_000) {
-  const told = { text, undo };
+export function tell(text, undo = null, for_ms = 6_000, words = "Undo") {
+  const told = { text, undo, words };
   toast.value = told;
   setTimeout(() => {
     if (toast.value === told) toast.value = null;
@@ -72,7 +74,11 @@ export async function loadConversations() {
   try {
     const page = await call(`/conversations?limit=50${q ? `&q=${part(q)}` : ""}`);
     if (q !== search.value.trim()) return;
-    conversations.value = page.data;
+    const there = new Set(page.data.map((/** @type {any} */ conversation) => conversation.id));
+    const missing = q ? [] : pinned.value.filter((id) => !there.has(id));
+    const older = await Promise.all(missing.map((id) => call(`/conversations/${part(id)}`).catch(() => null)));
+    if (q !== search.value.trim()) return;
+    conversations.value = [...older.filter((found) => found !== null), ...page.data];
     const shown = open.value;
     const own = page.data.find((/** @type {any} */ conversation) => conversation.id === shown?.id);
     if (shown?.info.value && own && own.title !== shown.info.value.title) shown.info.value = { ...shown.info.value, title: own.title };
@@ -150,6 +156,14 @@ export function arrive() {
   open.value = id === null ? null : new OpenConversation(id, onChange);
 }
 
+/** Opens a conversation that was just made. @param {string} id */
+export function use(id) {
+  open.value?.close();
+  const made = new OpenConversation(id, onChange);
+  open.value = made;
+  return made;
+}
+
 /** @param {string | null} id */
 export function go(id) {
   location.hash = id === null ? "#/" : `#/c/${encodeURIComponent(id)}`;
@@ -168,10 +182,24 @@ export async function say(text, content) {
   const id = `conv_${fresh()}`;
   await call("/conversations", { body: { ...draft.value, id } });
   draft.value = {};
-  const begun = new OpenConversation(id, onChange);
-  open.value = begun;
+  const begun = use(id);
   go(id);
   void begun.send(text, content);
+}
+
+/** The conversation whose title is being changed. @type {import("@preact/signals").Signal<any>} */
+export const renaming = signal(null);
+
+/** Conversations that this browser keeps at the top. @type {import("@preact/signals").Signal<any[]>} */
+export const pinned = signal(stored("pinned", []));
+/** @param {string} id */
+export const isPinned = (id) => pinned.value.includes(id);
+/** @param {string} id */
+export function pin(id) {
+  pinned.value = isPinned(id) ? pinned.value.filter((other) => other !== id) : [id, ...pinned.value];
+  store("pinned", pinned.value);
+  announce(isPinned(id) ? "Pinned" : "Not pinned any more");
+  void loadConversations();
 }
 
 /**

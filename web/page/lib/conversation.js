@@ -18,7 +18,7 @@ import { follow } from "./stream.js";
  * @property {string} status
  * @property {Message} message
  * @property {import("@preact/signals").Signal<number>} rev
- * @typedef {{key: string, text: string, content: any, state: "sending" | "kept" | "refused", why: string, messageId: string}} Unsent
+ * @typedef {{key: string, text: string, content: any, settings?: any, state: "sending" | "kept" | "refused", why: string, messageId: string}} Unsent
  */
 
 const FIRST_TURNS = 20;
@@ -227,10 +227,11 @@ export class OpenConversation {
    * Sends a message, as often as it takes; the server stores it once.
    * @param {string} text
    * @param {any} content
+   * @param {any} settings what this turn alone has otherwise, such as its model
    */
-  send(text, content = text) {
+  send(text, content = text, settings = {}) {
     /** @type {Unsent} */
-    const unsent = { key: fresh(), text, content, state: "sending", why: "", messageId: "" };
+    const unsent = { key: fresh(), text, content, settings, state: "sending", why: "", messageId: "" };
     this.#keep([...this.unsent.value, unsent]);
     return this.#deliver(unsent);
   }
@@ -245,7 +246,7 @@ export class OpenConversation {
     let wait_ms = 500;
     while (!this.closing.signal.aborted) {
       try {
-        const stored = await call(`${this.path}/messages`, { body: { content: unsent.content }, key: unsent.key });
+        const stored = await call(`${this.path}/messages`, { body: { ...unsent.settings, content: unsent.content }, key: unsent.key });
         this.#change(unsent.key, { state: "kept", messageId: stored.message_id });
         this.nudge();
         return;

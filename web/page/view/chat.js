@@ -5,6 +5,7 @@ import { announce, announced, draft, models, open, tellError } from "../lib/app.
 import { html } from "../lib/html.js";
 import { Composer } from "./composer.js";
 import { Icon } from "./icon.js";
+import { Menu } from "./menu.js";
 import { MenuButton } from "./root.js";
 import { ToolsButton } from "./tools.js";
 import { Said, TurnView } from "./turn.js";
@@ -28,11 +29,16 @@ function Head({ conversation }) {
   const change = async (/** @type {any} */ change) => {
     try {
       if (conversation) await conversation.change(change);
-      else draft.value = { ...draft.value, ...change };
+      else draft.value = { ...draft.value, ...change, settings: { ...draft.value.settings, ...change.settings } };
     } catch (error) {
       tellError(error);
     }
   };
+  useEffect(() => {
+    const onChange = (/** @type {any} */ event) => void change(event.detail);
+    window.addEventListener("change-settings", onChange);
+    return () => window.removeEventListener("change-settings", onChange);
+  }, [conversation]);
   const known = models.value ?? [];
   const byDefault = known.find((model) => model.is_default)?.id;
   const approve = info?.settings?.approve ?? "";
@@ -54,6 +60,7 @@ function Head({ conversation }) {
         <option value="none">Runs no tools that would ask</option>
       </select>
       <${ToolsButton} conversation=${conversation} change=${change} />
+      <${Menu} conversation=${conversation} change=${change} />
     </div>
   </header>`;
 }
@@ -136,10 +143,11 @@ function Unsent({ message, conversation }) {
   const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
   const again = () => {
     conversation.drop(message.key);
-    void conversation.send(message.text, message.content);
+    void conversation.send(message.text, message.content, message.settings);
   };
   return html`<${Said} content=${content}>
     ${message.state === "sending" && html`<p class="faint small-text">${message.why ? `${message.why} Sending again…` : "Sending…"}</p>`}
+    ${message.state === "kept" && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}
     ${message.state === "refused" && html`<div class="failure" role="alert">Not sent: ${message.why}
       <button onClick=${again}>Send again</button><button class="plain" onClick=${() => conversation.drop(message.key)}>Discard</button></div>`}
   <//>`;

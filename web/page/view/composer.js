@@ -3,7 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { say, tell, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
+import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
+import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
 const MOST_FILE_BYTES = 15 * 1024 * 1024;
 
@@ -15,6 +17,10 @@ export function Composer({ conversation }) {
   const [text, write] = useState(() => kept(place));
   const [files, attach] = useState(/** @type {Attached[]} */ ([]));
   const [isSending, sending] = useState(false);
+  const [read, take] = useState(/** @type {{name: string, blocks: any[]}[]} */ ([]));
+  const [filling, fill] = useState(/** @type {import("../lib/commands.js").Suggestion | null} */ (null));
+  const [cursor, place_cursor] = useState(text.length);
+  const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const state = conversation?.state.value;
   const isRunning = state === "running";
@@ -33,18 +39,56 @@ export function Composer({ conversation }) {
     window.addEventListener("prompt", onPrompt);
     return () => window.removeEventListener("prompt", onPrompt);
   }, []);
-  const change = (/** @type {string} */ words) => {
+  const change = (/** @type {string} */ words, end = words.length) => {
     write(words);
+    place_cursor(end);
     keep(place, words);
   };
+  /** Puts words in the place of the one that was begun. @param {string} words */
+  const replace = (words) => {
+    const from = word?.from ?? cursor;
+    change(text.slice(0, from) + words + text.slice(cursor), from + words.length);
+  };
+  const choose = async (/** @type {import("../lib/commands.js").Suggestion} */ one) => {
+    try {
+      if (one.command?.takes) change(`/${one.command.name} `);
+      else if (one.command) {
+        change("");
+        await one.command.run({ conversation, rest: "" });
+      } else if (one.kind === "resource") {
+        replace("");
+        const blocks = await readResource(one);
+        take((all) => [...all, { name: one.name, blocks }]);
+      } else if (one.prompt.arguments.length > 0) fill(one);
+      else filled(one.name, await fillPrompt(one, {}));
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  const filled = (/** @type {string} */ name, /** @type {{words: string, blocks: any[]}} */ { words, blocks }) => {
+    replace(words);
+    if (blocks.length > 0) take((all) => [...all, { name, blocks }]);
+    box.current?.focus();
+  };
   const send = async () => {
-    if (isSending || (text.trim() === "" && files.length === 0)) return;
+    const command = commandIn(text);
+    if (command) {
+      try {
+        await command.command.run({ conversation, rest: command.rest });
+        change("");
+      } catch (error) {
+        tellError(error);
+      }
+      return;
+    }
+    if (isSending || (text.trim() === "" && files.length === 0 && read.length === 0)) return;
     sending(true);
     try {
-      const blocks = files.map(({ name, type, data }) => block(name, type, data));
-      await say(text, files.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
+      const blocks = [...files.map(({ name, type, data }) => block(name, type, data)), ...read.flatMap(({ blocks }) => blocks)];
+      await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
       change("");
       attach([]);
+      take([]);
     } catch (error) {
       tellError(error);
     } finally {
@@ -53,6 +97,21 @@ export function Composer({ conversation }) {
     }
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
+    const chosen = list[at];
+    if (chosen && !event.isComposing && ["ArrowDown", "ArrowUp", "Enter", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
+      // A command that is written out is run.
+      if (event.key === "Enter" && commandIn(text) && !chosen.command?.takes) {
+        event.preventDefault();
+        void send();
+        return;
+      }
+      event.preventDefault();
+      if (event.key === "Escape") dismiss();
+      else if (event.key === "ArrowDown") move((at + 1) % list.length);
+      else if (event.key === "ArrowUp") move((at + list.length - 1) % list.length);
+      else void choose(chosen);
+      return;
+    }
     if (event.key === "Escape" && state === "waiting") {
       /** @type {HTMLElement | null} */ (document.querySelector(".transcript .approve, .transcript .question.asking input"))?.focus();
       return;
@@ -84,14 +143,20 @@ export function Composer({ conversation }) {
   const hint = state === "waiting" ? "Decide above first (Esc goes there)" : isRunning ? "Say something more; it is taken up at the next step" : "Ask something";
   return html`<form class="composer" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void send(); }}
     onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()} onDrop=${onDrop}>
+    ${filling && html`<${PromptDialog} suggestion=${filling} filled=${(/** @type {any} */ what) => filled(filling.name, what)} close=${() => fill(null)} />`}
+    ${list.length > 0 && html`<${Suggestions} id="suggestions" list=${list} at=${at} choose=${choose} />`}
+    ${read.length > 0 && html`<ul class="attached">${read.map((one) => html`<li><bdi>${one.name}</bdi>
+      <button type="button" class="plain small" aria-label=${`Remove ${one.name}`} onClick=${() => take(read.filter((other) => other !== one))}><${Icon} name="close" /></button></li>`)}</ul>`}
     ${files.length > 0 && html`<ul class="attached">${files.map((file, at) => html`<li>
       ${file.type.startsWith("image/") && html`<img alt="" src=${`data:${file.type};base64,${file.data}`} />`}<bdi>${file.name}</bdi>
       <button type="button" class="plain small" aria-label=${`Remove ${file.name}`} onClick=${() => attach(files.filter((_, other) => other !== at))}><${Icon} name="close" /></button></li>`)}</ul>`}
     <div class="box">
       <textarea ref=${box} rows="1" aria-label="Message" placeholder=${hint} value=${text} enterkeyhint="send"
-        onInput=${(/** @type {any} */ event) => change(event.target.value)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
+        aria-autocomplete="list" aria-controls=${list.length > 0 ? "suggestions" : undefined} aria-activedescendant=${list.length > 0 ? `suggestions-${at}` : undefined}
+        onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
+        onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
       ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${() => conversation?.stop().catch(tellError)}><${Icon} name="stop" /></button>`}
-      <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || (text.trim() === "" && files.length === 0)}><${Icon} name="send" /></button>
+      <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || (text.trim() === "" && files.length === 0 && read.length === 0)}><${Icon} name="send" /></button>
     </div>
   </form>`;
 }

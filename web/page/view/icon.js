@@ -17,6 +17,11 @@ const shapes = {
   retry: "M5 12a7 7 0 1 0 2-5M5 4v4h4",
   close: "M6 6l12 12M18 6L6 18",
   down: "M12 5v13M6 12l6 6 6-6",
+  more: "M4.5 12h1M11.5 12h1M18.5 12h1",
+  pin: "M9 4h6l-1 6 3 3H7l3-3zM12 13v7",
+  chart: "M5 19V5M5 19h14M9 16v-4M13 16V8M17 16v-6",
+  settings: "M5 7h8M17 7h2M5 17h2M11 17h8M15 5v4M9 15v4",
+  clock: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16M12 8v4l3 2",
   chevron: "M9 6l6 6-6 6",
 };
 

@@ -40,7 +40,7 @@ function Toast() {
   return html`<div class="toasts" role="status" aria-live="polite">
     ${told && html`<div class="toast">
       <span>${told.text}</span>
-      ${told.undo && html`<button class="plain" onClick=${undo}>Undo</button>`}
+      ${told.undo && html`<button class="plain" onClick=${undo}>${told.words}</button>`}
       <button class="plain small" aria-label="Close" onClick=${() => (toast.value = null)}><${Icon} name="close" /></button>
     </div>`}
   </div>`;

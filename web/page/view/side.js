@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
 import {
-  caller, conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, remove, search,
-  tellError,
+  caller, conversations, here, hidden, inbox, loadConversations, loadMoreConversations, moreConversations, open, isPinned, pin, pinned, remove,
+  renaming, search, tellError,
 } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
@@ -13,10 +13,12 @@ import { NotifyMe } from "./notify.js";
 let typed = 0;
 
 export function Side() {
-  const [renaming, rename] = useState(/** @type {any} */ (null));
+  const rename = (/** @type {any} */ conversation) => (renaming.value = conversation);
   const waiting = new Set(inbox.value.map((wait) => wait.conversation_id));
   const at = here.value;
-  const shown = conversations.value.filter(({ id }) => !hidden.value.has(id));
+  const visible = conversations.value.filter(({ id }) => !hidden.value.has(id));
+  const top = pinned.value.flatMap((id) => visible.filter((conversation) => conversation.id === id));
+  const shown = [...top, ...visible.filter(({ id }) => !isPinned(id))];
   const onSearch = (/** @type {any} */ event) => {
     search.value = event.target.value;
     clearTimeout(typed);
@@ -43,7 +45,7 @@ export function Side() {
         <${Caller} />
       </div>
     </nav>
-    ${renaming && html`<${Rename} conversation=${renaming} close=${() => rename(null)} />`}
+    ${renaming.value && html`<${Rename} conversation=${renaming.value} close=${() => rename(null)} />`}
   `;
 }
 
@@ -68,9 +70,10 @@ function Entry({ conversation, isOpen, isWaiting, rename }) {
   const title = conversation.title ?? "Untitled";
   return html`<li class=${isOpen ? "entry open" : "entry"}>
     <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
-      <bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}
+      ${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}
     </a>
     <span class="actions">
+      <button class="plain small" aria-label=${`${isPinned(conversation.id) ? "Unpin" : "Pin"} ${title}`} onClick=${() => pin(conversation.id)}><${Icon} name="pin" /></button>
       <button class="plain small" aria-label=${`Rename ${title}`} onClick=${() => rename(conversation)}><${Icon} name="edit" /></button>
       <button class="plain small" aria-label=${`Delete ${title}`} onClick=${() => remove(conversation)}><${Icon} name="trash" /></button>
     </span>

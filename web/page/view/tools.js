@@ -9,6 +9,11 @@ import { Icon } from "./icon.js";
 /** @param {{conversation: any, change: (change: any) => Promise<void>}} props */
 export function ToolsButton({ conversation, change }) {
   const [isOpen, open] = useState(false);
+  useEffect(() => {
+    const onCommand = (/** @type {any} */ event) => event.detail === "tools" && open(true);
+    window.addEventListener("command", onCommand);
+    return () => window.removeEventListener("command", onCommand);
+  }, []);
   return html`<button class="plain" aria-haspopup="dialog" onClick=${() => open(true)}><${Icon} name="tools" />Tools</button>
     ${isOpen && html`<${Tools} conversation=${conversation} change=${change} close=${() => open(false)} />`}`;
 }

@@ -1,7 +1,9 @@
 // A turn: what a person said, and what came of it in the order in which it came.
 
 import { Component } from "preact";
+import { useState } from "preact/hooks";
 import { models, tellError } from "../lib/app.js";
+import { branch } from "../lib/branch.js";
 import { html } from "../lib/html.js";
 import { visible } from "../lib/markdown.js";
 import { CallCard } from "./card.js";
@@ -20,11 +22,12 @@ export function TurnView({ turn, conversation, isLast }) {
   const isRunning = turn.status === "running" && !message.isOver;
   const groups = grouped(message.parts);
   return html`<div class="turn">
-    ${turn.content && html`<${Said} content=${turn.content} />`}
+    ${turn.content && html`<${Asked} turn=${turn} conversation=${conversation} />`}
     <div class="answer" aria-busy=${isRunning}>
       ${groups.map((group) => group.length > 1 ? html`<${Calls} key=${group[0]?.key} parts=${group} revs=${revs(group)}
           conversation=${conversation} isOpen=${isLast} />`
-        : group.map((part) => html`<${PartView} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isLast} />`))}
+        : group.map((part) => html`<${PartView} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isLast}
+            isHeld=${part.kind === "said" && (isRunning || turn.status === "suspended") && isLast && isNewest(message, part)} />`))}
       ${isRunning && !isSpeaking(message) && html`<p class="thinking" aria-label="Working"><span></span><span></span><span></span></p>`}
       <${End} turn=${turn} conversation=${conversation} isLast=${isLast} />
     </div>
@@ -37,6 +40,13 @@ function isSpeaking(message) {
   return (last?.kind === "text" && !last.isDone) || (last?.kind === "call" && last.state === "asking")
     || message.parts.some((part) => part.kind === "question" && part.data.state === "open");
 }
+
+/**
+ * Whether the model has not spoken since.
+ * @param {import("../lib/message.js").Message} message
+ * @param {import("../lib/message.js").Part} part
+ */
+const isNewest = ({ parts }, part) => parts.slice(parts.indexOf(part) + 1).every(({ kind }) => kind === "said");
 
 /** @param {import("../lib/message.js").Part[]} parts */
 const revs = (parts) => parts.reduce((sum, part) => sum + part.rev, 0);
@@ -67,11 +77,11 @@ class PartView extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
     const last = /** @type {any} */ (this.props);
-    return next.part !== last.part || next.rev !== last.rev || next.isOpen !== last.isOpen || next.part.kind === "question";
+    return next.part !== last.part || next.rev !== last.rev || next.isHeld !== last.isHeld || next.isOpen !== last.isOpen || next.part.kind === "question";
   }
 
   render() {
-    const { part, conversation, isOpen } = /** @type {any} */ (this.props);
+    const { part, conversation, isOpen, isHeld } = /** @type {any} */ (this.props);
     switch (part.kind) {
       case "text":
         return html`<${Markdown} text=${part.text} isDone=${part.isDone} />`;
@@ -84,7 +94,7 @@ class PartView extends Component {
         return html`<${Question} id=${part.key} question=${part.data} answer=${(/** @type {any} */ body) => conversation.answer(part.key, body)}
           isOpen=${isOpen && part.data.state === "open"} />`;
       case "said":
-        return html`<${Said} content=${[{ type: "text", text: part.text }]} />`;
+        return html`<${Said} content=${[{ type: "text", text: part.text }]}>${isHeld && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}<//>`;
       case "notice":
         return html`<p class=${`notice ${part.level}`}>${visible(part.text)}</p>`;
       default:
@@ -100,6 +110,36 @@ function Calls({ parts, conversation, isOpen }) {
     <p class="calls-head">${parts.length} calls at once${over < parts.length ? `, ${over} over` : ""}</p>
     ${parts.map((part) => html`<${CallCard} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />`)}
   </div>`;
+}
+
+/** What a person said, which can be said otherwise in a branch. @param {{turn: Turn, conversation: any}} props */
+function Asked({ turn, conversation }) {
+  const [text, write] = useState(/** @type {string | null} */ (null));
+  const content = turn.content ?? [];
+  const words = content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+  const rest = content.filter((block) => block.type !== "text");
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!text?.trim()) return;
+    try {
+      await branch(conversation, turn.messageId, rest.length === 0 ? text : [{ type: "text", text }, ...rest], null);
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape") write(null);
+    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) void send(event);
+  };
+  if (text !== null) {
+    return html`<form class="said editing" onSubmit=${send}>
+      <textarea aria-label="Your message, changed" rows=${Math.min(12, text.split("\n").length + 1)} value=${text} onKeyDown=${onKey}
+        ref=${(/** @type {any} */ box) => box && box !== document.activeElement && !box.dataset.met && (box.dataset.met = "1", box.focus())}
+        onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea>
+      <div class="row end"><span class="faint small-text">A branch; what was said stays.</span><button type="button" onClick=${() => write(null)}>Cancel</button><button class="main-action">Send in a branch</button></div></form>`;
+  }
+  return html`<${Said} content=${content}><div class="said-actions"><${Copy} text=${words} what="message" />
+    <button class="plain small" onClick=${() => write(words)}><${Icon} name="edit" />Edit</button></div><//>`;
 }
 
 /** @param {{content: any[], children?: any}} props */
@@ -119,6 +159,11 @@ function End({ turn, conversation, isLast }) {
     event.target.value = "";
     if (model) void retry(model);
   };
+  const again = (/** @type {any} */ event) => {
+    const model = event.target.value;
+    event.target.value = "";
+    if (model) void branch(conversation, turn.messageId, turn.content, model).catch(tellError);
+  };
   const canRetry = isLast && isEnded && status !== "completed";
   return html`
     ${message.errorText && status !== "running" && html`<div class="failure" role="alert"><strong>The turn failed.</strong>
@@ -129,7 +174,9 @@ function End({ turn, conversation, isLast }) {
     ${canRetry && html`<div class="row"><button onClick=${() => retry("")}><${Icon} name="retry" />Try again</button>
       ${other.length > 0 && html`<select aria-label="Try again with another model" onChange=${onModel}><option value="">with another model…</option>
         ${other.map((model) => html`<option value=${model.id}>${model.id}</option>`)}</select>`}</div>`}
-    ${isEnded && text !== "" && html`<div class="foot"><${Copy} text=${text} what="answer" />
+    ${isEnded && (text !== "" || status === "completed") && html`<div class="foot"><${Copy} text=${text} what="answer" />
+      ${turn.content && html`<select aria-label="Answer again" value="" onChange=${again}><option value="">Answer again…</option>
+        ${[message.model, ...other.map((model) => model.id)].filter(Boolean).map((model) => html`<option value=${model}>with ${model}</option>`)}</select>`}
       <span class="faint">${[message.model, tokens(message.usage)].filter(Boolean).join(" · ")}</span></div>`}`;
 }
 

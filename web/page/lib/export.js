@@ -1,0 +1,61 @@
+// A conversation as a file: as text to read, or in the forms that APIs take.
+
+import { call, part } from "./api.js";
+
+/** What can be had. @type {Record<string, string>} */
+export const forms = {
+  markdown: "Markdown", json: "JSON", openai: "OpenAI messages", anthropic: "Anthropic messages", gemini: "Gemini contents", "ai-sdk": "AI SDK messages",
+};
+
+/**
+ * @param {any} conversation
+ * @param {string} form
+ */
+export async function download(conversation, form) {
+  const messages = await all(conversation.id, form === "markdown" || form === "json" ? "" : form);
+  const isText = form === "markdown";
+  const text = isText ? asMarkdown(conversation, messages) : JSON.stringify(form === "json" ? { ...conversation, messages } : messages, null, 2);
+  const name = (conversation.title ?? conversation.id).replace(/[^\p{L}\p{N} ._-]+/gu, "_").slice(0, 80);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: isText ? "text/markdown" : "application/json" }));
+  link.download = `${name}.${isText ? "md" : "json"}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/**
+ * @param {string} id
+ * @param {string} form
+ */
+async function all(id, form) {
+  /** @type {any[]} */
+  const messages = [];
+  let cursor = "";
+  do {
+    const page = await call(`/conversations/${part(id)}/messages?limit=100${form && `&format=${form}`}${cursor && `&cursor=${part(cursor)}`}`);
+    messages.push(...(page.data ?? page.messages ?? []));
+    cursor = page.has_more ? (page.next_cursor ?? "") : "";
+  } while (cursor !== "");
+  return messages;
+}
+
+/**
+ * @param {any} conversation
+ * @param {any[]} messages
+ */
+function asMarkdown(conversation, messages) {
+  const parts = [`# ${conversation.title ?? "Conversation"}`];
+  for (const { role, content, tool_calls, name, is_error } of messages) {
+    if (role === "tool") parts.push(`**${name ?? "tool"}** ${is_error ? "failed" : "gave"}:`, fenced(content ?? ""));
+    else if (content) parts.push(`## ${role === "user" ? "You" : role === "assistant" ? "Answer" : "Instructions"}`, content);
+    for (const called of tool_calls ?? []) parts.push(`Called **${called.function.name}** with`, fenced(called.function.arguments));
+  }
+  return `${parts.join("\n\n")}\n`;
+}
+
+/** @param {string} text */
+function fenced(text) {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}

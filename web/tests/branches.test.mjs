@@ -1,0 +1,171 @@
+// What people do with conversations besides talking: branches, commands, prompts and resources, files, settings.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
+
+let place;
+before(async () => {
+  place = await startPlace({
+    config: everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n` : "",
+  });
+});
+after(async () => { await closeBrowser(); await place?.stop(); });
+
+const idOf = (page) => decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
+const said = async (id) => (await place.api(`/conversations/${id}/messages`)).data.map(({ content }) => content);
+
+test("a message is edited in a branch, and the original is kept", async () => {
+  const page = await lookAt(place);
+  await say(page, "first words");
+  await page.getByText("You said: first words").waitFor();
+  await say(page, "second wrods");
+  await page.getByText("You said: second wrods").waitFor();
+  const original = idOf(page);
+  await page.locator(".said", { hasText: "second wrods" }).hover();
+  await page.getByRole("button", { name: "Edit" }).last().click();
+  const box = page.getByLabel("Your message, changed");
+  assert.equal(await box.evaluate((area) => area === document.activeElement), true);
+  await box.fill("second words");
+  await page.keyboard.press("Enter");
+  await page.getByText("You said: second words").waitFor();
+  assert.notEqual(idOf(page), original);
+  assert.deepEqual(await said(idOf(page)), ["first words", "You said: first words", "second words", "You said: second words"]);
+  assert.deepEqual((await said(original)).slice(2), ["second wrods", "You said: second wrods"]);
+  await page.getByRole("button", { name: "Go back to it" }).click();
+  await page.getByText("You said: second wrods").waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+test("an answer is made again with another model, in a branch", async () => {
+  const page = await lookAt(place);
+  await say(page, "which model?");
+  await page.getByText("You said: which model?").waitFor();
+  const original = idOf(page);
+  await page.getByLabel("Answer again").selectOption("scripted/two");
+  await page.waitForFunction((before) => !location.hash.includes(before), original);
+  await page.getByText("You said: which model?").waitFor();
+  await page.locator(".foot", { hasText: "scripted/two" }).waitFor();
+  assert.equal(place.model.requests.at(-1).model, "two");
+  assert.equal((await said(original)).length, 2);
+});
+
+test("a conversation is pinned to the top, over a reload too", async () => {
+  const page = await lookAt(place);
+  await say(page, "pinned one");
+  await page.getByText("You said: pinned one").waitFor();
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Pin", exact: true }).click();
+  await page.getByRole("link", { name: "New conversation" }).click();
+  await say(page, "newer one");
+  await page.getByText("You said: newer one").waitFor();
+  await page.reload();
+  await page.locator(".entry", { hasText: "newer one" }).waitFor();
+  assert.match(await page.locator(".entry").first().innerText(), /pinned one/);
+});
+
+test("a conversation is saved as text and as data", async () => {
+  const page = await lookAt(place);
+  await say(page, 'tool filesystem__read {"path":"a.txt"}');
+  await page.getByText("The tool said").waitFor();
+  const saved = async (name) => {
+    await page.getByRole("button", { name: "More" }).click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
+    return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+  };
+  const markdown = await saved("Markdown");
+  assert.match(markdown.name, /\.md$/);
+  assert.match(markdown.text, /Called \*\*filesystem__read\*\* with[\s\S]*hello file[\s\S]*The tool said/);
+  const data = JSON.parse((await saved("JSON")).text);
+  assert.deepEqual(data.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+  const openai = JSON.parse((await saved("OpenAI messages")).text);
+  assert.equal(openai.find(({ role }) => role === "tool").content.includes("hello file"), true);
+});
+
+test("commands are found by a slash and run, and what is none is said", async () => {
+  const page = await lookAt(place);
+  const composer = page.getByRole("textbox").first();
+  await composer.fill("/mo");
+  await page.getByRole("option", { name: /^\/model/ }).waitFor();
+  await page.keyboard.press("Enter");
+  assert.equal(await composer.inputValue(), "/model ");
+  await page.keyboard.type("two");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector('[aria-label="Model"]').value === "scripted/two");
+  await say(page, "/etc/passwd is what?");
+  await page.getByText("You said: /etc/passwd is what?").waitFor();
+  assert.equal(place.model.requests.at(-1).model, "two");
+  await composer.fill("/model nowhere");
+  await page.keyboard.press("Enter");
+  await page.getByText("No model is called").waitFor();
+  await composer.fill("/rename");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Title").waitFor();
+  await page.keyboard.press("Escape");
+  await composer.fill("/new");
+  await page.keyboard.press("Enter");
+  await page.getByText("What can I do for you?").waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a prompt of a server is put in by #, and a resource attached by @", { skip: !everything }, async () => {
+  const page = await lookAt(place);
+  const composer = page.getByRole("textbox").first();
+  await composer.pressSequentially("#args");
+  await page.getByRole("option", { name: /everything/ }).first().waitFor();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel(/^city/).fill("Paris");
+  await dialog.getByRole("button", { name: "Put it in" }).click();
+  await dialog.waitFor({ state: "detached" });
+  assert.match(await composer.inputValue(), /Paris/);
+  await composer.fill("Look at this: @");
+  await page.getByRole("option").first().waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Tab");
+  await page.locator(".attached li").waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator(".answer .md").waitFor();
+  assert.match(JSON.stringify(place.model.requests.at(-1).messages.at(-1)), /Look at this/);
+  const [message] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
+  assert.deepEqual(message.content.map(({ type }) => type), ["text", "resource"]);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("what is said while a call waits is shown as held", async () => {
+  const page = await lookAt(place);
+  await say(page, 'tool filesystem__write {"path":"held.txt","content":"x"}');
+  await page.getByRole("button", { name: "Allow once" }).waitFor();
+  await page.waitForFunction(() => document.querySelector(".composer textarea").placeholder.startsWith("Decide"));
+  await say(page, "and one thing more");
+  await page.locator(".said", { hasText: "and one thing more" }).waitFor();
+  await page.getByText("Held: it is taken up").waitFor();
+  await page.getByRole("button", { name: "Allow once" }).click();
+  await page.getByText("Held: it is taken up").waitFor({ state: "detached" });
+  assert.equal(await page.locator(".said", { hasText: "and one thing more" }).count(), 1);
+});
+
+test("instructions and limits of a conversation reach the model", async () => {
+  const page = await lookAt(place);
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Settings…" }).click();
+  await page.getByLabel("Instructions for the model").fill("Answer like a pirate.");
+  await page.getByLabel("Temperature").fill("0.3");
+  await page.getByRole("button", { name: "Store" }).click();
+  await say(page, "ahoy");
+  await page.getByText("You said: ahoy").waitFor();
+  const asked = place.model.requests.at(-1);
+  assert.match(JSON.stringify(asked.messages[0]), /pirate/);
+  assert.equal(asked.temperature, 0.3);
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Settings…" }).click();
+  assert.equal(await page.getByLabel("Instructions for the model").inputValue(), "Answer like a pirate.");
+  await page.getByLabel("Temperature").fill("");
+  await page.getByRole("button", { name: "Store" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await say(page, "again");
+  await page.getByText("You said: again").waitFor();
+  assert.equal("temperature" in place.model.requests.at(-1), false);
+});
