@@ -1,6 +1,6 @@
 // A folder in which the real binary serves, and a browser that looks at it.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -51,6 +51,12 @@ export async function startPlace({ config = "", model: isScripted = true } = {})
         });
         child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
       });
+    },
+    /** Runs a command over the same data. */
+    run(...words) {
+      const ran = spawnSync(binary, words, { cwd: folder, env: { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data") } });
+      if (ran.status !== 0) throw new Error(String(ran.stderr));
+      return String(ran.stdout);
     },
     /** Kills it as a power cut would. */
     async kill() {

@@ -80,6 +80,11 @@ fn conversations_are_branched_commanded_saved_and_set() {
 }
 
 #[test]
+fn the_page_never_stands_still() {
+    run("speed.test.mjs");
+}
+
+#[test]
 fn every_screen_is_for_everybody_and_nothing_hostile_runs() {
     run("quality.test.mjs");
 }

@@ -1,4 +1,4 @@
-// Markdown as blocks: while a text grows, only its last block is read and made again.
+// Markdown as blocks: while a text grows, only its last block is read and made again, and never more of it than there is time for.
 
 import DOMPurify from "dompurify";
 import { Lexer, Parser, Renderer } from "marked";
@@ -6,51 +6,95 @@ import remend from "remend";
 
 /**
  * @typedef {{kind: "html", html: string} | {kind: "code", code: string, language: string}} Block
- * @typedef {{text: string, settledTo: number, settled: Block[], tail: Block[], links: any}} Growing
+ * @typedef {{text: string, settledTo: number, chunks: Block[][], tail: Block[], links: any, isBehind: boolean}} Growing
+ *   `chunks` are settled; `isBehind` where more was written than is read
  */
+
+/** So many blocks stand together. */
+const CHUNK_BLOCKS = 12;
+/** So much is read in one go. */
+const SLICE_CHARACTERS = 4_096;
 
 /** @returns {Growing} */
 export function growing() {
-  return { text: "", settledTo: 0, settled: [], tail: [], links: Object.create(null) };
+  return { text: "", settledTo: 0, chunks: [], tail: [], links: Object.create(null), isBehind: false };
 }
 
 /**
- * Reads the text as far as it has come.
+ * Reads the text as far as it has come, and as far as there is time.
  * @param {Growing} state
  * @param {string} text begins with what it was before
  * @param {boolean} isDone whether nothing more comes
+ * @param {number} [until] when it is to end, on the clock of `performance`; at least one slice is read
  */
-export function grow(state, text, isDone) {
+export function grow(state, text, isDone, until = Infinity) {
   state.text = text;
-  const rest = text.slice(state.settledTo);
+  let size = SLICE_CHARACTERS;
+  do {
+    const before = state.settledTo;
+    const rest = text.slice(before);
+    const isWhole = rest.length <= size;
+    read(state, text, isWhole ? rest : rest.slice(0, size), isDone && isWhole, isWhole);
+    state.isBehind = !isWhole;
+    // A block that is longer than the slice is read whole.
+    size = state.settledTo === before ? size * 4 : SLICE_CHARACTERS;
+  } while (state.isBehind && (size > SLICE_CHARACTERS || performance.now() < until));
+}
+
+/**
+ * @param {Growing} state
+ * @param {string} text
+ * @param {string} slice what comes after what is settled
+ * @param {boolean} isDone
+ * @param {boolean} isWhole whether the slice goes to the end of the text
+ */
+function read(state, text, slice, isDone, isWhole) {
   const lexer = new Lexer({ gfm: true, breaks: true });
   lexer.tokens.links = state.links;
-  const tokens = lexer.lex(isDone || rest.includes("\r") ? rest : remend(rest));
+  const tokens = lexer.lex(isDone || !isWhole || slice.includes("\r") ? slice : remend(slice));
   const last = isDone ? tokens.length : tokens.findLastIndex((token) => token.type !== "space");
-  for (let at = 0; at < last; at += 1) {
-    const token = tokens[at];
+  let settled = 0;
+  for (; settled < last; settled += 1) {
+    const token = tokens[settled];
     if (!token) break;
     // A block that reads otherwise than it is written must stay where its beginning is known.
     if (!isDone && text.slice(state.settledTo, state.settledTo + token.raw.length) !== token.raw) break;
     state.settledTo += token.raw.length;
-    push(state.settled, token);
-    tokens[at] = /** @type {any} */ (null);
   }
-  state.tail = [];
-  for (const token of tokens) if (token) push(state.tail, token);
+  for (const block of blocksOf(tokens.slice(0, settled))) {
+    const chunk = state.chunks.at(-1);
+    if (!chunk || chunk.length >= CHUNK_BLOCKS) state.chunks.push([block]);
+    // A new list tells that it is another one.
+    else state.chunks[state.chunks.length - 1] = [...chunk, block];
+  }
+  state.tail = blocksOf(tokens.slice(settled));
 }
 
 /**
- * @param {Block[]} blocks
- * @param {any} token
+ * Blocks of tokens; what is no code stands together, so that it is cleaned in one go.
+ * @param {any[]} tokens
+ * @returns {Block[]}
  */
-function push(blocks, token) {
-  if (token.type === "space" || token.type === "def") return;
-  if (token.type === "code") {
-    blocks.push({ kind: "code", code: token.text, language: (token.lang ?? "").split(/[\s{]/)[0] ?? "" });
-  } else {
-    blocks.push({ kind: "html", html: clean(Parser.parse([token], { renderer })) });
+function blocksOf(tokens) {
+  /** @type {Block[]} */
+  const blocks = [];
+  /** @type {any[]} */
+  let words = [];
+  const flush = () => {
+    if (words.length > 0) blocks.push({ kind: "html", html: clean(Parser.parse(words, { renderer })) });
+    words = [];
+  };
+  for (const token of tokens) {
+    if (token.type === "space" || token.type === "def") continue;
+    if (token.type === "code") {
+      flush();
+      blocks.push({ kind: "code", code: token.text, language: (token.lang ?? "").split(/[\s{]/)[0] ?? "" });
+    } else {
+      words.push(token);
+    }
   }
+  flush();
+  return blocks;
 }
 
 const renderer = new Renderer();

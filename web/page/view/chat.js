@@ -114,22 +114,39 @@ function Transcript({ conversation }) {
     top.current = current.scrollTop;
     away(!isAtEnd.current);
   };
+  const isLoading = useRef(false);
   const older = async () => {
     const { current } = box;
-    const height = current?.scrollHeight ?? 0;
+    if (isLoading.current || !current) return;
+    isLoading.current = true;
+    // What is seen stays where it is, whether the browser sees to that or not.
+    const seen = [...current.querySelectorAll(".turn")].find((turn) => turn.getBoundingClientRect().bottom > current.getBoundingClientRect().top);
+    const before = seen?.getBoundingClientRect().top ?? 0;
     try {
       await conversation.loadOlder();
     } catch (error) {
       tellError(error);
     }
     requestAnimationFrame(() => {
-      if (current) current.scrollTop += current.scrollHeight - height;
+      if (seen?.isConnected) current.scrollTop += seen.getBoundingClientRect().top - before;
+      isLoading.current = false;
     });
   };
+  const begin = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  useEffect(() => {
+    const { current } = begin;
+    if (!current) return undefined;
+    // Loaded before somebody gets there.
+    const near = new IntersectionObserver((entries) => {
+      if (entries.some(({ isIntersecting }) => isIntersecting) && (box.current?.scrollTop ?? 0) > 0) void older();
+    }, { root: box.current, rootMargin: "1500px 0px 0px" });
+    near.observe(current);
+    return () => near.disconnect();
+  }, [conversation.older.value]);
   return html`<div class="transcript" ref=${box} onScroll=${onScroll} tabindex="0" role="region" aria-label="Messages">
     <div class="inner" ref=${inner}>
       ${state === "missing" && html`<div class="empty"><p>There is no such conversation. It may have been deleted.</p><a class="button" href="#/">Begin a new one</a></div>`}
-      ${conversation.older.value && html`<button class="plain wide" onClick=${older}>Show what was before</button>`}
+      ${conversation.older.value && html`<button class="plain wide" ref=${begin} onClick=${older}>Show what was before</button>`}
       ${turns.map((turn, at) => html`<${TurnView} key=${turn.id} turn=${turn} conversation=${conversation} isLast=${at === turns.length - 1} />`)}
       ${unsent.map((message) => html`<${Unsent} key=${message.key} message=${message} conversation=${conversation} />`)}
     </div>
