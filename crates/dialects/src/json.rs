@@ -28,6 +28,19 @@ pub(crate) fn write_rest(rest: &impl Serialize, out: &mut Vec<u8>) {
     out.remove(start);
 }
 
+/// The object in a JSON text that is a string which holds one.
+pub(crate) fn wrapped(arguments: &str) -> Option<String> {
+    if !arguments.trim_start().starts_with('"') {
+        return None;
+    }
+    serde_json::from_str::<String>(arguments).ok().filter(|inner| inner.trim_start().starts_with('{') && is_json(inner))
+}
+
+/// Whether a text is JSON.
+pub(crate) fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// The text with U+FFFD in place of each escape that is half of a surrogate pair, which servers and products write where they
 /// cut a text; `None` where there is none. For texts that could not be read.
 pub(crate) fn mended(text: &str) -> Option<String> {

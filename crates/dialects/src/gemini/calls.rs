@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use turnwright_core::{NativeBlock, ProviderFailure, ProviderFailureKind, StreamDelta};
 
 use super::wire::{FunctionCall, Piece};
+use crate::json;
 use crate::limits::{self, MAX_ARGUMENT_BYTES, MAX_CALLS};
 
 /// The most steps of a path into arguments.
@@ -54,7 +55,8 @@ impl Calls {
                     return Err(limits::arguments_too_large(name.as_deref().unwrap_or_default()));
                 }
                 if !arguments.is_empty() {
-                    out.push(StreamDelta::CallArguments { key, text: arguments.to_owned() });
+                    let text = json::wrapped(arguments).unwrap_or_else(|| arguments.to_owned());
+                    out.push(StreamDelta::CallArguments { key, text });
                 }
                 // A call whose arguments are no object would be refused on its way back.
                 if signature.is_some() && (arguments.is_empty() || arguments.starts_with('{')) {

@@ -3,6 +3,7 @@
 use turnwright_core::{NativeBlock, ProviderFailure, StreamDelta};
 
 use super::wire::{CallDelta, FunctionDelta};
+use crate::json;
 use crate::limits::{self, MAX_ARGUMENT_BYTES, MAX_CALLS};
 
 /// The calls of one answer. Never sized by what a server says an index is.
@@ -38,7 +39,7 @@ enum Slot {
 impl Calls {
     /// Whether all arguments are complete.
     pub(crate) fn are_whole(&self) -> bool {
-        self.calls.iter().all(|call| call.arguments.is_empty() || is_json(&call.arguments))
+        self.calls.iter().all(|call| call.arguments.is_empty() || json::is_json(&call.arguments))
     }
 
     /// A key for a call that does not come in fragments.
@@ -122,7 +123,7 @@ impl Calls {
         }
         // Without ids, another name, or more after a complete object, begins another call.
         let is_other = name.is_some_and(|name| {
-            !call.name.is_empty() && (name != call.name || (!arguments.is_empty() && is_json(&call.arguments)))
+            !call.name.is_empty() && (name != call.name || (!arguments.is_empty() && json::is_json(&call.arguments)))
         });
         if is_other { None } else { Some(position) }
     }
@@ -170,22 +171,10 @@ impl Call {
         if !self.is_started {
             self.start(out);
         }
-        if let Some(inner) = wrapped(&self.arguments) {
+        if let Some(inner) = json::wrapped(&self.arguments) {
             self.arguments = inner;
             self.told = 0;
         }
         self.tell_arguments(out);
     }
-}
-
-/// The object in a JSON text that is a string which holds one.
-fn wrapped(arguments: &str) -> Option<String> {
-    if !arguments.trim_start().starts_with('"') {
-        return None;
-    }
-    serde_json::from_str::<String>(arguments).ok().filter(|inner| inner.trim_start().starts_with('{') && is_json(inner))
-}
-
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

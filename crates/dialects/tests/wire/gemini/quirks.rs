@@ -153,6 +153,14 @@ fn arguments_are_put_together_from_their_pieces() {
 }
 
 #[test]
+fn arguments_that_came_as_the_text_of_an_object_are_that_object() {
+    let decoded = good(&stream(&[r#"{"functionCall":{"name":"f","args":"{\"a\": 1}"}}"#], "STOP"));
+    assert_eq!(calls(&decoded.message), [(None, "f", "{\"a\": 1}")]);
+    let other = good(&stream(&[r#"{"functionCall":{"name":"f","args":"a"}}"#], "STOP"));
+    assert_eq!(calls(&other.message), [(None, "f", "\"a\"")]);
+}
+
+#[test]
 fn a_call_without_a_name_is_a_call() {
     let decoded = good(&stream(&[r#"{"functionCall":{}}"#], "STOP"));
     assert_eq!(calls(&decoded.message), [(None, "", "")]);
