@@ -13,8 +13,7 @@ const making = join(here, `made/page.${process.pid}`);
 const MOST_BYTES = 160 * 1024;
 
 const highlight = "@highlightjs/cdn-assets/es";
-const languages = ["bash", "cpp", "css", "diff", "go", "ini", "java", "javascript", "json", "markdown", "python", "rust", "sql",
-  "typescript", "xml", "yaml"];
+const languages = ["bash", "diff", "ini", "javascript", "json", "python", "rust"];
 
 /** Where a library's module lies, by where the page has it. */
 const vendor = {
@@ -31,6 +30,7 @@ const vendor = {
 
 /** Libraries whose small form is a script: it is made a module. */
 const scripts = {
+  "uplot.js": { from: "uplot/dist/uPlot.iife.min.js", before: "", after: "export default uPlot;" },
   "purify.js": { from: "dompurify/dist/purify.min.js", before: "const exports = {}, module = { exports };", after: "export default module.exports;" },
 };
 
@@ -46,12 +46,28 @@ for (const [name, { from, before, after }] of Object.entries(scripts)) {
   const text = readFileSync(join(here, "node_modules", from), "utf8");
   writeFileSync(join(making, "vendor", name), `${before}\n${text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n")}\n${after}\n`);
 }
+/**
+ * Takes comments, empty lines and what stands before a line out of a module of ours: types and reasons are for whoever reads
+ * the source. What begins in a line after something else is only taken where it is a type.
+ */
+const withoutComments = (text) => text
+  .replace(/^[ \t]*\/\*\*(?:(?!\*\/)[\s\S])*\*\/[ \t]*$/gm, (comment) => comment.replace(/[^\n]+/g, ""))
+  .replace(/^[ \t]*\/\/.*$/gm, "")
+  .replace(/\/\*\* @(?:type|returns|param)[^\n]*?\*\/ ?/g, "")
+  .replace(/^[ \t]*\/\*\*[^\n]*?\*\/[ \t]*/gm, "")
+  .replace(/^[ \t]+/gm, "")
+  .replace(/\n{2,}/g, "\n");
+const ours = readdirSync(making, { recursive: true, withFileTypes: true });
+for (const file of ours.filter((entry) => entry.isFile() && entry.name.endsWith(".js") && !entry.parentPath.includes("/vendor"))) {
+  const path = join(file.parentPath, file.name);
+  writeFileSync(path, withoutComments(readFileSync(path, "utf8")));
+}
 
 let bytes = 0;
 const files = readdirSync(making, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
 for (const file of files) {
   const path = join(file.parentPath, file.name);
-  const packed = gzipSync(readFileSync(path), { level: 9 });
+  const packed = gzipSync(readFileSync(path), { level: 9, memLevel: 9 });
   bytes += packed.length;
   writeFileSync(`${path}.gz`, packed);
 }

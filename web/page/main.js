@@ -3,6 +3,7 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { arrive, inbox, loadCaller, loadConversations, loadInbox, loadModels, open } from "./lib/app.js";
+import "./lib/appearance.js";
 import { html } from "./lib/html.js";
 import { Root } from "./view/root.js";
 

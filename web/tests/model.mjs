@@ -26,8 +26,8 @@ export async function startModel() {
       return;
     }
     response.setHeader("content-type", "text/event-stream");
-    const say = async (choice) => {
-      const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: asked.model, choices: [{ index: 0, ...choice }] };
+    const say = async (choice, more = {}) => {
+      const chunk = { ...more, id: "c1", object: "chat.completion.chunk", created: 1, model: asked.model, choices: [{ index: 0, ...choice }] };
       if (!response.write(`data: ${JSON.stringify(chunk)}\n\n`)) await once(response, "drain").catch(() => {});
     };
     const speak = {
@@ -40,7 +40,8 @@ export async function startModel() {
       gate: (name) => (gates.get(name) ?? gates.set(name, gate()).get(name)).pass(),
     };
     const reason = await answer(asked, speak);
-    await say({ delta: {}, finish_reason: reason });
+    await say({ delta: {}, finish_reason: reason },
+      { usage: { prompt_tokens: 1_000, completion_tokens: 200, total_tokens: 1_200, prompt_tokens_details: { cached_tokens: 400 } } });
     response.end("data: [DONE]\n\n");
   });
   server.listen(0, "127.0.0.1");

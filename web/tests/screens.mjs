@@ -6,7 +6,8 @@ import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 
 const folder = process.argv[2];
 const size = { width: 1000, height: 680 };
-const config = everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n` : "";
+const prices = '[models."scripted/one"]\nprices = { input = 2.0, cached_input = 1.0, output = 10.0 }\n';
+const config = prices + (everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n` : "");
 const place = await startPlace({ config });
 const practice = await startPlace({ model: false, config });
 
@@ -27,6 +28,7 @@ for (const theme of ["light", "dark"]) {
   await page.getByRole("link", { name: "New conversation" }).click();
   await say(page, "What is in this folder?");
   await page.getByText("The tool said").waitFor();
+  const asked = new URL(page.url()).hash;
   await page.locator(".card summary").nth(1).click();
   await say(page, "Note the weather in Paris");
   await page.getByRole("button", { name: "Allow once" }).waitFor();
@@ -56,6 +58,17 @@ for (const theme of ["light", "dark"]) {
   await page.getByLabel("Name", { exact: true }).fill("time");
   await page.getByLabel("Command", { exact: true }).fill("uvx mcp-server-time --local-timezone Europe/Paris");
   await shoot(page, "servers");
+  await page.goto(`${place.base}/#/usage`);
+  await page.locator(".plot canvas").nth(1).waitFor();
+  await shoot(page, "usage");
+  await page.goto(`${place.base}/#/settings`);
+  await page.getByRole("button", { name: "Test all" }).click();
+  await page.getByText("All were asked").waitFor();
+  await shoot(page, "settings");
+  await page.goto(`${place.base}/${asked}`);
+  await page.getByRole("link", { name: "Time line" }).last().click();
+  await page.getByRole("region", { name: "Time line" }).waitFor();
+  await shoot(page, "turn");
   const narrow = await lookAt(place, { theme, width: 390, height: 680, path: "/" });
   await say(narrow, "How do I greet somebody in Python?");
   await narrow.locator(".md .hljs-keyword").first().waitFor();

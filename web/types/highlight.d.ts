@@ -2,6 +2,7 @@
 declare const highlighter: {
   registerLanguage(name: string, language: unknown): void;
   getLanguage(name: string): unknown;
+  registerAliases(names: string[], options: { languageName: string }): void;
   highlight(code: string, options: { language: string; ignoreIllegals: boolean }): { value: string };
 };
 export default highlighter;

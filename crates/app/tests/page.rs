@@ -80,6 +80,11 @@ fn conversations_are_branched_commanded_saved_and_set() {
 }
 
 #[test]
+fn usage_turns_settings_and_servers_have_their_screens() {
+    run("rooms.test.mjs");
+}
+
+#[test]
 fn the_page_never_stands_still() {
     run("speed.test.mjs");
 }

@@ -5,12 +5,13 @@ import { call, fresh, part, Refused, sentence } from "./api.js";
 import { OpenConversation } from "./conversation.js";
 import { store, stored } from "./kept.js";
 
-/** @typedef {{screen: "chat", id: string | null} | {screen: "inbox"} | {screen: "servers"}} Place */
+/** @typedef {{screen: "chat", id: string | null} | {screen: "turn", id: string, turn: string} | {screen: "inbox" | "servers" | "usage" | "settings"}} Place */
 
 /** @returns {Place} */
 function place() {
-  const [screen, id] = location.hash.replace(/^#\/?/, "").split("/");
-  if (screen === "inbox" || screen === "servers") return { screen };
+  const [screen, id, turn] = location.hash.replace(/^#\/?/, "").split("/");
+  if (screen === "inbox" || screen === "servers" || screen === "usage" || screen === "settings") return { screen };
+  if (screen === "c" && id && turn) return { screen: "turn", id: decodeURIComponent(id), turn };
   return { screen: "chat", id: screen === "c" && id ? decodeURIComponent(id) : null };
 }
 

@@ -26,6 +26,7 @@ export const commands = [
   { name: "export", needs: "conversation", about: "Save this conversation as a file", run: () => ask("export") },
   { name: "delete", needs: "conversation", about: "Delete this conversation", run: () => remove(info()) },
   { name: "inbox", about: "What waits for you", run: () => (location.hash = "#/inbox") },
+  { name: "usage", about: "What was used", run: () => (location.hash = "#/usage") },
   { name: "servers", about: "The MCP servers", run: () => (location.hash = "#/servers") },
 ];
 

@@ -16,9 +16,19 @@ export async function download(conversation, form) {
   const isText = form === "markdown";
   const text = isText ? asMarkdown(conversation, messages) : JSON.stringify(form === "json" ? { ...conversation, messages } : messages, null, 2);
   const name = (conversation.title ?? conversation.id).replace(/[^\p{L}\p{N} ._-]+/gu, "_").slice(0, 80);
+  save(`${name}.${isText ? "md" : "json"}`, isText ? "text/markdown" : "application/json", text);
+}
+
+/**
+ * Gives somebody a file.
+ * @param {string} name
+ * @param {string} type
+ * @param {string} text
+ */
+export function save(name, type, text) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: isText ? "text/markdown" : "application/json" }));
-  link.download = `${name}.${isText ? "md" : "json"}`;
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -17,11 +17,12 @@ export function stored(name, otherwise) {
 
 /**
  * @param {string} name
- * @param {any} value
+ * @param {any} value null where nothing is to be kept
  */
 export function store(name, value) {
   try {
-    localStorage.setItem(name, JSON.stringify(value));
+    if (value === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, JSON.stringify(value));
   } catch {
     // It holds until the page is left.
   }

@@ -3,6 +3,7 @@
 import { html } from "../lib/html.js";
 import { visible } from "../lib/markdown.js";
 import { Approve } from "./approval.js";
+import { suggest } from "./composer.js";
 import { Icon } from "./icon.js";
 import { Result } from "./result.js";
 import { Code, Copy } from "./text.js";
@@ -42,7 +43,8 @@ export function CallCard({ part, conversation, isOpen }) {
         ${part.output && html`<${Result} output=${part.output} isError=${part.state === "failed"} />`}
         ${part.errorText && html`<p class="failure">${visible(part.errorText)}</p>`}
         ${part.approval && !isAsking && html`<p class="faint">${decided(part)}</p>`}
-        ${part.input !== undefined && !isAsking && html`<div class="row"><${Copy} text=${asCommand(part)} what="call as a command" words="Copy as command" /></div>`}
+        ${part.input !== undefined && !isAsking && html`<div class="row"><${Copy} text=${asCommand(part)} what="call as a command" words="Copy as command" />
+          ${part.state === "failed" && isOpen && html`<button type="button" class="plain small" onClick=${() => suggest(`Call ${part.name} again with ${JSON.stringify(part.input)}`)}><${Icon} name="retry" />Ask for it again</button>`}</div>`}
       </div>
     </details>
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}

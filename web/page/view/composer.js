@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { say, tell, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
+import { store, stored } from "../lib/kept.js";
 import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
@@ -14,7 +15,7 @@ const MOST_FILE_BYTES = 15 * 1024 * 1024;
 /** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
 export function Composer({ conversation }) {
   const place = `draft ${conversation?.id ?? "new"}`;
-  const [text, write] = useState(() => kept(place));
+  const [text, write] = useState(() => stored(place, ""));
   const [files, attach] = useState(/** @type {Attached[]} */ ([]));
   const [isSending, sending] = useState(false);
   const [read, take] = useState(/** @type {{name: string, blocks: any[]}[]} */ ([]));
@@ -42,7 +43,7 @@ export function Composer({ conversation }) {
   const change = (/** @type {string} */ words, end = words.length) => {
     write(words);
     place_cursor(end);
-    keep(place, words);
+    store(place, words === "" ? null : words);
   };
   /** Puts words in the place of the one that was begun. @param {string} words */
   const replace = (words) => {
@@ -183,26 +184,4 @@ function asBase64(file) {
     reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ""));
     reader.readAsDataURL(file);
   });
-}
-
-/** @param {string} place */
-function kept(place) {
-  try {
-    return localStorage.getItem(place) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-/**
- * @param {string} place
- * @param {string} words
- */
-function keep(place, words) {
-  try {
-    if (words === "") localStorage.removeItem(place);
-    else localStorage.setItem(place, words);
-  } catch {
-    // It is still in the composer.
-  }
 }

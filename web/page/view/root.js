@@ -6,21 +6,35 @@ import { Chat } from "./chat.js";
 import { Icon } from "./icon.js";
 import { Inbox } from "./inbox.js";
 import { Servers } from "./servers.js";
+import { Settings } from "./settings.js";
 import { Side } from "./side.js";
+import { TurnPage } from "./turn-page.js";
+import { Usage } from "./usage.js";
 
 export function Root() {
-  const { screen } = here.value;
   return html`
     <div class=${isMenuOpen.value ? "app with-menu" : "app"} onKeyDown=${onKey}>
       <${Side} />
       ${isMenuOpen.value && html`<div class="veil" onClick=${() => (isMenuOpen.value = false)}></div>`}
       <main class="main" id="main">
-        ${screen === "inbox" ? html`<${Inbox} />` : screen === "servers" ? html`<${Servers} />` : html`<${Chat} />`}
+        <${Screen} place=${here.value} />
       </main>
     </div>
     <div class="unseen" role="status" aria-live="polite">${announced.value}</div>
     <${Toast} />
   `;
+}
+
+/** @param {{place: import("../lib/app.js").Place}} props */
+function Screen({ place }) {
+  switch (place.screen) {
+    case "inbox": return html`<${Inbox} />`;
+    case "servers": return html`<${Servers} />`;
+    case "usage": return html`<${Usage} />`;
+    case "settings": return html`<${Settings} />`;
+    case "turn": return html`<${TurnPage} id=${place.id} turn=${place.turn} />`;
+    case "chat": return html`<${Chat} />`;
+  }
 }
 
 /** @param {KeyboardEvent} event */

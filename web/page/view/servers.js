@@ -7,7 +7,9 @@ import { html } from "../lib/html.js";
 import { visible } from "../lib/markdown.js";
 import { AddServer, whatRuns } from "./add-server.js";
 import { Icon } from "./icon.js";
+import { ImportServers } from "./import-servers.js";
 import { MenuButton } from "./root.js";
+import { ToolsOf } from "./server-tools.js";
 
 const LOOK_EVERY_MS = 3_000;
 
@@ -25,6 +27,7 @@ export function Servers() {
   const [servers, list] = useState(/** @type {any[] | null} */ (null));
   const [failure, fail] = useState("");
   const [isAdding, adding] = useState(false);
+  const [isImporting, importing] = useState(false);
   const load = () => call("/mcp/servers").then(({ data }) => {
     list(data);
     fail("");
@@ -36,10 +39,12 @@ export function Servers() {
   }, []);
   return html`<div class="screen">
     <header class="head"><${MenuButton} /><h1 class="title">MCP servers</h1>
+      <button onClick=${() => importing(true)}>Import</button>
       <button class="main-action" onClick=${() => adding(true)}><${Icon} name="plus" />Add a server</button></header>
     <div class="page">
       ${failure && html`<p class="failure" role="alert">${failure}</p>`}
       ${isAdding && html`<${AddServer} close=${() => adding(false)} added=${load} />`}
+      ${isImporting && html`<${ImportServers} close=${() => importing(false)} added=${load} />`}
       ${servers?.length === 0 && !isAdding && html`<p class="faint empty">No MCP server is configured. Servers bring tools: files, databases, calendars, and what else there is.</p>`}
       ${servers?.map((server) => html`<${Server} key=${server.id} server=${server} load=${load} />`)}
     </div>
@@ -87,24 +92,6 @@ function Server({ server, load }) {
     ${shown === "tools" && html`<${ToolsOf} server=${server} />`}
     ${shown === "logs" && html`<${LogsOf} server=${server} />`}
   </article>`;
-}
-
-/** @param {{server: any}} props */
-function ToolsOf({ server }) {
-  const [tools, list] = useState(/** @type {any} */ (null));
-  const [q, search] = useState("");
-  useEffect(() => {
-    call(`/mcp/servers/${part(server.id)}/tools`).then(list, (error) => tell(sentence(error)));
-  }, [server.tools.length]);
-  if (tools === null) return html`<p class="faint">Asking…</p>`;
-  const shown = tools.data.filter((/** @type {any} */ tool) => `${tool.id} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
-  return html`<div>
-    ${tools.data.length > 8 && html`<input type="search" aria-label=${`Search tools of ${server.name}`} placeholder="Search" value=${q} onInput=${(/** @type {any} */ event) => search(event.target.value)} />`}
-    <ul class="tools-of">${shown.map((/** @type {any} */ tool) => html`<li key=${tool.id}><strong><bdi>${visible(tool.title ?? tool.tool_name)}</bdi></strong> <code>${visible(tool.tool_name)}</code>
-      ${tool.read_only && html`<span class="tag">only reads</span>`}<span class="faint about">${visible(tool.description).slice(0, 400)}</span></li>`)}
-      ${tools.set_aside.map((/** @type {any} */ tool) => html`<li><strong>${visible(tool.tool_name)}</strong> <span class="tag bad">set aside</span> <span class="failure">${visible(tool.reason)}</span></li>`)}</ul>
-    ${tools.data.length === 0 && tools.set_aside.length === 0 && html`<p class="faint">It offers none${server.state === "ready" ? "" : " while it is not ready"}.</p>`}
-  </div>`;
 }
 
 /** @param {{server: any}} props */

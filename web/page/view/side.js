@@ -41,6 +41,8 @@ export function Side() {
         <a href="#/inbox" aria-current=${at.screen === "inbox" ? "page" : undefined}><${Icon} name="inbox" /> Waiting for you
           ${inbox.value.length > 0 && html`<span class="count">${inbox.value.length}</span>`}</a>
         <a href="#/servers" aria-current=${at.screen === "servers" ? "page" : undefined}><${Icon} name="server" /> MCP servers</a>
+        <a href="#/usage" aria-current=${at.screen === "usage" ? "page" : undefined}><${Icon} name="chart" /> Usage</a>
+        <a href="#/settings" aria-current=${at.screen === "settings" ? "page" : undefined}><${Icon} name="settings" /> Settings</a>
         <${NotifyMe} />
         <${Caller} />
       </div>

@@ -46,8 +46,10 @@ export function useSuggestions(text) {
 
 /** @param {{id: string, list: Suggestion[], at: number, choose: (suggestion: Suggestion) => void}} props */
 export function Suggestions({ id, list, at, choose }) {
+  // A part of a long list, around the one that is chosen.
+  const from = Math.max(0, Math.min(at - MOST + 3, list.length - MOST));
   return html`<ul class="suggestions" id=${id} role="listbox" aria-label="Suggestions">
-    ${list.map((one, index) => html`<li key=${one.key} id=${`${id}-${index}`} role="option" aria-selected=${index === at}
+    ${list.map((one, index) => index >= from && index < from + MOST && html`<li key=${one.key} id=${`${id}-${index}`} role="option" aria-selected=${index === at}
       onMouseDown=${(/** @type {Event} */ event) => { event.preventDefault(); choose(one); }}>
       <bdi class="suggested">${visible(one.name)}</bdi>${one.server && html` <bdi class="server">${visible(one.server)}</bdi>`} <span class="faint about-line">${visible(one.about)}</span></li>`)}
   </ul>`;

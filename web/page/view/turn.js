@@ -177,6 +177,7 @@ function End({ turn, conversation, isLast }) {
     ${isEnded && (text !== "" || status === "completed") && html`<div class="foot"><${Copy} text=${text} what="answer" />
       ${turn.content && html`<select aria-label="Answer again" value="" onChange=${again}><option value="">Answer again…</option>
         ${[message.model, ...other.map((model) => model.id)].filter(Boolean).map((model) => html`<option value=${model}>with ${model}</option>`)}</select>`}
+      <a class="plain-link" href=${`#/c/${encodeURIComponent(conversation.id)}/${turn.id}`}><${Icon} name="clock" />Time line</a>
       <span class="faint">${[message.model, tokens(message.usage)].filter(Boolean).join(" · ")}</span></div>`}`;
 }
 
