@@ -4,6 +4,7 @@
 //! this package's tests, which are run with all the others.
 
 mod ci;
+mod dist;
 mod page;
 mod skips;
 
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask ci          everything a change must pass: formatting, lints, documentation, the page, tests
 cargo xtask page        makes the page that the server serves, in web/made (needs Node.js with npm)
+cargo xtask dist        makes what is given to others, in target/dist: an archive, an image for docker load, checksums
+                        (--profile NAME, --binary FILE for one that is built, --output FOLDER)
 cargo xtask run WORDS   makes the page where npm is there, and runs turnwright with these words
 cargo xtask help        this text
 ";
@@ -23,6 +26,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["ci"] => ci::run(),
         ["page"] => page::make(),
+        ["dist", words @ ..] => dist::run(words),
         ["run", words @ ..] => page::run_program(words),
         ["help" | "--help" | "-h"] | [] => match io::stdout().write_all(HELP.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
