@@ -392,7 +392,9 @@ impl Engine {
             }
         };
         let watch = live.watch(from);
-        self.inner.follow(live.lock().is_driven);
+        // By itself: the follower looks at conversations under its own lock, so none may be held here.
+        let is_driven = live.lock().is_driven;
+        self.inner.follow(is_driven);
         Ok(watch)
     }
 
