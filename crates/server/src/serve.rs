@@ -4,12 +4,24 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
 
 /// How long connections may go on after the server was told to end.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
+/// How long a client may take for the head of a request, and be silent before the next one.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+/// When it is tried again where no connection can be taken.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Why the server does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -51,27 +63,60 @@ pub async fn serve_anyone(
     router: Router,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "small packets will wait for each other");
-        }
-    });
-    let told = CancellationToken::new();
-    let tell = told.clone();
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
-        shutdown.await;
-        tell.cancel();
-    });
-    let deadline = async {
-        told.cancelled().await;
-        tokio::time::sleep(SHUTDOWN_TIME).await;
-    };
+    let graceful = GracefulShutdown::new();
+    let tasks = TaskTracker::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let (stream, from) = tokio::select! {
+            accepted = accept(&listener) => accepted,
+            () = &mut shutdown => break,
+        };
+        let router = router.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(from));
+            router.clone().oneshot(request.map(Body::new))
+        });
+        let mut connections = http1::Builder::new();
+        connections.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+        let connection = graceful.watch(connections.serve_connection(TokioIo::new(stream), service));
+        tasks.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection broke off");
+            }
+        });
+    }
+    // Nobody is taken any more; who is there is answered.
+    drop(listener);
+    tasks.close();
     tokio::select! {
-        result = serving => Ok(result?),
-        () = deadline => {
+        () = async { tokio::join!(graceful.shutdown(), tasks.wait()); } => Ok(()),
+        () = tokio::time::sleep(SHUTDOWN_TIME) => {
             tracing::warn!(seconds = SHUTDOWN_TIME.as_secs(), "connections were still open and are cut off");
             Ok(())
         }
     }
+}
+
+/// The next connection. What keeps one from being taken, such as too many open files, passes: it is tried again.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "small packets will wait for each other");
+                }
+                return (stream, from);
+            }
+            Err(error) if is_of_the_connection(&error) => tracing::debug!(%error, "a connection was gone before it was taken"),
+            Err(error) => {
+                tracing::error!(%error, "no connection can be taken");
+                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+            }
+        }
+    }
+}
+
+fn is_of_the_connection(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }

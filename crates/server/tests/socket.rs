@@ -64,3 +64,60 @@ async fn an_address_that_others_can_reach_is_not_served() {
     let refused = serve(listener, app(), std::future::pending()).await;
     assert!(matches!(refused, Err(ServeError::NotLoopback { .. })), "{refused:?}");
 }
+
+/// What a connection gives until it ends, on which this was sent.
+async fn told(address: std::net::SocketAddr, sent: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(sent).await.unwrap();
+    let mut answer = Vec::new();
+    // A connection that is reset has nothing more to tell.
+    drop(stream.read_to_end(&mut answer).await);
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_head_is_waited_for_so_long_and_half_a_body_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let client = async {
+        let half_open = told(address, b"").await;
+        let half_a_head = told(address, b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ").await;
+        let head = "POST /api/v1/conversations HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+        let half_a_body = told(address, head.as_bytes()).await;
+        shutdown.cancel();
+        (half_open, half_a_head, half_a_body)
+    };
+    let (served, told) = tokio::join!(serve(listener, app(), shutdown.clone().cancelled_owned()), client);
+    served.unwrap();
+    assert_eq!((told.0.as_str(), told.1.as_str()), ("", ""), "there is nobody to answer yet");
+    assert!(told.2.starts_with("HTTP/1.1 408 Request Timeout") && told.2.contains("body_timeout"), "{}", told.2);
+}
+
+#[tokio::test]
+async fn a_head_of_ten_thousand_bytes_is_read_and_one_that_is_too_large_or_no_http_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let head = |more: &str| format!("GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{more}\r\n");
+    let client = async {
+        let table = [
+            (head(&format!("x-long: {}\r\n", "x".repeat(10_000))), "200"),
+            (head(&format!("x-long: {}\r\n", "x".repeat(1 << 20))), "431"),
+            (head(&"x-many: 1\r\n".repeat(1_000)), "431"),
+            (head("no header at all\r\n"), "400"),
+            (head("x-evil: a\0b\r\n"), "400"),
+            ("GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n".to_owned(), "403"),
+            (head("content-length: 5\r\ncontent-length: 6\r\n"), "400"),
+            (head("content-length: -1\r\n"), "400"),
+            ("\u{16}\u{3}\u{1} not HTTP\r\n\r\n".to_owned(), "400"),
+        ];
+        for (sent, status) in table {
+            let answer = told(address, sent.as_bytes()).await;
+            assert_eq!(answer.get(9..12), Some(status), "{:.200}: {answer}", sent);
+        }
+        shutdown.cancel();
+    };
+    let (served, ()) = tokio::join!(serve(listener, app(), shutdown.clone().cancelled_owned()), client);
+    served.unwrap();
+}

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests may fail the test")]
 
+#[path = "users/bad_input.rs"]
+mod bad_input;
 #[path = "users/belonging.rs"]
 mod belonging;
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 /// A value that fits a schema, as small as it can be.
-fn sample(document: &Value, schema: &Value) -> Value {
+pub(super) fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(named) = schema["$ref"].as_str() {
         return sample(document, document.pointer(named.trim_start_matches('#')).unwrap());
     }

@@ -112,14 +112,12 @@ fn decided_by(inner: &Inner, live: &Live, state: &State, turn: &Turn, rule: &Rea
 }
 
 /// What was decided about a call before, and by whom.
-fn decided_before(state: &State, call: CallId) -> String {
+fn decided_before(state: &State, call: CallId) -> Option<String> {
     let of_call = |entry: &Entry| match entry {
         Entry::Decision(decision) if decision.call == call => Some(decision.clone()),
         _ => None,
     };
-    let Some(decision) = state.journal.entries().iter().rev().find_map(|stored| of_call(&stored.entry)) else {
-        return "it does not wait for a decision".to_owned();
-    };
+    let decision = state.journal.entries().iter().rev().find_map(|stored| of_call(&stored.entry))?;
     let what = match decision.verdict {
         Verdict::Allow => "allow",
         Verdict::Deny => "deny",
@@ -127,10 +125,10 @@ fn decided_before(state: &State, call: CallId) -> String {
         Verdict::RunAgain => "run_again",
         Verdict::Skip => "skip",
     };
-    match decision.by {
+    Some(match decision.by {
         DecidedBy::Person => format!("it was decided already: {what}, by a person"),
         DecidedBy::Policy { rule } => format!("it was decided already: {what}, by {rule}"),
-    }
+    })
 }
 
 /// Checks a decision against what the call waits for, and changed arguments against the tool and the rules that deny. Answers
@@ -147,11 +145,18 @@ fn decision(
         return Err(EngineError::NotWaiting { call, why: "no turn is open".to_owned() });
     };
     let Some(view) = turn.call(call) else {
-        return Err(EngineError::NotFound { what: format!("call `{call}` in the open turn") });
+        // Of a step that is over: whoever answers late is told what was decided.
+        return Err(match decided_before(state, call) {
+            Some(why) => EngineError::NotWaiting { call, why },
+            None => EngineError::NotFound { what: format!("call `{call}` in the open turn") },
+        });
     };
     let waits_for = turn.waiting().find(|(waiting, _)| waiting.id == call).map(|(_, question)| question.reason);
     let fits = match (choice.verdict, waits_for) {
-        (_, None) => return Err(EngineError::NotWaiting { call, why: decided_before(state, call) }),
+        (_, None) => {
+            let why = decided_before(state, call).unwrap_or_else(|| "it does not wait for a decision".to_owned());
+            return Err(EngineError::NotWaiting { call, why });
+        }
         (Verdict::Allow | Verdict::Deny, Some(QuestionReason::Approval | QuestionReason::DefinitionChanged))
         | (Verdict::Deny, Some(QuestionReason::ClientTool))
         | (Verdict::Happened | Verdict::RunAgain | Verdict::Skip, Some(QuestionReason::UnknownOutcome)) => Ok(()),
