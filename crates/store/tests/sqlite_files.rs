@@ -190,6 +190,48 @@ async fn an_older_database_is_copied_before_it_is_brought_up_and_belongs_to_whoe
     assert_eq!(left.count(), 0);
 }
 
+/// What a process of the first version had stored when it was killed: all of it is in the log, nothing in the file.
+fn killed_first_version(folder: &Path) -> PathBuf {
+    let file = folder.join("first.db");
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+    connection.execute_batch(include_str!("../src/migrations/0001_journal.sql")).unwrap();
+    connection.pragma_update(None, "application_id", 0x5475_726e).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    let body = serde_json::to_string(&entry("from the log")).unwrap();
+    let conversation = "INSERT INTO conversation VALUES (1, 'old', 2, 5, 5, 'Old', '{}')";
+    connection.execute(conversation, ()).unwrap();
+    connection.execute("INSERT INTO entry VALUES (?1, 1, 5, ?2)", ((1_i64 << 32) | 1, body)).unwrap();
+    let killed = folder.join("killed.db");
+    for (from, to) in [("first.db", "killed.db"), ("first.db-wal", "killed.db-wal")] {
+        std::fs::copy(folder.join(from), folder.join(to)).unwrap();
+    }
+    killed
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_is_brought_up_with_what_its_log_alone_holds_and_so_is_its_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = killed_first_version(folder.path());
+    let copy = folder.path().join("killed.db.before-v4");
+    // An earlier attempt got as far as this.
+    std::fs::write(&copy, "the copy of last year").unwrap();
+
+    let store = open(&file);
+
+    let id = "old".parse().unwrap();
+    assert_eq!(store.conversation(&id).await.unwrap().unwrap().title.as_deref(), Some("Old"));
+    let entries = store.entries(&id, Seq::FIRST, 9).await.unwrap();
+    assert_eq!(entries.iter().map(|stored| (*stored.entry).clone()).collect::<Vec<_>>(), [entry("from the log")]);
+    store.append(append("old", 2, "since then")).await.unwrap();
+    store.close().await;
+    let kept = Connection::open(&copy).unwrap();
+    let number = |sql: &str| kept.query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!((number("SELECT count(*) FROM entry"), number("PRAGMA user_version")), (1, 1));
+    let sound: String = kept.query_row("PRAGMA integrity_check", (), |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
+}
+
 #[tokio::test]
 async fn a_database_that_cannot_be_copied_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

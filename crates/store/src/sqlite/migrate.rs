@@ -142,13 +142,12 @@ fn missing(connection: &Connection, file: &Path, lock_wait: Duration) -> Result<
     run().map_err(|error| failure::of(file, &error))
 }
 
-/// Keeps the database as it is beside itself, once for each version that it is brought to: `turnwright.db.before-v3`. The
-/// caller holds the right to write and has not written yet, so nothing is missing in it.
+/// Keeps the database as it is beside itself, one copy for each version that it is brought to: `turnwright.db.before-v3`. The
+/// caller holds the right to write and has not written yet, so nothing is missing in it, also not what is in the log alone. A
+/// copy that is there already is of an earlier attempt; since then an older version may have stored more, so this one takes its
+/// place.
 fn keep_copy(file: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     let copy = with_suffix(file, &format!("before-v{}", MIGRATIONS.len()));
-    if copy.exists() {
-        return Ok(());
-    }
     // Under its own name only once it is whole.
     let part = with_suffix(&copy, "part");
     let fails = |error: std::io::Error| failure::of_file(&copy, "written", &error);
