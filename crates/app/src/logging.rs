@@ -22,8 +22,9 @@ pub(crate) struct Logging<'a> {
 /// Begins to log; colours only where a person reads and wants them. The error is for people: nothing is traced then.
 pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(), String> {
     let has_color = io::stderr().is_terminal() && wants_color(environment);
-    // What the MCP library says below an error is about its own inside; directives after it win. What is traced is not logged.
-    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=error,{},{}=off", logging.level, spans::TARGET));
+    // What the MCP library says is about its own inside and names no server: ours say what failed; directives after it win.
+    // What is traced is not logged.
+    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=off,{},{}=off", logging.level, spans::TARGET));
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(has_color).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match logging.format {
         LogFormat::Text => lines.with_filter(filter).boxed(),

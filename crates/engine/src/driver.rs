@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -263,12 +264,19 @@ impl Driver {
         };
         self.live.lock().watchers.release();
         let settle = self.inner.settle_sources();
-        tokio::pin!(settle);
+        let patience = tokio::time::sleep(UNTOLD_WAIT);
+        tokio::pin!(settle, patience);
+        let mut is_told = false;
         let late = loop {
             tokio::select! {
                 biased;
                 () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
                 late = &mut settle => break late,
+                () = &mut patience, if !is_told => {
+                    is_told = true;
+                    let text = format!("waiting for what is starting and was never seen before: {}", self.inner.awaited());
+                    self.live.lock().tell(vec![crate::Event::Notice { level: "info", text }]);
+                }
                 // Nothing runs yet, so all that could have to be told to end is this waiting.
                 () = self.live.changed.notified() => {
                     let state = self.live.lock();
@@ -512,6 +520,8 @@ impl Driver {
 /// How often other tasks may run before what was held is told although the model's answer is ending: its last bytes may be
 /// on their way from another task.
 const ENDING_ROUNDS: u8 = 4;
+/// How long sources may start before who watches is told what is waited for.
+const UNTOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// Waits, and where it really has to, tells what was held first.
 async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {

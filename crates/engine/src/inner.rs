@@ -19,7 +19,7 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, SourceState, Store, StoreError, Telemetry};
+use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, Store, StoreError, Telemetry};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -72,21 +72,46 @@ impl Inner {
         self.rules.refresh(&*self.store).await;
     }
 
-    /// Takes the sources over as they are now, and waits for those that are starting, each at most its own start limit;
-    /// the names of those that are late.
+    /// Takes the sources over as they are now, and waits for those of which it is not known yet what they offer, each at most
+    /// its own start limit; the names of those that are late.
     pub(crate) async fn settle_sources(&self) -> Vec<String> {
         self.refresh_sources().await;
+        self.settle(|_| true).await
+    }
+
+    /// As [`Inner::settle_sources`], for what one tool needs: nothing where it is known, else the source that its name begins
+    /// with, or all where that is none.
+    pub(crate) async fn settle_source_of(&self, user: &UserId, tool: &str) {
+        self.refresh_sources().await;
+        if self.catalogs.of(user).get(tool).is_some() {
+            return;
+        }
+        let is_its_own = |source: &str| tool.strip_prefix(source).is_some_and(|rest| rest.starts_with("__"));
+        let is_known = self.catalogs.sources().iter().any(|source| is_its_own(source.name()));
+        self.settle(|source| !is_known || is_its_own(source)).await;
+    }
+
+    async fn settle(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
         let sources = self.catalogs.sources();
-        let starting: Vec<_> = sources.iter().filter(|source| source.state() == SourceState::Starting).collect();
-        if starting.is_empty() {
+        let meant = sources.iter().filter(|source| is_meant(source.name()) && source.is_awaited());
+        let awaited: Vec<_> = meant.collect();
+        if awaited.is_empty() {
             return Vec::new();
         }
-        futures_util::future::join_all(starting.iter().map(|source| source.settled())).await;
-        starting
-            .into_iter()
-            .filter(|source| source.state() == SourceState::Starting)
-            .map(|source| source.name().to_owned())
-            .collect()
+        futures_util::future::join_all(awaited.iter().map(|source| source.settled())).await;
+        awaited.into_iter().filter(|source| source.is_awaited()).map(|source| source.name().to_owned()).collect()
+    }
+
+    /// Whether it is known of every source what it offers, or that it offers nothing now.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.catalogs.sources().iter().any(|source| source.is_awaited())
+    }
+
+    /// The names of those that are waited for, for people.
+    pub(crate) fn awaited(&self) -> String {
+        let sources = self.catalogs.sources();
+        let names: Vec<&str> = sources.iter().filter(|source| source.is_awaited()).map(|source| source.name()).collect();
+        names.join(", ")
     }
 
     /// The entry that offers what is there now, where that is not what the journal offers.

@@ -39,6 +39,12 @@ pub trait ToolSource: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// Whether a turn waits for it before it begins: what it offers is about to be known for the first time. One that is started
+    /// again is not waited for by those that do not call it.
+    fn is_awaited(&self) -> bool {
+        self.state() == SourceState::Starting
+    }
+
     /// Waits until it is not [`SourceState::Starting`] any more, at most its own start limit. Starts it where it must be
     /// started for its tools to be known.
     async fn settled(&self);

@@ -24,6 +24,8 @@ use crate::output::{self, NoOutput};
 use crate::task::{self, Task};
 use crate::transport::{Door, ProgressRoute};
 
+/// The longest unknown word of a server's that is repeated, in characters.
+const MAX_KIND_CHARS: usize = 60;
 /// How long the reason of a server's end is waited for.
 const END_KNOWN: Duration = Duration::from_secs(2);
 /// What keeps an answer from being read that came line by line.
@@ -207,7 +209,12 @@ async fn result(
         let text = format!("The tool `{tool}` of the MCP server `{}` {why}.", caller.server);
         ToolError::new(ToolErrorKind::ExecutionFailed, text)
     };
-    match output::read(answer) {
+    let read = match output::read(answer) {
+        // Before 2026-07-28 the word means nothing.
+        Err(NoOutput::Unknown(_, answer)) if !connection.agreed.is_modern() => output::read(answer),
+        read => read,
+    };
+    match read {
         Ok(output) => Ok(Called::Done(output)),
         Err(NoOutput::InputRequired(_)) if !connection.agreed.is_modern() => {
             Err(failed("asks for more input in a way that its version of the protocol does not have"))
@@ -216,6 +223,12 @@ async fn result(
             Ok(wanted) => Ok(Called::Wants(wanted)),
             Err(why) => Err(failed(&why)),
         },
+        Err(NoOutput::Unknown(kind, _)) => {
+            let kind: String = kind.chars().take(MAX_KIND_CHARS).collect();
+            Err(failed(&format!(
+                "answered with a kind of result that is not known here, `{kind}`; whether it took effect is unknown"
+            )))
+        }
         Err(NoOutput::Task(answer)) => {
             let task = Task::read(&answer).map(Called::Task);
             task.ok_or_else(|| failed("goes on as a task and does not say as which; its result cannot be fetched"))

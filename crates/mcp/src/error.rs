@@ -137,6 +137,9 @@ impl McpError {
     pub(crate) fn for_people(&self, server: &str) -> String {
         match self {
             Self::NeedsSignIn { reason, .. } if reason.contains("header") => self.to_string(),
+            Self::NeedsSignIn { reason, .. } if reason.contains("token") => {
+                format!("{self}; another sign-in (`turnwright mcp login {server}`) helps where it gives another one")
+            }
             Self::NeedsSignIn { .. } => format!("{self}; `turnwright mcp login {server}` leads through it"),
             other => other.to_string(),
         }

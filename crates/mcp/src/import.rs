@@ -187,9 +187,6 @@ impl Import {
             return Some(ImportedTransport::Stdio { command, args, env, env_file, cwd: text(entry, "cwd") });
         }
         let url = text(entry, "url").or_else(|| text(entry, "serverUrl")).or_else(|| text(entry, "httpUrl"))?;
-        if entry.get("type").or_else(|| entry.get("transport")).and_then(Value::as_str) == Some("sse") {
-            self.problems.push(format!("`{name}` is of the type `sse`: it is imported as streamable HTTP"));
-        }
         Some(ImportedTransport::Http { url, headers: self.pairs(name, "headers", entry.remove("headers")) })
     }
 

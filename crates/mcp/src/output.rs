@@ -11,6 +11,8 @@ pub(crate) enum NoOutput {
     InputRequired(Map<String, Value>),
     /// It goes on by itself as a task; its answer.
     Task(Map<String, Value>),
+    /// It says that it is something that is not known here; what, and its answer without that.
+    Unknown(String, Value),
 }
 
 /// Reads the answer.
@@ -24,6 +26,12 @@ pub(crate) fn read(answer: Value) -> Result<ToolOutput, NoOutput> {
         // The form of 2025-11-25, which only comes where it was asked for.
         None if answer.get("task").is_some_and(|task| task.get("taskId").is_some()) && !answer.contains_key("content") => {
             return Err(NoOutput::Task(answer));
+        }
+        // 2026-07-28, "Result types": a receiver takes one that it does not know for invalid.
+        Some(other) if other != "complete" => {
+            let kind = other.to_owned();
+            answer.remove("resultType");
+            return Err(NoOutput::Unknown(kind, Value::Object(answer)));
         }
         Some(_) | None => {}
     }
@@ -159,6 +167,8 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_the_end_is_no_output() {
         let asks = json!({"resultType": "input_required", "requestState": "s"});
+        let unknown = json!({"resultType": "strange", "content": []});
+        assert_eq!(read(unknown), Err(NoOutput::Unknown("strange".to_owned(), json!({"content": []}))));
         assert_eq!(read(asks.clone()), Err(NoOutput::InputRequired(asks.as_object().unwrap().clone())));
         for task in [json!({"resultType": "task", "taskId": "x"}), json!({"task": {"taskId": "x"}})] {
             assert_eq!(read(task.clone()), Err(NoOutput::Task(task.as_object().unwrap().clone())));

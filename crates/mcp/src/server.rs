@@ -247,6 +247,8 @@ impl McpServer {
         again: Again,
         context: CallContext,
     ) -> Result<Called, Broken> {
+        // Its start has a limit of its own.
+        let starts = context.standstill.hold();
         let connection = tokio::select! {
             biased;
             connection = self.connection(&call.tool) => connection.map_err(Broken::Failed)?,
@@ -255,6 +257,7 @@ impl McpServer {
                 return Err(Broken::Failed(ToolError::new(ToolErrorKind::Cancelled, text)));
             }
         };
+        drop(starts);
         // What was offered may be what an earlier run had learned.
         if meant.is_some() && meant != self.tool(&call.tool) {
             return Err(Broken::Failed(self.changed(&call.tool)));
@@ -408,6 +411,11 @@ impl ToolSource for McpServer {
 
     fn state(&self) -> SourceState {
         self.shared.state()
+    }
+
+    fn is_awaited(&self) -> bool {
+        let status = self.shared.status.borrow();
+        matches!(status.phase, Phase::Starting) && status.failed_starts == 0 && !self.shared.is_known()
     }
 
     fn tools(&self) -> Arc<[SourceTool]> {

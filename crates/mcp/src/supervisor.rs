@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     /// The calls that run, or wait for the server.
     pub(crate) users: watch::Sender<usize>,
     offered: Mutex<Offered>,
+    /// Why it failed last: what fails again and again is said once.
+    last_failure: Mutex<String>,
     /// How often what it offers changed.
     pub(crate) news: watch::Sender<u64>,
     is_known: AtomicBool,
@@ -102,6 +104,7 @@ impl Shared {
             needed: Notify::new(),
             users: watch::Sender::new(0),
             offered: Mutex::new(offered),
+            last_failure: Mutex::default(),
             news: watch::Sender::new(0),
             is_known: AtomicBool::new(is_known),
             shelving,
@@ -174,7 +177,12 @@ impl Shared {
             reason.push_str(MISSES_A_PACKAGE);
         }
         let reason = self.log.with_last_words(&reason);
-        tracing::warn!(server = self.config.name, reason, "an MCP server failed");
+        let before = std::mem::replace(&mut *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner), reason.clone());
+        if before == reason {
+            tracing::debug!(server = self.config.name, reason, "an MCP server failed again");
+        } else {
+            tracing::warn!(server = self.config.name, reason, "an MCP server failed");
+        }
         self.log.push(LogOrigin::Host, &error.to_string());
         reason.into()
     }

@@ -77,6 +77,25 @@ async fn a_tool_that_is_not_what_was_offered_is_not_called_and_offered_anew() {
 }
 
 #[tokio::test]
+async fn turns_wait_for_a_server_that_was_never_seen_and_for_no_other() {
+    let config = misbehaving("behaves", "");
+    let known = fixture_in(config.clone(), learned(&config).await.path());
+    let unknown = fixture_in(config, tempfile::tempdir().unwrap().path());
+    for (server, is_awaited) in [(&known, false), (&unknown, true)] {
+        server.start();
+        assert_eq!((server.state(), server.is_awaited()), (SourceState::Starting, is_awaited));
+        server.settled().await;
+        server.stop().await;
+    }
+    let mut config = misbehaving("behaves", "");
+    stdio(&mut config).command = "/nowhere/a-server".into();
+    let never = fixture_in(config, tempfile::tempdir().unwrap().path());
+    never.settled().await;
+    assert!(!never.is_awaited() && matches!(never.state(), SourceState::Failing { .. }), "{:?}", never.state());
+    never.stop().await;
+}
+
+#[tokio::test]
 async fn a_broken_memory_means_a_start() {
     let config = misbehaving("behaves", "");
     let folder = learned(&config).await;

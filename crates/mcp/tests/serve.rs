@@ -130,6 +130,10 @@ impl RunningCall for Said {
 
     async fn cancel(&mut self) {}
 
+    async fn put_down(&mut self) -> ToolOutput {
+        ToolOutput::text("this server is ending")
+    }
+
     fn leave(self: Box<Self>) {}
 }
 

@@ -371,9 +371,14 @@ async fn two_processes_whose_token_ends_at_the_same_moment_renew_it_once() {
 #[tokio::test]
 async fn a_configured_key_that_is_not_taken_is_named_as_that() {
     let protected = Protected::start(Special::default()).await;
-    let fixture = fixture(at(&protected.server.url, &[("Authorization", "Bearer hidden")]));
-    fixture.server.settled().await;
-    let reason = "it needs a sign-in: HTTP 401 Unauthorized: the configured header `Authorization` is not taken".to_owned();
-    assert_eq!(fixture.server.state(), SourceState::NeedsSignIn { reason });
-    fixture.stop().await;
+    for (headers, why) in [
+        ([("Authorization", "Bearer hidden")].as_slice(), "the configured header `Authorization` is not taken"),
+        (&[("X-Key", "wrong"), ("X-Team", "a")], "the configured headers `X-Key`, `X-Team` are not taken"),
+    ] {
+        let fixture = fixture(at(&protected.server.url, headers));
+        fixture.server.settled().await;
+        let reason = format!("it needs a sign-in: HTTP 401 Unauthorized: {why}");
+        assert_eq!(fixture.server.state(), SourceState::NeedsSignIn { reason });
+        fixture.stop().await;
+    }
 }

@@ -301,6 +301,42 @@ fn a_call_that_its_client_cannot_ask_about_runs_once_after_it_is_allowed_elsewhe
 }
 
 #[test]
+fn a_call_that_runs_while_the_server_is_told_to_end_has_its_answer() {
+    let place = Place::new();
+    place.write(
+        "turnwright.toml",
+        "model = \"practice/practice\"\n[[approval.rules]]\ntool = \"command__run\"\naction = \"allow\"\n",
+    );
+    let offered = Offered { place, installed: PathBuf::new() };
+    let mut server = offered.serve();
+    let script = "touch began; while [ ! -e go ]; do sleep 0.01; done; echo it ran";
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "command__run",
+        "arguments": {"command": script},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "plain", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }});
+    let address = server.address.clone();
+    let headers =
+        format!("Host: {address}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: command__run\r\n");
+    let call = std::thread::spawn({
+        let address = address.clone();
+        move || send(&address, &headers, &request.to_string())
+    });
+    wait_for("the command", || offered.place.path("began").exists().then_some(()));
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(server.child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    wait_for("the end to begin", || get(&address, "/readyz").starts_with("HTTP/1.1 503 ").then_some(()));
+    offered.place.write("go", "");
+    let answer = call.join().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("it ran"), "{answer}");
+    wait(&mut server.child);
+}
+
+#[test]
 fn requests_of_other_pages_and_for_other_hosts_are_refused() {
     let place = Place::new();
     let offered = Offered { place, installed: PathBuf::new() };
@@ -344,6 +380,15 @@ fn post(address: &str, body: &str) -> String {
         "Host: {address}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: everything__get-sum\r\n"
     );
     send(address, &headers, body)
+}
+
+fn get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 fn send(address: &str, headers: &str, body: &str) -> String {

@@ -15,7 +15,7 @@ use super::{Engine, Remember};
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
-use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, SourceState, StoreError};
+use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, StoreError};
 
 mod answer;
 mod decision;
@@ -525,7 +525,7 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     let turn = last.id();
     let settings = inner.settings(overlay, last.settings());
     // What was taken over from elsewhere was offered nothing here.
-    let is_settled = inner.catalogs.sources().iter().all(|source| source.state() != SourceState::Starting);
+    let is_settled = inner.is_settled();
     let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
     let claim = inner.next_claim(&state.journal);

@@ -126,7 +126,7 @@ impl Engine {
         name: &str,
         arguments: &str,
     ) -> Result<Explained, EngineError> {
-        self.inner.settle_sources().await;
+        self.inner.settle_source_of(&self.user, name).await;
         self.inner.rules.refresh(&*self.inner.store).await;
         let (turn, settings) = match conversation {
             Some(id) => {

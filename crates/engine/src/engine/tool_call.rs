@@ -18,7 +18,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`] where there is no such tool. Whatever the tool does is a result.
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
-        self.inner.settle_sources().await;
+        self.inner.settle_source_of(&self.user, name).await;
         let catalog = self.inner.catalogs.of(&self.user);
         if catalog.changed.contains_key(name) {
             let aside = catalog.set_aside.iter().find(|aside| qualified(&aside.source, &aside.tool) == name);

@@ -77,6 +77,7 @@ impl Engine {
                     self.inner.catch_up(&live).await?;
                 }
                 // Nobody moves it on any more: whoever waits must not wait for ever.
+                (Drives::Nobody, _) if self.is_draining() => return Err(EngineError::ShuttingDown),
                 (Drives::Nobody, _) => {
                     return Err(EngineError::NoOpenTurn {
                         why: format!("`{turn}` had to stop and stays open; the log says why"),

@@ -50,8 +50,15 @@ impl Node {
 
 /// Parses the text of a file and puts variables into its strings.
 ///
-/// Problems of the syntax leave an empty table; a missing variable leaves a broken value, so that the rest can be checked.
-pub(crate) fn parse(name: &str, text: &str, environment: &Environment, problems: &mut Vec<Problem>) -> Option<Node> {
+/// Problems of the syntax leave an empty table; a missing variable leaves a broken value, so that the rest can be checked. One
+/// of an MCP server costs nothing but that server, and is a warning.
+pub(crate) fn parse(
+    name: &str,
+    text: &str,
+    environment: &Environment,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) -> Option<Node> {
     let lines = Lines::new(text);
     let place = |line| Place::File { name: name.into(), line };
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -64,7 +71,7 @@ pub(crate) fn parse(name: &str, text: &str, environment: &Environment, problems:
         problems.dedup_by(|next, first| next.place == first.place);
         return None;
     }
-    let mut reader = Reader { lines, place, environment, problems };
+    let mut reader = Reader { lines, place, environment, problems, aside: warnings };
     let top = (reader.place)(None);
     Some(Node::new(reader.table(table.get_ref(), &KeyPath::default(), Missing::IsAProblem), top))
 }
@@ -78,7 +85,8 @@ pub(crate) fn from_json(
     problems: &mut Vec<Problem>,
 ) -> Node {
     let missing = if keys.get("enabled") == Some(&Value::Bool(false)) { Missing::DoesNotMatter } else { Missing::IsAProblem };
-    let mut reader = Reader { lines: Lines::new(""), place: |_| place.clone(), environment, problems };
+    let mut aside = Vec::new();
+    let mut reader = Reader { lines: Lines::new(""), place: |_| place.clone(), environment, problems, aside: &mut aside };
     Node::new(reader.json_table(keys, path, missing), place.clone())
 }
 
@@ -86,6 +94,8 @@ pub(crate) fn from_json(
 #[derive(Debug, Clone, Copy)]
 enum Missing {
     IsAProblem,
+    /// In a server of the configuration file: it alone is left out.
+    LeavesOut,
     /// Below a server that is switched off: the text stays as it is.
     DoesNotMatter,
 }
@@ -95,18 +105,26 @@ struct Reader<'a, P> {
     place: P,
     environment: &'a Environment,
     problems: &'a mut Vec<Problem>,
+    /// Why servers are left out.
+    aside: &'a mut Vec<Problem>,
 }
 
 impl<P: Fn(Option<usize>) -> Place> Reader<'_, P> {
     fn table(&mut self, table: &DeTable<'_>, path: &KeyPath, missing: Missing) -> NodeValue {
         let enabled = table.get("enabled").and_then(|value| value.get_ref().as_bool());
-        let missing = if path.is_mcp_server() && enabled == Some(false) { Missing::DoesNotMatter } else { missing };
+        let missing = match (path.is_mcp_server(), enabled) {
+            (true, Some(false)) => Missing::DoesNotMatter,
+            (true, Some(true) | None) => Missing::LeavesOut,
+            (false, _) => missing,
+        };
+        let known = self.aside.len();
         let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
             let key: &Spanned<std::borrow::Cow<'_, str>> = key;
             let line = self.lines.at(key.span().start);
             (key.get_ref().to_string(), self.node(value, line, &path.key(key.get_ref()), missing))
         };
-        NodeValue::Table(table.iter().map(entry).collect())
+        let read = table.iter().map(entry).collect();
+        if path.is_mcp_server() && self.aside.len() > known { NodeValue::Broken } else { NodeValue::Table(read) }
     }
 
     fn node(&mut self, value: &Spanned<DeValue<'_>>, line: usize, path: &KeyPath, missing: Missing) -> Node {
@@ -173,6 +191,11 @@ impl<P: Fn(Option<usize>) -> Place> Reader<'_, P> {
         match (expand(text, self.environment), missing) {
             (Ok(expanded), _) => (NodeValue::String(expanded.text), expanded.has_variables),
             (Err(ExpandError::Missing { .. }), Missing::DoesNotMatter) => (NodeValue::String(text.to_owned()), false),
+            (Err(error @ ExpandError::Missing { .. }), Missing::LeavesOut) => {
+                let text = format!("`{path}`: {error}; until then this server is left out");
+                self.aside.push(Problem::new(place.clone(), text));
+                (NodeValue::Broken, false)
+            }
             (Err(error), _) => {
                 self.problems.push(Problem::new(place.clone(), format!("`{path}`: {error}")));
                 (NodeValue::Broken, false)

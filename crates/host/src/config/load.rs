@@ -144,7 +144,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let schema = schema::json_schema();
     let mut root = match file {
-        Some(file) => document::parse(&name_of(&file.path, environment), &file.text, environment, &mut problems),
+        Some(file) => document::parse(&name_of(&file.path, environment), &file.text, environment, &mut problems, &mut warnings),
         None => None,
     }
     .unwrap_or_else(|| Node::new(NodeValue::Table(IndexMap::new()), Place::File { name: FILE_NAME.into(), line: None }));

@@ -15,6 +15,8 @@ use super::pool::Slot;
 
 /// How long a call that is stopped may take to stand still.
 const STOP_TIME: Duration = Duration::from_secs(10);
+/// How long a result that is stored may take to be told.
+const TELL_TIME: Duration = Duration::from_millis(200);
 /// The most characters of arguments in a question.
 const MAX_ARGUMENTS: usize = 2_000;
 /// How many calls that were left are gone on with in the background.
@@ -144,7 +146,9 @@ impl Running {
 
     /// Has the turn driven where a decision freed it and nobody else takes it up.
     async fn go_on(&self) {
-        if let Err(error) = self.engine.resume(&self.conversation).await {
+        if let Err(error) = self.engine.resume(&self.conversation).await
+            && error != EngineError::ShuttingDown
+        {
             tracing::warn!(conversation = %self.conversation, %error, "a call that was decided about does not go on yet");
         }
     }
@@ -204,10 +208,33 @@ impl RunningCall for Running {
             Err(EngineError::NoOpenTurn { .. }) => {}
             Err(error) => tracing::warn!(conversation = %self.conversation, %error, "a call cannot be stopped"),
         }
+        // Nothing is driven to its end any more; it ends as stopped at the next start.
+        if self.engine.is_draining() {
+            return;
+        }
         let ended = async { while !matches!(self.next().await, Happened::Ended(_)) {} };
         if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
             tracing::warn!(conversation = %self.conversation, "a call that was stopped goes on");
         }
+    }
+
+    async fn put_down(&mut self) -> ToolOutput {
+        let known = async {
+            while self.output.is_none() {
+                if let Happened::Ended(output) = self.next().await {
+                    return output;
+                }
+            }
+            self.output.take().unwrap_or_default()
+        };
+        // What is stored is told a moment later.
+        tokio::time::timeout(TELL_TIME, known).await.unwrap_or_else(|_late| {
+            failure(format!(
+                "this server is ending before `{}` is done. It goes on at the next start, in the conversation {}; whether it took \
+                 effect is not known yet",
+                self.tool, self.conversation
+            ))
+        })
     }
 
     fn leave(mut self: Box<Self>) {

@@ -179,7 +179,7 @@ impl Taking<'_> {
         let variable = if key == "env" && is_free(&own) { own } else { with_name };
         self.secrets.insert(variable.clone(), secret.to_owned());
         self.words.push(format!(
-            "`{key}.{name}` was written out in the file; it is taken from the variable {variable}, which must be set when the server starts"
+            "`{key}.{name}` was written out in the file; it is taken from the variable {variable}, which must be set before the server is added"
         ));
         format!("{kind}${{{variable}}}")
     }

@@ -163,13 +163,21 @@ fn a_missing_variable_is_named_with_its_key_and_both_ways_out() {
         ],
     );
     let near = environment().with("LOCAL_KEY", "x");
-    let told = load_with("[mcp.servers.a]\ncommand = \"a\"\nenv = { K = \"${LOCL_KEY}\" }", &near)
-        .map(|_| ())
-        .unwrap_err()
-        .to_string();
+    let told =
+        load_with("[providers.a]\ndialect = \"gemini\"\napi_key = \"${LOCL_KEY}\"", &near).map(|_| ()).unwrap_err().to_string();
     assert_eq!(
         told,
-        "turnwright.toml:3: `mcp.servers.a.env.K`: the variable LOCL_KEY is not set (did you mean LOCAL_KEY, which is?); set it, or give a default: `${LOCL_KEY:-default}`"
+        "turnwright.toml:3: `providers.a.api_key`: the variable LOCL_KEY is not set (did you mean LOCAL_KEY, which is?); set it, or give a default: `${LOCL_KEY:-default}`"
+    );
+    let servers = "[mcp.servers.a]\ncommand = \"a\"\nenv = { K = \"${LOCAL_KYE}\" }\n[mcp.servers.b]\ncommand = \"b\"";
+    let loaded = load_with(servers, &near).unwrap();
+    assert_eq!(loaded.config.mcp.servers.keys().collect::<Vec<_>>(), ["b"], "it costs nothing but its server");
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "turnwright.toml:3: `mcp.servers.a.env.K`: the variable LOCAL_KYE is not set (did you mean LOCAL_KEY, which is?); set it, or give a default: `${LOCAL_KYE:-default}`; until then this server is left out"
+        ]
     );
     says(
         "system_prompt = \"${\"",

@@ -166,7 +166,7 @@ impl ToolSource for ResourceSource {
 
 /// Whether a server runs whose resources are not known yet.
 fn is_late(server: &McpServer) -> bool {
-    server.shared().shelving.known().is_none() && matches!(server.state(), SourceState::Starting | SourceState::Ready)
+    server.shared().shelving.known().is_none() && (server.is_awaited() || server.state() == SourceState::Ready)
 }
 
 /// A line for each resource and template.

@@ -70,7 +70,6 @@ fn the_form_of_claude_desktop_is_read() {
         problems: [
             "a value in `env` of `files` was left out: it is no string",
             "`autoApprove` of `off` was left out: approvals are never imported",
-            "`windsurf` is of the type `sse`: it is imported as streamable HTTP",
             "`empty` was left out: it has neither a `command` nor a `url`",
         ]
         .map(str::to_owned)

@@ -195,7 +195,7 @@ fn input(id: &str, known: &Known<'_>, words: &mut Vec<String>) -> Result<String,
         let is_set = if known.variables.contains(variable.as_str()) {
             "which is set"
         } else {
-            "which must be set when the server starts"
+            "which must be set before the server is added"
         };
         words.push(format!("the password `{id}` is taken from the variable {variable}, {is_set}"));
         return Ok(format!("${{{variable}}}"));
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_password_stays_a_reference_and_the_person_is_told() {
-        let words = "the password `api-key` is taken from the variable API_KEY, which must be set when the server starts";
+        let words = "the password `api-key` is taken from the variable API_KEY, which must be set before the server is added";
         let expected = Translated { text: "Bearer ${API_KEY}".into(), words: vec![words.into()] };
         assert_eq!(translated("Bearer ${input:api-key}", Expansions::All), Ok(expected));
     }

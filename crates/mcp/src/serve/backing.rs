@@ -75,6 +75,9 @@ pub trait RunningCall: Send + Debug {
     /// Stops it, and waits until it stands still.
     async fn cancel(&mut self);
 
+    /// What is known of it, where this process ends before it does: its result, or where that will be told.
+    async fn put_down(&mut self) -> ToolOutput;
+
     /// Goes on with it in the background when a person decides; nobody waits for it here.
     fn leave(self: Box<Self>);
 }

@@ -39,6 +39,10 @@ pub(super) struct Handler {
     pub(super) backing: Arc<dyn Backing>,
     /// Owns what runs beside the requests.
     pub(super) tasks: TaskTracker,
+    /// The calls that run.
+    pub(super) calls: TaskTracker,
+    /// Fires when the process ends: calls are answered with what is known of them.
+    pub(super) puts_down: CancellationToken,
     /// Fires when the serving ends.
     pub(super) stop: CancellationToken,
     /// Only where the conformance suite is to find what it looks for.
@@ -53,13 +57,16 @@ enum Asked {
     Settled,
     /// Nobody could be asked here.
     NotHere,
+    /// This process ends.
+    PutDown,
     /// The client does not want the call any more.
     Cancelled,
 }
 
 impl Handler {
     pub(super) fn new(backing: Arc<dyn Backing>) -> Self {
-        Self { backing, tasks: TaskTracker::new(), stop: CancellationToken::new(), fixtures: None }
+        let (calls, puts_down) = (TaskTracker::new(), CancellationToken::new());
+        Self { backing, tasks: TaskTracker::new(), calls, puts_down, stop: CancellationToken::new(), fixtures: None }
     }
 
     async fn run(
@@ -89,6 +96,7 @@ impl Handler {
             let happened = tokio::select! {
                 biased;
                 happened = next(&mut later, &mut *running) => happened,
+                () = self.puts_down.cancelled() => return Ok(result(running.put_down().await, caller.form).into()),
                 () = self.gone(&context) => return Err(cancelled(&mut *running).await),
             };
             let wanted = match happened {
@@ -133,6 +141,7 @@ impl Handler {
                         return Ok(failed(why).into());
                     }
                 }
+                (Asked::PutDown, _) => return Ok(result(running.put_down().await, caller.form).into()),
                 (Asked::Cancelled, _) => return Err(cancelled(&mut *running).await),
             }
         }
@@ -159,6 +168,7 @@ impl Handler {
                         return Asked::Settled;
                     }
                 }
+                () = self.puts_down.cancelled() => return Asked::PutDown,
                 () = self.gone(context) => return Asked::Cancelled,
                 said = &mut asking => return match said {
                     Ok(said) => serde_json::to_value(said).map_or(Asked::NotHere, Asked::Said),
@@ -276,7 +286,7 @@ impl ServerHandler for Handler {
             return answer;
         }
         // Whoever ends the serving waits for the calls that are being stopped.
-        self.tasks.track_future(self.run(params, context)).await
+        self.calls.track_future(self.run(params, context)).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

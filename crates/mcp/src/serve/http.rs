@@ -22,6 +22,8 @@ use super::backing::Backing;
 use super::fixtures::Fixtures;
 use super::handler::Handler;
 
+/// How long answers that were just given may take to leave.
+const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 /// How long a session is kept in which nothing is said; a person may think about a question for so long.
 const SESSION_IDLE: Duration = Duration::from_hours(1);
 /// How many sessions may be open at once, unless somebody says otherwise.
@@ -85,8 +87,15 @@ impl HttpEndpoint {
         self.service.handle(request).await.map(Answer::Served)
     }
 
-    /// Ends all sessions and streams.
+    /// Answers the calls that run with what is known of them, then ends all sessions and streams.
     pub async fn end(&self) {
+        self.handler.puts_down.cancel();
+        self.handler.calls.close();
+        let had_calls = !self.handler.calls.is_empty();
+        self.handler.calls.wait().await;
+        if had_calls {
+            tokio::time::sleep(ON_THEIR_WAY).await;
+        }
         self.handler.stop.cancel();
         self.handler.tasks.close();
         self.handler.tasks.wait().await;

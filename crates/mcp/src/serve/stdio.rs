@@ -22,7 +22,7 @@ pub enum StdioEnd {
 /// Serves until the client closes its end or `stop` is ready; then no call runs any more.
 pub async fn stdio(backing: Arc<dyn Backing>, stop: impl Future<Output = ()> + Send) -> StdioEnd {
     let handler = Handler::new(backing);
-    let (tasks, ending) = (handler.tasks.clone(), handler.stop.clone());
+    let (tasks, calls, ending) = (handler.tasks.clone(), handler.calls.clone(), handler.stop.clone());
     let serving = async {
         match handler.serve(stdio_pipes()).await {
             Ok(service) => match service.waiting().await {
@@ -37,7 +37,9 @@ pub async fn stdio(backing: Arc<dyn Backing>, stop: impl Future<Output = ()> + S
         () = stop => StdioEnd::Stopped,
     };
     ending.cancel();
-    tasks.close();
-    tasks.wait().await;
+    for tracked in [calls, tasks] {
+        tracked.close();
+        tracked.wait().await;
+    }
     end
 }

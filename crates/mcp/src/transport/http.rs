@@ -60,8 +60,8 @@ pub(crate) struct Endpoint {
     url: Url,
     client: Client,
     account: Option<Arc<Account>>,
-    /// Whether the operator gave a key of their own.
-    has_key: bool,
+    /// The headers that the operator gave, which may hold a key.
+    own_headers: Vec<String>,
     max_message_bytes: usize,
 }
 
@@ -79,7 +79,7 @@ impl Endpoint {
         let bad = |reason: String| McpError::BadAddress { url: without_query(&config.url), reason };
         let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
         let headers = headers(config).map_err(bad)?;
-        let has_key = headers.contains_key(header::AUTHORIZATION);
+        let own_headers = config.headers.iter().map(|(name, _)| format!("`{name}`")).collect();
         let is_plain = url.scheme() == "http";
         let mut builder = Client::builder()
             .user_agent(USER_AGENT)
@@ -102,7 +102,7 @@ impl Endpoint {
         // Reading the system's certificates blocks for milliseconds.
         let client = if is_plain { Ok(build()) } else { tokio::task::spawn_blocking(build).await };
         let client = client.map_err(|error| bad(error.to_string()))?.map_err(|error| bad(error.to_string()))?;
-        Ok(Self { url, client, account: account.map(Arc::new), has_key, max_message_bytes })
+        Ok(Self { url, client, account: account.map(Arc::new), own_headers, max_message_bytes })
     }
 
     /// Asks `server/discover` and waits at most `limit`; a server that says nothing is taken for legacy.
@@ -114,14 +114,16 @@ impl Endpoint {
             };
             loop {
                 let response = self.ask(me, token.as_deref()).await?;
+                let told = if token.is_some() { Told::Token } else { Told::Nothing };
                 match (response.status(), &self.account, token.take()) {
                     (StatusCode::UNAUTHORIZED, Some(account), Some(refused)) => {
                         token = account.instead_of(&refused).await.map_err(|error| not_renewed(&error))?;
                         if token.as_ref().is_none_or(|new| *new == refused) {
-                            return Err(self.needs_sign_in(&response));
+                            return Err(self.needs_sign_in(&response, told));
                         }
                     }
-                    (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, ..) => return Err(self.needs_sign_in(&response)),
+                    (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, ..) => return Err(self.needs_sign_in(&response, told)),
+                    (status, ..) if status.is_redirection() => return Err(sent_on(&response)),
                     (status, ..) => {
                         let takes_posts = !matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
                         return Ok(Probed { finding: Finding::from(era_of(response).await), takes_posts });
@@ -171,10 +173,33 @@ impl Endpoint {
         Ok(answer.map_err(|error| unreachable(&error))?.status())
     }
 
-    fn needs_sign_in(&self, response: &Response) -> McpError {
-        let why = if self.has_key { ": the configured header `Authorization` is not taken" } else { "" };
+    fn needs_sign_in(&self, response: &Response, told: Told) -> McpError {
+        let why = match (told, self.own_headers.as_slice()) {
+            (Told::Token, _) => ": it does not take the token that the sign-in gave".to_owned(),
+            (Told::Nothing, []) => String::new(),
+            (Told::Nothing, [one]) => format!(": the configured header {one} is not taken"),
+            (Told::Nothing, several) => format!(": the configured headers {} are not taken", several.join(", ")),
+        };
         McpError::NeedsSignIn { reason: format!("HTTP {}{why}", response.status()), challenge: challenge(response) }
     }
+}
+
+/// What was sent along of who we are.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    Nothing,
+    Token,
+}
+
+/// It wants another address to be asked, which could be anybody's.
+fn sent_on(response: &Response) -> McpError {
+    let to = response.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).map_or("nowhere", |to| to);
+    let message = format!(
+        "HTTP {}, it sends to `{}`, which is not followed; configure that address if it is meant",
+        response.status(),
+        without_query(to)
+    );
+    McpError::Handshake { message }
 }
 
 /// The era that an answer to the question names; whoever does not say otherwise is legacy.

@@ -181,5 +181,10 @@ fn refused(error: ToolError) -> ApiError {
         | ToolErrorKind::Cancelled
         | ToolErrorKind::Interrupted => (StatusCode::BAD_GATEWAY, "mcp_failed"),
     };
-    ApiError::new(status, code, error.model_text)
+    // What is said of a server that does not answer is for models; why it does not, for people.
+    let detail = match error.diagnostic {
+        Some(reason) if error.kind == ToolErrorKind::Unavailable => format!("the MCP server does not answer: {reason}"),
+        Some(_) | None => error.model_text,
+    };
+    ApiError::new(status, code, detail)
 }

@@ -20,7 +20,7 @@ pub(super) async fn resources(host: &Host, asked: McpResources, output: &mut Out
     let McpResources { name, uri, follow, listed } = asked;
     let server = server(host, &name)?;
     let Some(uri) = uri else {
-        let shelf = server.shelf().await.map_err(failed)?;
+        let shelf = server.shelf().await.map_err(failed(&name))?;
         shelf.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
         if listed.json {
             output.json_pretty(&json!({"resources": shelf.resources, "templates": shelf.templates}));
@@ -41,12 +41,12 @@ pub(super) async fn resources(host: &Host, asked: McpResources, output: &mut Out
         output.lines(&table(&rows));
         return Ok(Exit::Done);
     };
-    let watched = if follow { Some(server.watch_resource(&uri).await.map_err(failed)?) } else { None };
-    show(&server.read_resource(&uri).await.map_err(failed)?, listed.json, output);
+    let watched = if follow { Some(server.watch_resource(&uri).await.map_err(failed(&name))?) } else { None };
+    show(&server.read_resource(&uri).await.map_err(failed(&name))?, listed.json, output);
     if let Some(mut watched) = watched {
         loop {
             watched.changed().await;
-            show(&server.read_resource(&uri).await.map_err(failed)?, listed.json, output);
+            show(&server.read_resource(&uri).await.map_err(failed(&name))?, listed.json, output);
         }
     }
     Ok(Exit::Done)
@@ -56,7 +56,7 @@ pub(super) async fn prompts(host: &Host, asked: McpPrompts, output: &mut Output)
     let McpPrompts { name, prompt, arguments, listed } = asked;
     let server = server(host, &name)?;
     let Some(prompt) = prompt else {
-        let shelf = server.shelf().await.map_err(failed)?;
+        let shelf = server.shelf().await.map_err(failed(&name))?;
         shelf.problems.iter().for_each(|problem| say(&format!("warning: {problem}")));
         if listed.json {
             output.json_pretty(&shelf.prompts);
@@ -74,7 +74,7 @@ pub(super) async fn prompts(host: &Host, asked: McpPrompts, output: &mut Output)
         return Ok(Exit::Done);
     };
     let arguments = arguments.iter().map(|pair| given(pair)).collect::<Result<Map<String, Value>, Failure>>()?;
-    let came = server.prompt(&prompt, &arguments).await.map_err(failed)?;
+    let came = server.prompt(&prompt, &arguments).await.map_err(failed(&name))?;
     if listed.json {
         let messages = came.messages.iter().map(|said| json!({"role": said.role, "content": said.content}));
         output.json_pretty(&json!({"description": came.description, "messages": messages.collect::<Vec<_>>()}));
@@ -115,6 +115,10 @@ fn server(host: &Host, name: &str) -> Result<Arc<McpServer>, Failure> {
 }
 
 /// What people are told where a model would be told to go on without it.
-fn failed(error: ToolError) -> Failure {
-    Failure::failed(error.diagnostic.unwrap_or(error.model_text))
+/// What was wrong at the server of this name, in its own words where it said any.
+fn failed(name: &str) -> impl Fn(ToolError) -> Failure {
+    move |error| match error.diagnostic {
+        Some(reason) => Failure::failed(format!("MCP server `{name}`: {reason}")),
+        None => Failure::failed(error.model_text),
+    }
 }

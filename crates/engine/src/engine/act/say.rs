@@ -8,7 +8,7 @@ use turnwright_core::{
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
-use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord, SourceState};
+use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
 
 /// A user message: opens a turn, joins the open one, or is held.
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
@@ -68,7 +68,7 @@ pub(in crate::engine) fn fits(chosen: &SettingsOverlay, turn: &Turn) -> Result<(
 fn open(inner: &Inner, state: &State, message: &NewMessage, user: Entry, settings: &TurnSettings, at: Seq) -> Act<Sent> {
     let turn = TurnId(at);
     let mut entries = vec![user, Entry::Control(Control::Claimed(inner.next_claim(&state.journal)))];
-    let is_settled = inner.catalogs.sources().iter().all(|source| source.state() != SourceState::Starting);
+    let is_settled = inner.is_settled();
     if is_settled && let Some(offered) = inner.newly_offered(&state.owner, &state.journal, settings) {
         entries.push(offered);
     }
