@@ -5,6 +5,7 @@
 
 mod ci;
 mod dist;
+mod load;
 mod page;
 mod skips;
 
@@ -17,6 +18,8 @@ cargo xtask page        makes the page that the server serves, in web/made (need
 cargo xtask dist        makes what is given to others, in target/dist: an archive, an image for docker load, checksums
                         (--profile NAME, --binary FILE for one that is built, --output FOLDER)
 cargo xtask run WORDS   makes the page where npm is there, and runs turnwright with these words
+cargo xtask load [SECONDS]
+                        1,000 streams over 64 running conversations, five minutes unless said, on a release build
 cargo xtask help        this text
 ";
 
@@ -25,6 +28,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ci"] => ci::run(),
+        ["load"] => load::run(None),
+        ["load", seconds] => load::run(Some(seconds)),
         ["page"] => page::make(),
         ["dist", words @ ..] => dist::run(words),
         ["run", words @ ..] => page::run_program(words),

@@ -114,7 +114,7 @@ async fn a_head_of_ten_thousand_bytes_is_read_and_one_that_is_too_large_or_no_ht
         ];
         for (sent, status) in table {
             let answer = told(address, sent.as_bytes()).await;
-            assert_eq!(answer.get(9..12), Some(status), "{:.200}: {answer}", sent);
+            assert_eq!(answer.get(9..12), Some(status), "{sent:.200}: {answer}");
         }
         shutdown.cancel();
     };

@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 pub enum Piece {
     /// Says that this instant has come, and waits there until [`ModelServer::run_free`] where the test wants to stop at it.
     Point(&'static str),
+    /// Says nothing for so long: a model at its own pace.
+    Pause(Duration),
     /// One event of the stream.
     Chunk(Value),
     /// The stream's end marker.
@@ -169,6 +171,7 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         for piece in (shared.script)(&body) {
             match piece {
                 Piece::Point(point) => shared.pass(point),
+                Piece::Pause(time) => std::thread::sleep(time),
                 Piece::Chunk(value) => {
                     begin(&mut writer)?;
                     chunk(&mut writer, &format!("data: {value}\n\n"))?;

@@ -19,7 +19,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(place: &Place) -> Self {
-        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Self::start_at(place, "127.0.0.1:0")
+    }
+
+    /// The same at an address that is known.
+    pub(crate) fn start_at(place: &Place, address: &str) -> Self {
+        let mut command = place.command(&["serve", "--listen", address]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = follow(child.stderr.take().unwrap());
         let address = wait_for("the address", || {
@@ -77,6 +82,11 @@ impl Server {
     /// Where it is.
     pub(crate) fn root(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it with no time for anything.
