@@ -109,6 +109,7 @@ impl From<EngineError> for Failure {
             | EngineError::NotAsked { .. }
             | EngineError::NotAllowed { .. }
             | EngineError::KeyReused { .. }
+            | EngineError::OverLimit(_)
             | EngineError::Provider(_)
             | EngineError::Store(_)
             | EngineError::Journal(_)

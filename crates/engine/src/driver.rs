@@ -80,6 +80,7 @@ impl Drop for Driver {
             let mut state = self.live.lock();
             state.in_flight = None;
             state.is_driven = false;
+            state.slot = None;
             state.watchers.release();
             drop(state);
             self.live.settled.notify_waiters();
@@ -174,6 +175,7 @@ impl Driver {
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
             state.is_driven = false;
+            state.slot = None;
             state.watchers.release();
             self.has_let_go = true;
             return None;

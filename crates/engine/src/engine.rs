@@ -19,7 +19,7 @@ use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::rules::Rules;
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay,
+    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay, Slots,
     SourceSet, Store, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
@@ -170,6 +170,8 @@ impl Engine {
             source_set: OnceLock::new(),
             telemetry: OnceLock::new(),
             registry: Registry::default(),
+            running: Slots::default(),
+            limits: OnceLock::new(),
             follower: Follower::default(),
             shutdown: CancellationToken::new(),
             draining: CancellationToken::new(),
@@ -206,6 +208,10 @@ impl Engine {
     /// How many turns this process drives at this moment, and how many watchers it has.
     pub fn workload(&self) -> EngineLoad {
         self.inner.registry.workload()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
     }
 
     /// The time of day.

@@ -4,7 +4,7 @@ use turnwright_core::{
     CallId, ConversationId, ElicitationId, FieldProblem, JournalError, ProviderFailure, TurnId, TurnSettings,
 };
 
-use crate::StoreError;
+use crate::{OverLimit, StoreError};
 
 /// A request that was not carried out. Nothing was stored, unless the variant says otherwise.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -79,6 +79,9 @@ pub enum EngineError {
         /// The key.
         key: String,
     },
+    /// It is more than this engine takes.
+    #[error(transparent)]
+    OverLimit(#[from] OverLimit),
     /// The model provider.
     #[error(transparent)]
     Provider(#[from] ProviderFailure),

@@ -19,7 +19,9 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Providers, SettingsOverlay, SourceSet, Store, StoreError, Telemetry};
+use crate::{
+    Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry,
+};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -40,6 +42,9 @@ pub(crate) struct Inner {
     /// What is told of it to whoever watches over it.
     pub(crate) telemetry: OnceLock<Telemetry>,
     pub(crate) registry: Registry,
+    /// The turns that this process drives.
+    pub(crate) running: Slots,
+    pub(crate) limits: OnceLock<Limits>,
     pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
     /// Fires before `shutdown`: turns go no further than to the end of their step.
@@ -167,6 +172,7 @@ impl Inner {
                 first.push(Entry::Control(Control::Resumed { count: turn.next_resumption() }));
             }
             state.is_driven = true;
+            state.slot = Some(self.running.enter(&live.owner));
             drop(state);
             self.drive(live, claim, first);
             return Ok(true);

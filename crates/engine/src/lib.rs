@@ -18,6 +18,7 @@ mod fold;
 mod follow;
 mod in_flight;
 mod inner;
+mod limits;
 mod live;
 mod names;
 mod pins;
@@ -27,6 +28,7 @@ mod ruler;
 mod rules;
 mod schema;
 mod settings;
+mod slots;
 pub mod source;
 mod spent;
 mod stand_back;
@@ -44,10 +46,12 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use event::Event;
+pub use limits::{Limits, OverLimit};
 pub use names::qualified;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use schema::bounded_validator;
 pub use settings::SettingsOverlay;
+pub use slots::{Full, Slot, Slots};
 pub use source::{
     CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
     ToolFace, ToolOutput, ToolSource, Visibility, shown_name,

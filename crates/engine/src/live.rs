@@ -15,7 +15,7 @@ use turnwright_core::{
 use crate::fold;
 use crate::in_flight::{InFlight, tell_message};
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
-use crate::{Event, KeptBy, SettingsOverlay, Store, StoreError};
+use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError};
 
 /// How many entries are read from the store at once.
 const READ_PAGE: usize = 5_000;
@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) watchers: Watchers,
     pub(crate) is_driven: bool,
+    /// Its place among the turns that run, while it is driven.
+    pub(crate) slot: Option<Slot>,
     /// Whether it was deleted.
     pub(crate) is_gone: bool,
     /// What takes a turn up again, and which turn.
@@ -69,6 +71,8 @@ pub(crate) struct Beside {
     pub(crate) claim: Option<Claim>,
     pub(crate) keeper: Option<(TurnId, KeptBy)>,
     pub(crate) title: Option<String>,
+    /// The place of a turn that begins.
+    pub(crate) slot: Option<Slot>,
 }
 
 /// What must be gone before a driver of this process may take the open turn.
@@ -97,6 +101,7 @@ impl Live {
             in_flight: None,
             watchers: Watchers::default(),
             is_driven: false,
+            slot: None,
             is_gone: false,
             keeper: None,
             broken: None,
@@ -121,7 +126,7 @@ impl Live {
 
     /// Takes what a door of this process stored. Gives the claim that came with it where it is for the caller to drive under:
     /// the conversation counts as driven from then on, so that nobody sees the turn without a driver.
-    pub(crate) fn apply_act(&self, stored: Vec<StoredEntry>, beside: Beside) -> Option<Claim> {
+    pub(crate) fn apply_act(&self, stored: Vec<StoredEntry>, beside: Beside, running: &Slots) -> Option<Claim> {
         let mut state = self.lock();
         let news = state.apply(stored);
         state.keeper = beside.keeper.or(state.keeper);
@@ -131,6 +136,11 @@ impl Live {
         let holds = |claim: &Claim| state.journal.open_turn().is_some_and(|turn| turn.is_held_by(claim));
         let claim = beside.claim.filter(|claim| !state.is_driven && holds(claim));
         state.is_driven |= claim.is_some();
+        // The driver of the turn before may be about to let go, and goes on with this one.
+        if state.is_driven && !news.is_settled {
+            let slot = beside.slot.or_else(|| state.slot.take());
+            state.slot = Some(slot.unwrap_or_else(|| running.enter(&self.owner)));
+        }
         drop(state);
         self.announce(news, From::Others);
         claim
@@ -209,6 +219,10 @@ impl State {
             self.tell(events);
         }
         let is_settled = self.journal.turn().is_none_or(|turn| turn.ended().is_some() || turn.is_parked());
+        if is_settled {
+            // Before anybody hears of its end: who waited for it may begin another.
+            self.slot = None;
+        }
         News { is_new, is_settled }
     }
 

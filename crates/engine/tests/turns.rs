@@ -22,6 +22,8 @@ mod early;
 mod ends;
 #[path = "turns/failures.rs"]
 mod failures;
+#[path = "turns/limits.rs"]
+mod limits;
 #[path = "turns/owners.rs"]
 mod owners;
 #[path = "turns/plain.rs"]

@@ -14,6 +14,7 @@ mod expand;
 pub(crate) mod fallback;
 mod format;
 mod key_path;
+mod limits;
 mod load;
 mod mcp;
 mod meaning;
@@ -35,6 +36,7 @@ pub(crate) use added::mcp_server;
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
+pub use limits::LimitsConfig;
 pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
 pub use mcp::{
     McpConfig, McpDocker, McpGrant, McpLogLevel, McpOauth, McpSampling, McpServer, McpTool, McpTransport, Pull, Start,

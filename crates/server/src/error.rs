@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use turnwright_api::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
 use turnwright_core::{FieldProblem, IdError, ProviderFailure, ProviderFailureKind};
-use turnwright_engine::{EngineError, StoreError};
+use turnwright_engine::{EngineError, OverLimit, StoreError};
 
 /// A refusal, told as a problem document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +22,8 @@ pub struct ApiError {
     param: Option<String>,
     /// Whether to send the same again would do harm.
     is_final: bool,
+    /// After how many seconds it may be worth repeating, where that is known.
+    retry_after: Option<u8>,
 }
 
 impl ApiError {
@@ -36,6 +38,7 @@ impl ApiError {
             errors: Vec::new(),
             param: None,
             is_final: false,
+            retry_after: None,
         }
     }
 
@@ -63,6 +66,12 @@ impl ApiError {
     /// The same, where to send it again would do harm.
     pub(crate) fn made_final(mut self) -> Self {
         self.is_final = true;
+        self
+    }
+
+    /// The same, which may be worth repeating after so many seconds.
+    pub(crate) fn worth_repeating_in(mut self, seconds: u8) -> Self {
+        self.retry_after = Some(seconds);
         self
     }
 
@@ -109,8 +118,9 @@ impl IntoResponse for ApiError {
         if self.ends_connection {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let usual = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        if let Some(seconds) = self.retry_after.or(usual) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(u16::from(seconds)));
         }
         response
     }
@@ -140,6 +150,7 @@ impl From<EngineError> for ApiError {
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
             EngineError::NotAllowed { .. } => (StatusCode::FORBIDDEN, "insufficient_scope"),
             EngineError::KeyReused { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+            EngineError::OverLimit(over) => limit_status(*over),
             EngineError::Provider(failure) => provider_status(failure),
             EngineError::Store(store) => store_status(store),
             EngineError::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_damaged"),
@@ -157,6 +168,7 @@ impl From<EngineError> for ApiError {
             | EngineError::Invalid { .. }
             | EngineError::NotAllowed { .. }
             | EngineError::KeyReused { .. }
+            | EngineError::OverLimit(_)
             | EngineError::Store(_)
             | EngineError::Journal(_)
             | EngineError::ShuttingDown => None,
@@ -168,7 +180,19 @@ impl From<EngineError> for ApiError {
             }
             _ => Vec::new(),
         };
-        Self { request_id, errors, ..Self::new(status, code, detail) }
+        let retry_after = matches!(code, "too_many_turns" | "too_many_user_turns").then_some(5);
+        Self { request_id, errors, retry_after, ..Self::new(status, code, detail) }
+    }
+}
+
+/// More than is taken.
+fn limit_status(over: OverLimit) -> (StatusCode, &'static str) {
+    match over {
+        OverLimit::Turns { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_turns"),
+        OverLimit::UserTurns { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_user_turns"),
+        OverLimit::Message { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "message_too_large"),
+        OverLimit::Attachments { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_attachments"),
+        OverLimit::Attachment { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large"),
     }
 }
 

@@ -130,12 +130,12 @@ refusals! {
         "401": "Who asks is not known: sign in, or send a token that counts. Never where nobody has to sign in.",
         "403": "The `Host` is not this machine, the `Origin` is another site's, the token may not do this, or a tool asks for what only people decide.",
         "500": "What is stored is damaged, or of a newer version.",
-        "503": "The store does not answer, or the server is shutting down. Worth repeating.",
+        "503": "The store does not answer, the server is shutting down, or as many turns run or streams are open as may. Worth repeating.",
     }
     /// Of routes that read a body.
     BodyRefused {
         "408": "No more of the body came.",
-        "413": "The body is too large.",
+        "413": "The body, the message in it, or one of its attachments is too large.",
         "415": "The body is not `application/json`.",
         "422": "A field is unknown, or its value is wrong.",
     }
@@ -150,6 +150,10 @@ refusals! {
     /// Of routes that change something.
     Conflicting {
         "409": "It is not in a state in which this can be done.",
+    }
+    /// Of routes that begin a turn or open a stream.
+    Limited {
+        "429": "As many of your turns run, or of your streams are open, as may. Nothing was stored; worth repeating.",
     }
     /// Of routes that ask another server.
     NotAnswered {

@@ -13,6 +13,7 @@ use http::{HeaderName, HeaderValue, header};
 use tokio::time::{Instant, Sleep};
 use turnwright_engine::{Frame, Watch};
 
+use crate::open_stream::OpenStream;
 use crate::ui::UiFold;
 
 /// Proxies cut connections that are silent for 30 to 60 s.
@@ -53,9 +54,9 @@ impl Fold for UiFold {
 
 /// The response that tells a watch, its head with the first that happens. Dropping it drops the watch and nothing else
 /// (law 5).
-pub(crate) async fn response<F: Fold>(watch: Watch, fold: F) -> Response {
+pub(crate) async fn response<F: Fold>(watch: Watch, fold: F, stream: OpenStream) -> Response {
     let sent_at = Instant::now();
-    let mut body = SseBody { watch: Some(watch), fold, held: Vec::new(), gathering: None, keep_alive: None, sent_at };
+    let mut body = SseBody { watch: Some(watch), fold, stream, held: Vec::new(), gathering: None, keep_alive: None, sent_at };
     poll_fn(|context| {
         body.gather(context);
         body.poll_due(context)
@@ -74,6 +75,7 @@ struct SseBody<F> {
     /// `None` once nothing more comes.
     watch: Option<Watch>,
     fold: F,
+    stream: OpenStream,
     /// Folded and not sent, at most about [`MAX_CHUNK_BYTES`].
     held: Vec<u8>,
     gathering: Option<Pin<Box<Sleep>>>,
@@ -85,6 +87,10 @@ struct SseBody<F> {
 impl<F: Fold> SseBody<F> {
     /// Folds what the watch has.
     fn gather(&mut self, context: &mut Context<'_>) {
+        if self.watch.is_some() && self.stream.poll_revoked(context).is_ready() {
+            self.fold.cut_off(&mut self.held);
+            self.watch = None;
+        }
         while let Some(watch) = &mut self.watch
             && self.held.len() < MAX_CHUNK_BYTES
         {

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Mutex;
-use turnwright_engine::Engine;
+use tokio::sync::{Mutex, watch};
 use turnwright_engine::accounts::{Accounts, Scope};
+use turnwright_engine::{Engine, Slots};
 use turnwright_host::{McpEndpoint, McpServers, Oidc, ResourceSource, ServerRights};
 
 use crate::auth::{Auth, Caller, Site};
@@ -18,6 +18,8 @@ use crate::openai::known::KnownHistories;
 pub struct ServerOptions {
     /// The largest request body, in bytes.
     pub body_limit_bytes: usize,
+    /// How many streams may be open at once.
+    pub streams: StreamLimits,
     /// How answers of OpenAI's APIs show what tools do on our side, where the request does not say.
     pub tool_activity: ToolActivity,
     /// Whether whoever comes has to sign in.
@@ -26,7 +28,27 @@ pub struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { body_limit_bytes: 32 * 1024 * 1024, tool_activity: ToolActivity::default(), auth: Auth::default() }
+        Self {
+            body_limit_bytes: 32 * 1024 * 1024,
+            streams: StreamLimits::default(),
+            tool_activity: ToolActivity::default(),
+            auth: Auth::default(),
+        }
+    }
+}
+
+/// How many streams may be open at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Over all users.
+    pub all: usize,
+    /// Of one user.
+    pub per_user: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self { all: usize::MAX, per_user: usize::MAX }
     }
 }
 
@@ -50,6 +72,8 @@ struct Shared {
     accounts: OnceLock<Arc<dyn Accounts>>,
     identity: OnceLock<Arc<Oidc>>,
     site: OnceLock<Site>,
+    streams: Slots,
+    revocations: watch::Sender<u64>,
 }
 
 impl ServerState {
@@ -76,6 +100,8 @@ impl ServerState {
             accounts: OnceLock::new(),
             identity: OnceLock::new(),
             site: OnceLock::new(),
+            streams: Slots::new(options.streams.all, options.streams.per_user),
+            revocations: watch::Sender::new(0),
         });
         Self { shared, engine, caller: Caller::local() }
     }
@@ -167,6 +193,21 @@ impl ServerState {
     /// The conversations of clients that keep the history themselves.
     pub(crate) fn known(&self) -> &Arc<KnownHistories> {
         &self.shared.known
+    }
+
+    /// The streams that are open.
+    pub(crate) fn streams(&self) -> &Slots {
+        &self.shared.streams
+    }
+
+    /// Changes when a credential may count no more.
+    pub(crate) fn revocations(&self) -> watch::Receiver<u64> {
+        self.shared.revocations.subscribe()
+    }
+
+    /// A credential, or all of a user's, may count no more: open streams look again.
+    pub(crate) fn tell_of_revocation(&self) {
+        self.shared.revocations.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// The options.

@@ -20,6 +20,8 @@ use turnwright_testkit::{
 
 #[path = "http/by_hand.rs"]
 mod by_hand;
+#[path = "http/limits.rs"]
+mod limits;
 #[path = "http/operating.rs"]
 mod operating;
 

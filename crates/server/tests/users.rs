@@ -220,6 +220,25 @@ async fn a_token_counts_whole_until_it_expires_or_is_revoked_or_its_user_is_kept
 }
 
 #[tokio::test]
+async fn a_stream_ends_when_what_it_was_opened_with_is_revoked() {
+    let server = server().await;
+    let (anna, token) = server.member("anna").await;
+    server.post("/api/v1/conversations", &token, json!({"id": "c1"})).await;
+    let (other, id) = server.token(&anna.id, [Scope::Read], None).await;
+    let bearer = format!("Bearer {other}");
+    let watch = Request::get("/api/v1/conversations/c1/events").header("host", "tw.example").header("authorization", bearer);
+    let open = server.router.clone().oneshot(watch.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(open.status(), StatusCode::OK);
+    let path = format!("/api/v1/tokens/{id}");
+    let owners = format!("Bearer {token}");
+    let headers = [("authorization", &*owners)];
+    let (told, revoked) = tokio::join!(to_bytes(open.into_body(), usize::MAX), server.ask(Method::DELETE, &path, &headers, ""));
+    assert_eq!(revoked.status, StatusCode::NO_CONTENT);
+    // It came to an end, by which its client is told to come back: then it is refused.
+    assert!(told.unwrap().ends_with(b"retry: 1000\n\n"));
+}
+
+#[tokio::test]
 async fn the_last_use_is_noted_once_a_minute() {
     let server = server().await;
     let (anna, token) = server.member("anna").await;

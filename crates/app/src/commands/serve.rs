@@ -11,7 +11,7 @@ use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{CredentialKind, Role};
 use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
 use turnwright_server::auth::issue_link;
-use turnwright_server::{Auth, Hosts, Metrics, ServerOptions, ServerState, Site, ToolActivity, router};
+use turnwright_server::{Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, ToolActivity, router};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
@@ -40,7 +40,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
         }) => host?,
         _ = signals.next() => return Ok(Exit::Done),
     };
-    let body_limit_bytes = ServerOptions::default().body_limit_bytes;
+    let body_limit_bytes = host.config().server.limits.body_bytes;
     let endpoint = if serve.conformance_fixtures {
         host.mcp_endpoint_with_fixtures(body_limit_bytes)
     } else {
@@ -131,6 +131,7 @@ async fn serve_on(
     let engine = host.engine();
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
     let address = listener.local_addr().map_err(failed)?;
+    engine.limit(host.config().server.limits.of_engine());
     match engine.resume_open_turns().await? {
         0 => {}
         resumed => tracing::info!(resumed, "took up open turns"),
@@ -144,8 +145,10 @@ async fn serve_on(
         config::ToolActivity::Content => ToolActivity::Content,
         config::ToolActivity::Details => ToolActivity::Details,
     };
-    let options = ServerOptions { tool_activity, auth, ..ServerOptions::default() };
     let settings = &host.config().server;
+    let limits = &settings.limits;
+    let streams = StreamLimits { all: limits.streams, per_user: limits.streams_per_user };
+    let options = ServerOptions { body_limit_bytes: limits.body_bytes, streams, tool_activity, auth };
     let base = base.as_str();
     let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
         .with_resources(host.resources().clone())

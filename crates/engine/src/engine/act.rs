@@ -15,7 +15,7 @@ use super::{Engine, Remember};
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
-use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, StoreError};
+use crate::{Append, EngineError, Fact, KeptBy, OverLimit, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
 mod answer;
 mod decision;
@@ -126,6 +126,15 @@ pub(super) struct Act<T> {
     pub(super) entries: Vec<Entry>,
     pub(super) side: Vec<SideRecord>,
     pub(super) answer: T,
+    /// The place of the turn that it begins among those that run, where it begins one.
+    pub(super) slot: Option<Slot>,
+}
+
+impl<T> Act<T> {
+    /// One that begins no turn.
+    pub(super) fn of(entries: Vec<Entry>, side: Vec<SideRecord>, answer: T) -> Self {
+        Self { entries, side, answer, slot: None }
+    }
 }
 
 impl Engine {
@@ -133,7 +142,9 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::Invalid`], [`EngineError::KeyReused`], [`EngineError::ShuttingDown`];
-    /// [`EngineError::OtherSettings`] where it joins a turn and chooses more than another model.
+    /// [`EngineError::OtherSettings`] where it joins a turn and chooses more than another model;
+    /// [`EngineError::OverLimit`] where it is too large, or would begin a turn for which there is no room. Nothing is stored
+    /// then.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
         if message.content.is_empty() {
             return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
@@ -141,6 +152,7 @@ impl Engine {
         if let Some(problem) = message.overlay.problem().or_else(|| message.conversation.problem()) {
             return Err(EngineError::Invalid { what: problem });
         }
+        self.limits().admit(&message.content)?;
         self.must_not_decide(&message.overlay)?;
         self.must_not_decide(&message.conversation)?;
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
@@ -213,7 +225,7 @@ impl Engine {
         let live = Arc::new(crate::registry::live_of(&record)?);
         let (at, mut act) = draft(inner, &live, |state| say(inner, state, message))?;
         act.side.insert(0, SideRecord::Create(record));
-        let beside = beside(&act);
+        let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await?;
         acted(inner, &inner.registry.keep(live), stored, beside).await;
         Ok(act.answer)
@@ -405,7 +417,7 @@ async fn act<T>(
         if act.entries.is_empty() {
             return Ok(act.answer);
         }
-        let beside = beside(&act);
+        let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let rules = rules_in(&act.side);
         match inner.store.append(append(inner, live, at, act.entries, act.side)).await {
             Ok(stored) => {
@@ -462,9 +474,9 @@ fn rules_in(side: &[SideRecord]) -> Vec<(String, Option<String>)> {
 }
 
 /// What is known of a conversation, once this is stored, besides its entries.
-fn beside<T>(act: &Act<T>) -> Beside {
+fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
     let mut beside = Beside::default();
-    for entry in &act.entries {
+    for entry in entries {
         match entry {
             Entry::Control(Control::Hidden { .. }) => continue,
             Entry::Control(Control::Claimed(claim)) => beside.claim = Some(claim.clone()),
@@ -472,7 +484,7 @@ fn beside<T>(act: &Act<T>) -> Beside {
         }
         beside.moves_turn = true;
     }
-    for record in &act.side {
+    for record in side {
         match record {
             SideRecord::Title(title) => beside.title = Some(title.clone()),
             SideRecord::TurnOpen { turn, kept_by, .. } => beside.keeper = Some((*turn, *kept_by)),
@@ -490,7 +502,7 @@ fn beside<T>(act: &Act<T>) -> Beside {
 /// drives already, or by one that takes over.
 async fn acted(inner: &Arc<Inner>, live: &Arc<Live>, stored: Vec<StoredEntry>, beside: Beside) {
     let moves_turn = beside.moves_turn;
-    match live.apply_act(stored, beside) {
+    match live.apply_act(stored, beside, &inner.running) {
         Some(claim) => inner.drive(live, claim, Vec::new()),
         None if !moves_turn => {}
         None => match inner.ensure_driven(live).await {
@@ -509,7 +521,7 @@ fn cancel(inner: &Inner, state: &State, turn: Option<TurnId>) -> Result<Act<Turn
     };
     let turn = open.id();
     let entries = vec![Entry::Control(Control::CancelRequested { turn })];
-    Ok(Act { entries, side: vec![still_open(inner, state, turn)], answer: turn })
+    Ok(Act::of(entries, vec![still_open(inner, state, turn)], turn))
 }
 
 fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOverlay) -> Result<Act<TurnId>, EngineError> {
@@ -531,7 +543,8 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     let claim = inner.next_claim(&state.journal);
     let retried = [Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];
     let entries = retried.into_iter().chain(offered).collect();
-    Ok(Act { entries, side: vec![still_open(inner, state, turn)], answer: turn })
+    let slot = Some(inner.running.try_enter(&state.owner).map_err(OverLimit::from)?);
+    Ok(Act { slot, ..Act::of(entries, vec![still_open(inner, state, turn)], turn) })
 }
 
 fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {
@@ -540,7 +553,7 @@ fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {
         Some(Entry::User(_) | Entry::Assistant(_)) => vec![Entry::Control(Control::Hidden { message })],
         _ => return Err(EngineError::NotFound { what: format!("message `{message}` in this conversation") }),
     };
-    Ok(Act { entries, side: Vec::new(), answer: () })
+    Ok(Act::of(entries, Vec::new(), ()))
 }
 
 /// The row of a turn that can go on.

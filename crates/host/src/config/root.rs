@@ -10,7 +10,9 @@ use turnwright_core::policy::RuleText;
 use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
-use super::{LogFormat, McpConfig, ModelConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema};
+use super::{
+    LimitsConfig, LogFormat, McpConfig, ModelConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
+};
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
 /// directory. Once loaded they are absolute.
@@ -160,6 +162,8 @@ pub struct Server {
     /// The address by which browsers know the server, such as `https://turnwright.example.org`.
     #[schemars(extend("format" = "http-url"))]
     pub public_url: Option<String>,
+    /// How much the server takes at once, and how large.
+    pub limits: LimitsConfig,
     /// An `OpenID` Connect provider at which users may sign in.
     pub oidc: Option<OidcConfig>,
 }
@@ -233,6 +237,7 @@ impl Default for Server {
             tool_activity: ToolActivity::default(),
             auth: None,
             public_url: None,
+            limits: LimitsConfig::default(),
             oidc: None,
             grace_ms: 10_000,
         }

@@ -109,6 +109,7 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
         (None, None) => Engine::new_id()?,
     };
     if ask.history.before_users().next().is_some() {
+        state.engine().has_room_for(&users)?;
         take_over(state, &conversation, &ask).await?;
         if users.is_empty() {
             return take_up(state, conversation, &ask, history).await;

@@ -17,6 +17,7 @@ use crate::agui::input::{Resume, RunInput, Status};
 use crate::door;
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
+use crate::open_stream::OpenStream;
 use crate::openai::begin::{Ask, begin};
 use crate::openai::history::History;
 use crate::openai::models;
@@ -30,6 +31,7 @@ use crate::state::ServerState;
 pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let input: RunInput = whole.json()?;
     let conversation: ConversationId = id(&input.thread_id)?;
+    let stream = OpenStream::of(&state)?;
     let part = if input.resume.is_empty() {
         say(&state, &conversation, &input).await?
     } else {
@@ -50,7 +52,7 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let model = settings.map_or_else(|| state.engine().defaults().model.clone(), |settings| settings.model);
     let from = WatchFrom::After(Seq::new(part.after.get().saturating_sub(1)));
     let watch = state.engine().watch(&conversation, from).await?;
-    Ok(sse::response(watch, RunFold::new(conversation, (input.run_id, model), part, offered, asked)).await)
+    Ok(sse::response(watch, RunFold::new(conversation, (input.run_id, model), part, offered, asked), stream).await)
 }
 
 /// Stores what the page says, or what its tools gave.

@@ -11,7 +11,8 @@ use super::json;
 use super::streams::{UiQuery, stream_of};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::open_stream::OpenStream;
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::report::{self, turn_report};
 use crate::settings;
 use crate::state::ServerState;
@@ -25,7 +26,7 @@ use crate::ui::{Begin, UiVersion};
     tag = "turns",
     params(ConversationPath, UiQuery, RepeatableHeader),
     request_body = api::ChatRequest,
-    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (serde_json::Value = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered)
+    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (serde_json::Value = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered, Limited)
 )]
 pub(super) async fn chat(
     State(state): State,
@@ -35,6 +36,7 @@ pub(super) async fn chat(
 ) -> Result<Response, ApiError> {
     let request: api::ChatRequest = whole.json()?;
     let is_streamed = request.stream || whole.accepts_event_stream();
+    let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let version = query.version(UiVersion::V7)?;
     let mut message = NewMessage {
         content: settings::content(request.content)?,
@@ -49,8 +51,8 @@ pub(super) async fn chat(
         deny_what_cannot_be_asked(&mut message, version);
     }
     let sent = send(&state, &id, message).await?;
-    if is_streamed {
-        return stream_of(&state, id, sent.turn_id, version, begin_of(&sent)).await;
+    if let Some(stream) = stream {
+        return stream_of(&state, id, sent.turn_id, (version, begin_of(&sent)), stream).await;
     }
     state.engine().wait(&id, sent.turn_id).await?;
     let journal = state.engine().journal(&id).await?;
@@ -70,7 +72,7 @@ pub(super) async fn chat(
     tag = "turns",
     params(ConversationPath, RepeatableHeader),
     request_body = api::MessageRequest,
-    responses((status = 202, description = "It is stored.", body = api::MessageAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
+    responses((status = 202, description = "It is stored.", body = api::MessageAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
 )]
 pub(super) async fn store(State(state): State, InConversation(id): InConversation, whole: Whole) -> Result<Response, ApiError> {
     let request: api::MessageRequest = whole.json()?;
@@ -122,7 +124,7 @@ pub(super) async fn cancel(
     tag = "turns",
     params(ConversationPath),
     request_body = api::RetryRequest,
-    responses((status = 202, description = "It goes on.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
+    responses((status = 202, description = "It goes on.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
 )]
 pub(super) async fn retry(
     State(state): State,

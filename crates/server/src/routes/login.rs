@@ -90,7 +90,9 @@ pub(super) async fn leave(State(state): State, headers: HeaderMap) -> Result<Res
     if let Some(secret) = cookies.session(&headers) {
         let accounts = state.accounts()?;
         if let Some((session, _)) = accounts.credential(&SecretHash::of(secret)).await? {
-            match accounts.remove_credential(&session.id).await {
+            let removed = accounts.remove_credential(&session.id).await;
+            state.tell_of_revocation();
+            match removed {
                 Ok(()) | Err(StoreError::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -11,7 +11,8 @@ use turnwright_engine::{EngineError, Watch, WatchFrom};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State};
 use crate::feed::Feed;
-use crate::openapi::{ConversationPath, NotThere, Refused};
+use crate::open_stream::OpenStream;
+use crate::openapi::{ConversationPath, Limited, NotThere, Refused};
 use crate::sse;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiFold, UiVersion};
@@ -49,7 +50,7 @@ pub(super) struct Position {
     operation_id = "watchEvents",
     tag = "turns",
     params(ConversationPath, Position),
-    responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), Refused, NotThere)
+    responses((status = 200, description = "Engine events; the id of each is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), Refused, NotThere, Limited)
 )]
 pub(super) async fn events(
     State(state): State,
@@ -71,11 +72,12 @@ pub(super) async fn events(
             WatchFrom::After(Seq::new(after))
         }
     };
+    let stream = OpenStream::of(&state)?;
     let watch = state.engine().watch(&id, from).await.map_err(|error| match error {
         EngineError::Invalid { what } => ApiError::bad_request("unknown_position", what),
         error => error.into(),
     })?;
-    Ok(sse::response(watch, Feed::default()).await)
+    Ok(sse::response(watch, Feed::default(), stream).await)
 }
 
 /// The message of the open turn from its beginning; 204 where no turn is open.
@@ -85,7 +87,7 @@ pub(super) async fn events(
     operation_id = "watchMessage",
     tag = "turns",
     params(ConversationPath, UiQuery),
-    responses((status = 200, description = "An AI SDK UI message stream.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere)
+    responses((status = 200, description = "An AI SDK UI message stream.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere, Limited)
 )]
 pub(super) async fn stream(
     State(state): State,
@@ -99,7 +101,7 @@ pub(super) async fn stream(
 pub(super) async fn resume(state: &ServerState, id: ConversationId, version: UiVersion) -> Result<Response, ApiError> {
     let open = state.engine().journal(&id).await?.open_turn().map(turnwright_core::Turn::id);
     match open {
-        Some(turn) => stream_of(state, id, turn, version, Begin::Turn).await,
+        Some(turn) => stream_of(state, id, turn, (version, Begin::Turn), OpenStream::of(state)?).await,
         None => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
@@ -109,8 +111,8 @@ pub(super) async fn stream_of(
     state: &ServerState,
     id: ConversationId,
     turn: TurnId,
-    version: UiVersion,
-    begin: Begin,
+    (version, begin): (UiVersion, Begin),
+    stream: OpenStream,
 ) -> Result<Response, ApiError> {
     // A conversation's first turn tells itself what is offered.
     let offered = match turn.0 {
@@ -118,7 +120,7 @@ pub(super) async fn stream_of(
         _ => state.engine().journal(&id).await?.offered().clone(),
     };
     let watch: Watch = state.engine().watch(&id, WatchFrom::After(Seq::new(turn.0.get().saturating_sub(1)))).await?;
-    let mut response = sse::response(watch, UiFold::new(id, turn, version, begin, offered)).await;
+    let mut response = sse::response(watch, UiFold::new(id, turn, version, begin, offered), stream).await;
     response.headers_mut().insert(HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1"));
     Ok(response)
 }

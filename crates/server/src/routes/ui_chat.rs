@@ -16,6 +16,7 @@ use super::streams::{UiQuery, resume as resume_turn, stream_of};
 use crate::door;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
+use crate::open_stream::OpenStream;
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -66,17 +67,18 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let version = query.version(UiVersion::V6)?;
     let request: UiRequest<'_> = whole.json()?;
     let conversation: ConversationId = id(&request.id)?;
+    let stream = OpenStream::of(&state)?;
     if request.trigger.as_deref() == Some("regenerate-message") {
         let overlay = settings::overlay(state.engine(), request.model, api::Settings::default())?;
         let turn = state.engine().retry(&conversation, overlay).await?;
-        return stream_of(&state, conversation, turn, version, Begin::Turn).await;
+        return stream_of(&state, conversation, turn, (version, Begin::Turn), stream).await;
     }
     let last = request.messages.last().ok_or_else(|| ApiError::invalid("`messages` is empty"))?;
     let last: UiMessage = serde_json::from_str(last.get())
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
         let (turn, after) = answer(&state, &conversation, last).await?;
-        return stream_of(&state, conversation, turn, version, Begin::Continue(after)).await;
+        return stream_of(&state, conversation, turn, (version, Begin::Continue(after)), stream).await;
     }
     let mut message = NewMessage {
         content: content(last.parts)?,
@@ -89,7 +91,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     };
     deny_what_cannot_be_asked(&mut message, version);
     let sent = send(&state, &conversation, message).await?;
-    stream_of(&state, conversation, sent.turn_id, version, begin_of(&sent)).await
+    stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 
 /// The message of the open turn from its beginning; 204 where no turn is open, or nobody said anything yet.

@@ -91,6 +91,7 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
         return Err(ApiError::invalid("`local` is whoever sits at the server's machine and stays an admin"));
     }
     accounts.change_user(&before.id, role, is_enabled).await?;
+    state.tell_of_revocation();
     Ok(json(StatusCode::OK, told(User { role, is_enabled, ..before })))
 }
 
@@ -111,6 +112,7 @@ pub(super) async fn remove(State(state): State, Params(named): Params<Named>) ->
         return Err(ApiError::new(StatusCode::CONFLICT, "stays", detail));
     }
     accounts.remove_user(&found.id).await?;
+    state.tell_of_revocation();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -206,6 +208,7 @@ pub(super) async fn revoke(State(state): State, Params(named): Params<Named>) ->
         return Err(missing());
     }
     accounts.remove_credential(&named.id).await?;
+    state.tell_of_revocation();
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -54,7 +54,7 @@ pub(super) fn answer(
     let action = reply.action;
     let answered = Answered { question, action, content: content.clone(), by, reason: None };
     let side = vec![still_open(inner, state, turn.id())];
-    Ok(Act { entries: vec![Entry::Answered(answered)], side, answer: content })
+    Ok(Act::of(vec![Entry::Answered(answered)], side, content))
 }
 
 /// Why a question cannot be answered.

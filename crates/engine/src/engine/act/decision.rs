@@ -37,7 +37,7 @@ pub(super) fn decisions(
     choices: &[(CallId, Choice)],
     remember: Option<&Remember>,
 ) -> Result<Act<Agreed>, EngineError> {
-    let mut all = Act { entries: Vec::new(), side: Vec::new(), answer: (Decided::default(), Vec::new()) };
+    let mut all = Act::of(Vec::new(), Vec::new(), (Decided::default(), Vec::new()));
     for (call, choice) in choices {
         let one = decision(inner, live, state, *call, choice)?;
         all.entries.extend(one.entries);
@@ -198,5 +198,5 @@ fn decision(
         reason: choice.reason.clone(),
         remembered: None,
     });
-    Ok(Act { entries: vec![entry], side: vec![still_open(inner, state, turn.id())], answer: agreed })
+    Ok(Act::of(vec![entry], vec![still_open(inner, state, turn.id())], agreed))
 }

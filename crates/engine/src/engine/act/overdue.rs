@@ -85,7 +85,7 @@ fn overdue(inner: &Arc<Inner>, state: &State, limit_ms: u64) -> Act<()> {
     };
     let entries: Vec<Entry> = late.map(decision).collect();
     let turn = state.journal.open_turn().map(turnwright_core::Turn::id).filter(|_| !entries.is_empty());
-    Act { entries, side: turn.map(|turn| still_open(inner, state, turn)).into_iter().collect(), answer: () }
+    Act::of(entries, turn.map(|turn| still_open(inner, state, turn)).into_iter().collect(), ())
 }
 
 fn in_words(limit_ms: u64) -> String {

@@ -40,5 +40,5 @@ pub(super) fn results(inner: &Inner, state: &State, given: &[ClientResult]) -> R
         return Err(EngineError::NoOpenTurn { why: "nothing was said yet".to_owned() });
     };
     let side = if entries.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn)] };
-    Ok(Act { entries, side, answer: turn })
+    Ok(Act::of(entries, side, turn))
 }

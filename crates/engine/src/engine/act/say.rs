@@ -8,7 +8,7 @@ use turnwright_core::{
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
-use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
+use crate::{EngineError, Idempotent, OverLimit, SettingsOverlay, SideRecord};
 
 /// A user message: opens a turn, joins the open one, or is held.
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
@@ -24,11 +24,11 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
     };
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut act = match state.journal.open_turn() {
-        None => open(inner, state, message, user, &settings, at),
+        None => open(inner, state, message, user, &settings, at)?,
         Some(turn) if turn.is_parked() => match message.on_waiting {
             OnWaiting::Hold => {
                 let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Held };
-                Act { entries: vec![user], side: Vec::new(), answer }
+                Act::of(vec![user], Vec::new(), answer)
             }
             OnWaiting::Deny => {
                 let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
@@ -38,12 +38,12 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
                 });
                 let entries = std::iter::once(user).chain(declined).chain(unanswered).collect();
                 let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
-                Act { entries, side: vec![still_open(inner, state, turn.id())], answer }
+                Act::of(entries, vec![still_open(inner, state, turn.id())], answer)
             }
         },
         Some(turn) => {
             let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
-            Act { entries: vec![user], side: Vec::new(), answer }
+            Act::of(vec![user], Vec::new(), answer)
         }
     };
     if let Some((key, fingerprint)) = &message.idempotency {
@@ -65,7 +65,15 @@ pub(in crate::engine) fn fits(chosen: &SettingsOverlay, turn: &Turn) -> Result<(
 }
 
 /// The message that opens a turn, with the claim of this process and, where no source is starting, what is offered.
-fn open(inner: &Inner, state: &State, message: &NewMessage, user: Entry, settings: &TurnSettings, at: Seq) -> Act<Sent> {
+fn open(
+    inner: &Inner,
+    state: &State,
+    message: &NewMessage,
+    user: Entry,
+    settings: &TurnSettings,
+    at: Seq,
+) -> Result<Act<Sent>, EngineError> {
+    let slot = Some(inner.running.try_enter(&state.owner).map_err(OverLimit::from)?);
     let turn = TurnId(at);
     let mut entries = vec![user, Entry::Control(Control::Claimed(inner.next_claim(&state.journal)))];
     let is_settled = inner.is_settled();
@@ -76,7 +84,8 @@ fn open(inner: &Inner, state: &State, message: &NewMessage, user: Entry, setting
     if state.title.is_none() && state.journal.last_seq().is_none() {
         side.extend(title_of(&message.content).map(SideRecord::Title));
     }
-    Act { entries, side, answer: Sent { message_id: MessageId(at), turn_id: turn, state: SentState::Started } }
+    let answer = Sent { message_id: MessageId(at), turn_id: turn, state: SentState::Started };
+    Ok(Act { slot, ..Act::of(entries, side, answer) })
 }
 
 /// The longest title that is made from a message, in characters.

@@ -11,6 +11,7 @@ use turnwright_engine::{SettingsOverlay, WatchFrom};
 use super::{ActivityQuery, Named, name, tool_activity};
 use crate::error::ApiError;
 use crate::extract::{Search, State, Whole};
+use crate::open_stream::OpenStream;
 use crate::openai::begin::{self, Ask, Begun, begin};
 use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
@@ -35,6 +36,7 @@ pub(super) async fn complete(
     let overlay = overlay(&request, &history, model.clone())?;
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
+    let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
     let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,
@@ -42,7 +44,6 @@ pub(super) async fn complete(
     };
     let named = Named::of(&begun, "chatcmpl-");
     let before = WatchFrom::After(Seq::new(begun.part.after.get().saturating_sub(1)));
-    let is_streamed = request.stream == Some(true);
     let Begun { conversation, part, offered, history } = begun;
     let asked = Asked {
         conversation: conversation.clone(),
@@ -54,9 +55,9 @@ pub(super) async fn complete(
         history,
         known: state.known().clone(),
     };
-    let mut response = if is_streamed {
+    let mut response = if let Some(stream) = stream {
         let watch = state.engine().watch(&conversation, before).await?;
-        sse::response(watch, ChatFold::streamed(asked)).await
+        sse::response(watch, ChatFold::streamed(asked), stream).await
     } else {
         // What is told while it happens would be put together again: it is told at once when it is over.
         match state.engine().wait(&conversation, part.turn).await {

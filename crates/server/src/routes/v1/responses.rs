@@ -11,6 +11,7 @@ use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 use super::{Named, name};
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State, Whole};
+use crate::open_stream::OpenStream;
 use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
@@ -37,6 +38,8 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
         None => named(&state, &whole, &request).await?,
     };
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
+    let is_streamed = request.stream == Some(true);
+    let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
     let names = Named::of(&begun, PREFIX);
     let (conversation, part) = (begun.conversation, begun.part);
@@ -48,11 +51,10 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
         tools: request.tools.clone().unwrap_or_default(),
         ..object
     };
-    let is_streamed = request.stream == Some(true);
     let form = if is_streamed { Form::Streamed } else { Form::Whole };
     let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form);
-    let mut response = if is_streamed {
-        sse::response(state.engine().watch(&conversation, from(&part)).await?, fold).await
+    let mut response = if let Some(stream) = stream {
+        sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await
     } else if request.background == Some(true) {
         json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response())
     } else {
@@ -91,7 +93,8 @@ pub(super) async fn show(
     let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
     if query.stream.as_deref() == Some("true") {
         let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
-        return Ok(sse::response(state.engine().watch(&conversation, from(&part)).await?, fold).await);
+        let stream = OpenStream::of(&state)?;
+        return Ok(sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await);
     }
     let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))

@@ -1,0 +1,166 @@
+//! How much an engine takes at once, and how large.
+
+use turnwright_core::{ContentBlock, UserId};
+
+use crate::engine::Engine;
+use crate::{EngineError, Full};
+
+/// What an engine takes; nothing is limited by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many turns this process drives at once before no other may begin.
+    pub turns: usize,
+    /// How many of them may belong to one user.
+    pub turns_per_user: usize,
+    /// The most text of one message, in bytes.
+    pub message_bytes: usize,
+    /// The most images, sounds and files of one message.
+    pub attachments: usize,
+    /// The largest of them, in bytes.
+    pub attachment_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let most = usize::MAX;
+        Self { turns: most, turns_per_user: most, message_bytes: most, attachments: most, attachment_bytes: most }
+    }
+}
+
+/// Which limit a request went over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OverLimit {
+    /// As many turns run here as may.
+    #[error("{most} turns run here, which is the limit; nothing was stored, try again when one of them has ended")]
+    Turns {
+        /// The limit.
+        most: usize,
+    },
+    /// As many of the user's turns run here as may.
+    #[error("{most} of your turns run, which is the limit; nothing was stored, try again when one of them has ended")]
+    UserTurns {
+        /// The limit.
+        most: usize,
+    },
+    /// The text of a message is too long.
+    #[error("the text of the message is {bytes} bytes, the limit is {most} bytes")]
+    Message {
+        /// How long it is.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A message has too many attachments.
+    #[error("the message has {count} attachments, the limit is {most}")]
+    Attachments {
+        /// How many it has.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// An attachment is too large.
+    #[error("an attachment is {bytes} bytes, the limit is {most} bytes")]
+    Attachment {
+        /// How large it is.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+}
+
+impl From<Full> for OverLimit {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::ForAll { most } => Self::Turns { most },
+            Full::ForUser { most } => Self::UserTurns { most },
+        }
+    }
+}
+
+impl Limits {
+    /// Whether a message of this content is taken.
+    pub(crate) fn admit(&self, content: &[ContentBlock]) -> Result<(), OverLimit> {
+        let (mut text, mut count) = (0_usize, 0_usize);
+        for block in content {
+            let attached = match block {
+                ContentBlock::Text { text: said } => {
+                    text = text.saturating_add(said.len());
+                    continue;
+                }
+                ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => decoded(data),
+                ContentBlock::Resource { resource } => {
+                    let blob = resource.blob.as_deref().map_or(0, decoded);
+                    blob.saturating_add(resource.text.as_ref().map_or(0, String::len))
+                }
+                ContentBlock::ResourceLink { .. } => 0,
+            };
+            count = count.saturating_add(1);
+            if attached > self.attachment_bytes {
+                return Err(OverLimit::Attachment { bytes: attached, most: self.attachment_bytes });
+            }
+        }
+        if text > self.message_bytes {
+            return Err(OverLimit::Message { bytes: text, most: self.message_bytes });
+        }
+        if count > self.attachments {
+            return Err(OverLimit::Attachments { count, most: self.attachments });
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes base64 stands for, about.
+fn decoded(base64: &str) -> usize {
+    (base64.trim_end_matches('=').len() / 4).saturating_mul(3).saturating_add(base64.trim_end_matches('=').len() % 4 * 3 / 4)
+}
+
+impl Engine {
+    /// Takes only so much from now on. Counts once, before the first turn.
+    pub fn limit(&self, limits: Limits) {
+        if self.inner().limits.set(limits).is_err() {
+            tracing::error!("the limits of an engine are set once, before its first turn");
+            return;
+        }
+        self.inner().running.limit(limits.turns, limits.turns_per_user);
+    }
+
+    /// What it takes.
+    pub fn limits(&self) -> Limits {
+        self.inner().limits.get().copied().unwrap_or_default()
+    }
+
+    /// Whether a message of this content could begin a turn now: to be asked before something is made for it. What
+    /// begins the turn asks again.
+    ///
+    /// # Errors
+    /// [`EngineError::OverLimit`].
+    pub fn has_room_for(&self, content: &[ContentBlock]) -> Result<(), EngineError> {
+        self.limits().admit(content)?;
+        self.must_have_room(self.user())
+    }
+
+    fn must_have_room(&self, user: &UserId) -> Result<(), EngineError> {
+        Ok(self.inner().running.has_room(user).map_err(OverLimit::from)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_measured_by_its_text_and_by_each_thing_that_it_brings() {
+        let limits = Limits { message_bytes: 5, attachments: 2, attachment_bytes: 3, ..Limits::default() };
+        let image = |data: &str| ContentBlock::Image { data: data.to_owned(), mime_type: "image/png".to_owned() };
+        let table = [
+            (vec![ContentBlock::text("12345")], Ok(())),
+            (vec![ContentBlock::text("123"), ContentBlock::text("456")], Err(OverLimit::Message { bytes: 6, most: 5 })),
+            (vec![image("AAAA"), image("AA==")], Ok(())),
+            (vec![image("AAAAAA==")], Err(OverLimit::Attachment { bytes: 4, most: 3 })),
+            (vec![image(""), image(""), image("")], Err(OverLimit::Attachments { count: 3, most: 2 })),
+        ];
+        for (content, expected) in table {
+            assert_eq!(limits.admit(&content), expected, "{content:?}");
+        }
+    }
+}
