@@ -20,16 +20,31 @@ pub struct Conversation {
     pub settings: Settings,
     /// Globs over tool names that narrow what is offered; null where all tools are.
     pub tools: Option<Vec<String>>,
+    /// Whether it is kept however old it is.
+    #[serde(default)]
+    pub pinned: bool,
     /// When it was created, ISO 8601 in UTC.
     pub created_at: String,
     /// When its newest entry was stored, ISO 8601 in UTC.
     pub updated_at: String,
+    /// Where the words of a search are in it; only where something was searched for, and found in what was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<Excerpt>,
     /// The place of its last entry, to go on from with `events?after=`; only where one conversation is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seq: Option<u64>,
     /// Its newest turn; only where one conversation is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnSummary>,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Excerpt {
+    /// Which message.
+    pub message_id: String,
+    /// What it says around the first word that was found.
+    pub text: String,
 }
 
 /// A turn in short.
@@ -81,6 +96,9 @@ pub struct ConversationPatch {
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     pub tools: Patch<Vec<String>>,
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
+    pub pinned: Patch<bool>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! the doors' work, and status codes, which are the server's.
 //! [`openai`] has the forms of OpenAI's APIs, whose names are theirs.
 
+mod artifact;
 mod call;
 mod chat;
 mod conversation;
@@ -25,12 +26,13 @@ mod turn;
 mod usage;
 mod user;
 
+pub use artifact::Artifact;
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict, ToolCallAnswer, ToolCallRequest};
 pub use chat::{
     CancelRequest, ChatAnswer, ChatRequest, Content, ForkRequest, MessageAccepted, MessageRequest, OnWaiting, RetryRequest,
     TurnAccepted,
 };
-pub use conversation::{Conversation, ConversationPatch, ConversationRequest, TurnSummary};
+pub use conversation::{Conversation, ConversationPatch, ConversationRequest, Excerpt, TurnSummary};
 pub use list::List;
 pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
 pub use mcp_feature::{

@@ -397,6 +397,17 @@ pub(crate) enum Conversations {
         #[command(flatten)]
         listed: Listed,
     },
+    /// Find conversations by what was said in them, or by their titles
+    Search {
+        /// Words: all of them in one message, or in a title
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// The most that are listed
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        #[command(flatten)]
+        listed: Listed,
+    },
     /// Show a conversation's messages
     Show {
         /// Its name
@@ -438,6 +449,9 @@ pub(crate) enum Conversations {
     Delete {
         /// Its name
         id: ConversationId,
+        /// Overwrite what is deleted wherever the database still has it
+        #[arg(long)]
+        purge: bool,
     },
 }
 

@@ -26,6 +26,7 @@ use crate::{
 mod act;
 mod agree;
 mod asking;
+mod finding;
 mod import;
 mod news;
 mod reach;

@@ -19,9 +19,7 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{
-    Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry,
-};
+use crate::{Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry};
 
 /// The shared parts.
 #[derive(Debug)]

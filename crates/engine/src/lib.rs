@@ -6,6 +6,7 @@
 
 pub mod accounts;
 mod arguments;
+pub mod artifacts;
 pub mod asks;
 mod catalog;
 pub mod clock;
@@ -27,6 +28,7 @@ mod registry;
 mod ruler;
 mod rules;
 mod schema;
+pub mod search;
 mod settings;
 mod slots;
 pub mod source;
@@ -34,6 +36,7 @@ mod spent;
 mod stand_back;
 pub mod store;
 pub mod telemetry;
+pub mod upkeep;
 mod watch;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};

@@ -48,6 +48,9 @@ pub struct SettingsOverlay {
     /// Globs over qualified tool names that a person is asked about whatever the policy allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always_ask: Option<Vec<String>>,
+    /// Of a conversation: whether it is kept however old it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }
 
 impl SettingsOverlay {
@@ -94,6 +97,7 @@ impl SettingsOverlay {
             output: above.output.clone().or_else(|| self.output.clone()),
             client_tools: above.client_tools.clone().or_else(|| self.client_tools.clone()),
             always_ask: above.always_ask.clone().or_else(|| self.always_ask.clone()),
+            pinned: above.pinned.or(self.pinned),
         }
     }
 

@@ -9,6 +9,9 @@ use tokio_util::task::TaskTracker;
 use turnwright_core::policy::Policy;
 use turnwright_core::{ModelRef, UserId};
 use turnwright_engine::accounts::Accounts;
+use turnwright_engine::artifacts::Artifacts;
+use turnwright_engine::search::Texts;
+use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
@@ -42,6 +45,9 @@ pub struct Host {
     pub(crate) loaded: Loaded,
     pub(crate) engine: Engine,
     pub(crate) documents: Arc<dyn Documents>,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    pub(crate) texts: Arc<dyn Texts>,
+    pub(crate) upkeep: Arc<dyn Upkeep>,
     accounts: Arc<dyn Accounts>,
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: McpServers,
@@ -153,6 +159,9 @@ impl HostBuilder {
             loaded,
             engine,
             documents: store.clone(),
+            artifacts: store.clone(),
+            texts: store.clone(),
+            upkeep: store.clone(),
             accounts: store,
             providers,
             servers,
@@ -198,6 +207,21 @@ impl Host {
     /// Who may use it.
     pub fn accounts(&self) -> &Arc<dyn Accounts> {
         &self.accounts
+    }
+
+    /// What removes for good.
+    pub fn upkeep(&self) -> &Arc<dyn Upkeep> {
+        &self.upkeep
+    }
+
+    /// What finds conversations by what was said.
+    pub fn texts(&self) -> &Arc<dyn Texts> {
+        &self.texts
+    }
+
+    /// Where files that people bring are kept.
+    pub fn artifacts(&self) -> &Arc<dyn Artifacts> {
+        &self.artifacts
     }
 
     /// What it remembers beside conversations.

@@ -17,6 +17,7 @@ mod providers;
 mod servers;
 mod sources;
 mod swept_store;
+mod tidy;
 
 pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;

@@ -6,17 +6,20 @@
 //! who may listen where.
 
 mod agui;
+mod attached;
 pub mod auth;
 mod body;
 mod door;
 mod error;
 mod extract;
 mod feed;
+mod file_type;
 mod guard;
 mod metrics;
 mod open_stream;
 mod openai;
 mod openapi;
+mod repeat;
 pub mod report;
 mod routes;
 mod rules;
@@ -24,6 +27,7 @@ mod serve;
 mod settings;
 mod sse;
 mod state;
+mod tag;
 mod timestamp;
 pub mod ui;
 mod waiting;

@@ -100,6 +100,26 @@ pub(crate) struct RepeatableHeader {
     key: Option<String>,
 }
 
+/// A change of what the client saw.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `Tag::must_match` reads")]
+pub(crate) struct IfMatch {
+    /// The `ETag` of what the client read: the change is refused where it was changed since.
+    #[param(rename = "If-Match")]
+    tag: Option<String>,
+}
+
+/// A look at what the client may have.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes what `Tag::answer` reads")]
+pub(crate) struct IfNoneMatch {
+    /// The `ETag` of what the client has: it is not sent again.
+    #[param(rename = "If-None-Match")]
+    tag: Option<String>,
+}
+
 /// Makes types that stand for the refusals of a kind of request, and the list of all.
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident { $($status:literal: $why:literal),+ $(,)? })+) => {
@@ -136,7 +156,7 @@ refusals! {
     BodyRefused {
         "408": "No more of the body came.",
         "413": "The body, the message in it, or one of its attachments is too large.",
-        "415": "The body is not `application/json`.",
+        "415": "The body is not of a type that is taken here.",
         "422": "A field is unknown, or its value is wrong.",
     }
     /// Of routes that need something of a server that it may lack.
@@ -154,6 +174,10 @@ refusals! {
     /// Of routes that begin a turn or open a stream.
     Limited {
         "429": "As many of your turns run, or of your streams are open, as may. Nothing was stored; worth repeating.",
+    }
+    /// Of routes that change what a client may have read before.
+    Conditional {
+        "412": "It was changed since the client read it, or is not what `If-Match` says.",
     }
     /// Of routes that ask another server.
     NotAnswered {

@@ -1,6 +1,7 @@
 //! The routes.
 
 mod ag_ui;
+mod artifacts;
 mod calls;
 mod chat;
 mod conversations;
@@ -23,6 +24,8 @@ mod ui_chat;
 mod usage;
 mod users;
 mod v1;
+
+pub(crate) use idempotency::asked;
 
 use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -83,6 +86,8 @@ fn described() -> OpenApiRouter<ServerState> {
         .routes(routes!(streams::events))
         .routes(routes!(streams::stream))
         .routes(routes!(turns::list))
+        .routes(routes!(artifacts::upload))
+        .routes(routes!(artifacts::show, artifacts::remove))
         .routes(routes!(chat::cancel))
         .routes(routes!(chat::retry))
         .routes(routes!(conversations::fork))
@@ -142,6 +147,6 @@ async fn no_method(request: Request) -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
-fn json<T: serde::Serialize>(status: StatusCode, value: T) -> Response {
+pub(crate) fn json<T: serde::Serialize>(status: StatusCode, value: T) -> Response {
     (status, Json(value)).into_response()
 }

@@ -23,6 +23,7 @@ pub(crate) fn overlay(engine: &Engine, model: Option<String>, settings: api::Set
         output: settings.output.map(output),
         client_tools: None,
         always_ask: None,
+        pinned: None,
     })
 }
 
@@ -36,6 +37,7 @@ pub(crate) fn patched(
     after.model = patch.model.try_map(|model| model_ref(engine, model))?.apply(after.model);
     after.system_prompt = patch.system_prompt.apply(after.system_prompt);
     after.tools = patch.tools.apply(after.tools);
+    after.pinned = patch.pinned.apply(after.pinned).filter(|pinned| *pinned);
     match patch.settings {
         api::Patch::Keep => {}
         api::Patch::Clear => {
@@ -43,6 +45,7 @@ pub(crate) fn patched(
                 model: after.model,
                 system_prompt: after.system_prompt,
                 tools: after.tools,
+                pinned: after.pinned,
                 ..SettingsOverlay::default()
             };
         }
@@ -105,8 +108,10 @@ pub(crate) fn conversation(conversation: Conversation) -> api::Conversation {
             }),
         },
         tools: overlay.tools,
+        pinned: overlay.pinned == Some(true),
         created_at: timestamp(conversation.created_at_ms),
         updated_at: timestamp(conversation.updated_at_ms),
+        excerpt: None,
         last_seq: None,
         turn: None,
     }

@@ -4,7 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Mutex, watch};
 use turnwright_engine::accounts::{Accounts, Scope};
-use turnwright_engine::{Engine, Slots};
+use turnwright_engine::artifacts::Artifacts;
+use turnwright_engine::search::Texts;
+use turnwright_engine::upkeep::Upkeep;
+use turnwright_engine::{Documents, Engine, Slots};
 use turnwright_host::{McpEndpoint, McpServers, Oidc, ResourceSource, ServerRights};
 
 use crate::auth::{Auth, Caller, Site};
@@ -72,6 +75,10 @@ struct Shared {
     accounts: OnceLock<Arc<dyn Accounts>>,
     identity: OnceLock<Arc<Oidc>>,
     site: OnceLock<Site>,
+    artifacts: OnceLock<Arc<dyn Artifacts>>,
+    documents: OnceLock<Arc<dyn Documents>>,
+    texts: OnceLock<Arc<dyn Texts>>,
+    upkeep: OnceLock<Arc<dyn Upkeep>>,
     streams: Slots,
     revocations: watch::Sender<u64>,
 }
@@ -100,6 +107,10 @@ impl ServerState {
             accounts: OnceLock::new(),
             identity: OnceLock::new(),
             site: OnceLock::new(),
+            artifacts: OnceLock::new(),
+            documents: OnceLock::new(),
+            texts: OnceLock::new(),
+            upkeep: OnceLock::new(),
             streams: Slots::new(options.streams.all, options.streams.per_user),
             revocations: watch::Sender::new(0),
         });
@@ -112,6 +123,55 @@ impl ServerState {
         let _ = self.shared.accounts.set(accounts);
         let _ = self.shared.site.set(site);
         self
+    }
+
+    /// With a place for files that people bring.
+    #[must_use]
+    pub fn with_artifacts(self, artifacts: Arc<dyn Artifacts>) -> Self {
+        let _ = self.shared.artifacts.set(artifacts);
+        self
+    }
+
+    /// With a place for the answers of requests that may come again.
+    #[must_use]
+    pub fn with_documents(self, documents: Arc<dyn Documents>) -> Self {
+        let _ = self.shared.documents.set(documents);
+        self
+    }
+
+    /// With what removes for good.
+    #[must_use]
+    pub fn with_upkeep(self, upkeep: Arc<dyn Upkeep>) -> Self {
+        let _ = self.shared.upkeep.set(upkeep);
+        self
+    }
+
+    /// What removes for good.
+    pub(crate) fn upkeep(&self) -> Option<&Arc<dyn Upkeep>> {
+        self.shared.upkeep.get()
+    }
+
+    /// With what finds conversations by what was said; without it, titles and names alone are looked through.
+    #[must_use]
+    pub fn with_search(self, texts: Arc<dyn Texts>) -> Self {
+        let _ = self.shared.texts.set(texts);
+        self
+    }
+
+    /// What finds conversations by what was said.
+    pub(crate) fn texts(&self) -> Option<&Arc<dyn Texts>> {
+        self.shared.texts.get()
+    }
+
+    /// Where the answers of requests that may come again are kept.
+    pub(crate) fn documents(&self) -> Result<&Arc<dyn Documents>, ApiError> {
+        let detail = "this server remembers no idempotency keys; send the request without one";
+        self.shared.documents.get().ok_or_else(|| ApiError::bad_request("invalid_idempotency_key", detail))
+    }
+
+    /// Where files that people bring are kept.
+    pub(crate) fn artifacts(&self) -> Result<&Arc<dyn Artifacts>, ApiError> {
+        self.shared.artifacts.get().ok_or_else(|| ApiError::not_found("place for files here"))
     }
 
     /// With an identity provider at which users may sign in.

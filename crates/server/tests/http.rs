@@ -376,7 +376,7 @@ async fn conversations_are_created_changed_listed_and_deleted() {
     let at = "2025-01-11T19:00:00.000Z";
     let expected = json!({
         "id": "a.b:c-1", "title": "First", "model": "test/x", "system_prompt": null, "settings": {"max_steps": 3},
-        "tools": null, "created_at": at, "updated_at": at,
+        "tools": null, "pinned": false, "created_at": at, "updated_at": at,
     });
     assert_eq!(created.json(), expected);
     assert_eq!(server.post("/api/v1/conversations", json!({"id": "a.b:c-1"})).await.problem(), (409, "exists".to_owned()));
@@ -385,7 +385,7 @@ async fn conversations_are_created_changed_listed_and_deleted() {
     let changed = server.send(Method::PATCH, "/api/v1/conversations/a.b:c-1", &patch, &[]).await;
     let expected = json!({
         "id": "a.b:c-1", "title": null, "model": "test/x", "system_prompt": "Be kind", "settings": {"temperature": 1.0},
-        "tools": null, "created_at": at, "updated_at": at,
+        "tools": null, "pinned": false, "created_at": at, "updated_at": at,
     });
     assert_eq!((changed.status, changed.json()), (StatusCode::OK, expected.clone()));
     assert_eq!(server.get("/api/v1/conversations/a.b:c-1").await.json(), expected);

@@ -343,10 +343,53 @@ fn events(answer: &Answered) -> Vec<Value> {
     let names = answer.body.lines().filter_map(|line| line.strip_prefix("event: "));
     let chunks = answer.chunks();
     assert_eq!(names.collect::<Vec<_>>(), chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect::<Vec<_>>());
-    for (number, chunk) in chunks.iter().enumerate() {
-        assert_eq!(chunk["sequence_number"], number, "{chunk}");
-    }
+    let numbers: Vec<u64> = chunks.iter().map(|chunk| chunk["sequence_number"].as_u64().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     chunks
+}
+
+/// What a stream comes to: its events besides the pieces of texts, and the texts.
+fn assembled(events: &[Value]) -> (Vec<Value>, String) {
+    let is_piece = |event: &&Value| event["type"] == "response.output_text.delta";
+    let text = events.iter().filter(is_piece).map(|event| event["delta"].as_str().unwrap()).collect();
+    (events.iter().filter(|event| !is_piece(event)).cloned().collect(), text)
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_any_number_that_a_client_has() {
+    let server = server([
+        Answer::whole([text("Über "), text("die "), text("漢字"), call(0, "lab__look", r#"{"at":1}"#)]),
+        Answer::whole([text("Se"), text("en.")]),
+    ]);
+    let told = events(&server.respond(&json!({"input": "Look!", "stream": true})).await);
+    let id = told[0]["response"]["id"].as_str().unwrap();
+    for (at, event) in told.iter().enumerate() {
+        let path = format!("/v1/responses/{id}?stream=true&starting_after={}", event["sequence_number"]);
+        let again = events(&server.get(&path).await);
+        assert_eq!(assembled(&again), assembled(&told[at + 1..]), "after {event}");
+    }
+    let refused = server.get(&format!("/v1/responses/{id}?stream=true&starting_after=x")).await;
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test]
+async fn what_a_response_answers_is_told_in_pages() {
+    let server = server([Answer::whole([text("A cat.")])]);
+    let image = "data:image/png;base64,AAAA";
+    let input = json!([{"role": "user", "content": [{"type": "input_text", "text": "What is it?"},
+                                                   {"type": "input_image", "image_url": image}]}]);
+    let id = server.respond(&json!({"input": input})).await.json()["id"].as_str().unwrap().to_owned();
+    let items = server.get(&format!("/v1/responses/{id}/input_items")).await.json();
+    let message = json!({"id": "msg_1", "type": "message", "role": "user", "status": "completed", "content": [
+        {"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": image, "detail": "auto"}]});
+    let page = json!({"object": "list", "data": [message], "first_id": "msg_1", "last_id": "msg_1", "has_more": false});
+    assert_eq!(items, page);
+    let rest = server.get(&format!("/v1/responses/{id}/input_items?after=msg_1&order=asc")).await.json();
+    assert_eq!((&rest["data"], &rest["first_id"]), (&json!([]), &Value::Null));
+    for wrong in ["limit=0", "limit=101", "order=up", "after=msg_9"] {
+        assert_eq!(server.get(&format!("/v1/responses/{id}/input_items?{wrong}")).await.status, 400, "{wrong}");
+    }
+    assert_eq!(server.get("/v1/responses/resp_nothing/input_items").await.status, 404);
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@
 mod bad_input;
 #[path = "users/belonging.rs"]
 mod belonging;
+#[path = "users/conditions.rs"]
+mod conditions;
 
 use std::sync::Arc;
 
@@ -61,10 +63,13 @@ async fn server_at(site: Site) -> Server {
         policy: Policy::default(),
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
+    engine.keep_rules(host.documents().clone()).await;
     let options = ServerOptions { auth: Auth::Required, ..ServerOptions::default() };
     let endpoint = host.mcp_endpoint(turnwright_host::McpServing::default(), 1 << 20);
     let state = ServerState::with_mcp(engine.clone(), options, endpoint, host.mcp().clone())
         .with_resources(host.resources().clone())
+        .with_artifacts(host.artifacts().clone())
+        .with_documents(host.documents().clone())
         .with_accounts(accounts.clone(), site);
     let router = router(state);
     Server { router, engine, accounts, clock, _host: host, _folder: folder }

@@ -1,6 +1,7 @@
 //! The store on one SQLite file.
 
 mod accounts;
+mod artifacts;
 mod documents;
 mod drivers;
 mod failure;
@@ -10,7 +11,10 @@ mod options;
 mod queue;
 mod read;
 mod readers;
+mod search;
 mod statements;
+mod upkeep;
+mod words;
 mod write;
 mod writer;
 

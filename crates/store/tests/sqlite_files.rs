@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_engine::search::{Search, Texts};
 use turnwright_engine::{Append, ConversationRecord, Store, StoreError};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
 
@@ -156,6 +157,11 @@ fn the_database_of_another_application_is_left_as_it_is() {
 
 /// Makes of a database what the version before there were users had made.
 const BEFORE_USERS: &str = "
+    DROP TABLE said;
+    DROP TABLE said_until;
+    DROP TABLE artifact;
+    DROP TABLE artifact_piece;
+    DROP TABLE artifact_use;
     DROP TABLE user;
     DROP TABLE credential;
     DROP INDEX conversation_by_owner;
@@ -179,6 +185,9 @@ async fn an_older_database_is_copied_before_it_is_brought_up_and_belongs_to_whoe
     assert_eq!(store.conversation(&id).await.unwrap().unwrap().owner, UserId::local());
     assert_eq!(store.entries(&id, Seq::FIRST, 9).await.unwrap().len(), 1);
     store.append(append("a", 2, "since then")).await.unwrap();
+    let owner = UserId::local();
+    let search = Search { owner: &owner, words: "hello", after: None, limit: 9 };
+    assert_eq!(store.search(search).await.unwrap().len(), 1, "what was said before is found");
     store.close().await;
     let copy = folder.path().join(format!("ours.db.before-v{newest}"));
     assert_eq!((version(&file), version(&copy)), (newest, 2));
@@ -213,7 +222,7 @@ fn killed_first_version(folder: &Path) -> PathBuf {
 async fn a_database_of_the_first_version_is_brought_up_with_what_its_log_alone_holds_and_so_is_its_copy() {
     let folder = tempfile::tempdir().unwrap();
     let file = killed_first_version(folder.path());
-    let copy = folder.path().join("killed.db.before-v4");
+    let copy = folder.path().join("killed.db.before-v6");
     // An earlier attempt got as far as this.
     std::fs::write(&copy, "the copy of last year").unwrap();
 
@@ -260,7 +269,7 @@ async fn a_database_of_a_newer_version_is_left_as_it_is() {
 
     assert!(matches!(error, StoreError::Newer { .. }));
     let expected = format!(
-        "the database `{}` (schema 1000, this build reads up to 4) was written by a newer version of turnwright; \
+        "the database `{}` (schema 1000, this build reads up to 6) was written by a newer version of turnwright; \
          use that version or newer",
         file.display()
     );

@@ -54,7 +54,7 @@ export async function refusal(response) {
 
 /**
  * @param {string} path below /api/v1
- * @param {{method?: string, body?: unknown, key?: string, signal?: AbortSignal, keepalive?: boolean}} [options]
+ * @param {{method?: string, body?: unknown, form?: FormData, key?: string, signal?: AbortSignal, keepalive?: boolean}} [options]
  * @returns {Promise<any>}
  */
 export async function call(path, options = {}) {
@@ -67,7 +67,7 @@ export async function call(path, options = {}) {
     response = await fetch(`/api/v1${path}`, {
       method: options.method ?? (options.body === undefined ? "GET" : "POST"),
       headers,
-      body: options.body === undefined ? null : JSON.stringify(options.body),
+      body: options.form ?? (options.body === undefined ? null : JSON.stringify(options.body)),
       signal: options.signal ?? null,
       keepalive: options.keepalive ?? false,
       cache: "no-store",

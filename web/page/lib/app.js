@@ -199,6 +199,8 @@ export const isPinned = (id) => pinned.value.includes(id);
 export function pin(id) {
   pinned.value = isPinned(id) ? pinned.value.filter((other) => other !== id) : [id, ...pinned.value];
   store("pinned", pinned.value);
+  // What is pinned is kept however old it is.
+  call(`/conversations/${part(id)}`, { method: "PATCH", body: { pinned: isPinned(id) } }).catch(tellError);
   announce(isPinned(id) ? "Pinned" : "Not pinned any more");
   void loadConversations();
 }

@@ -1,16 +1,15 @@
 // Where a person writes. Enter sends, Shift and Enter begin a line; what is written is kept over a reload.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { say, tell, tellError } from "../lib/app.js";
+import { call, part } from "../lib/api.js";
+import { say, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { store, stored } from "../lib/kept.js";
 import { commandIn, fillPrompt, readResource } from "../lib/commands.js";
 import { Icon } from "./icon.js";
 import { PromptDialog, Suggestions, useSuggestions } from "./suggest.js";
 
-const MOST_FILE_BYTES = 15 * 1024 * 1024;
-
-/** @typedef {{name: string, type: string, data: string}} Attached */
+/** A file that the server has; `preview` is an address in this page. @typedef {{id: string, name: string, type: string, preview: string}} Attached */
 
 /** @param {{conversation: import("../lib/conversation.js").OpenConversation | null}} props */
 export function Composer({ conversation }) {
@@ -22,6 +21,7 @@ export function Composer({ conversation }) {
   const [filling, fill] = useState(/** @type {import("../lib/commands.js").Suggestion | null} */ (null));
   const [cursor, place_cursor] = useState(text.length);
   const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
+  const [uploads, count] = useState(0);
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const state = conversation?.state.value;
   const isRunning = state === "running";
@@ -82,12 +82,13 @@ export function Composer({ conversation }) {
       }
       return;
     }
-    if (isSending || (text.trim() === "" && files.length === 0 && read.length === 0)) return;
+    if (isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)) return;
     sending(true);
     try {
-      const blocks = [...files.map(({ name, type, data }) => block(name, type, data)), ...read.flatMap(({ blocks }) => blocks)];
+      const blocks = [...files.map(block), ...read.flatMap(({ blocks }) => blocks)];
       await say(text, blocks.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...blocks]);
       change("");
+      for (const file of files) URL.revokeObjectURL(file.preview);
       attach([]);
       take([]);
     } catch (error) {
@@ -123,13 +124,23 @@ export function Composer({ conversation }) {
   };
   const add = async (/** @type {Iterable<File>} */ list) => {
     for (const file of list) {
-      if (file.size > MOST_FILE_BYTES) {
-        tell(`${file.name} is ${Math.ceil(file.size / 1024 / 1024)} MB, at most 15 MB can be attached`);
-      } else {
-        const data = await asBase64(file);
-        attach((files) => [...files, { name: file.name || "file", type: file.type || "application/octet-stream", data }]);
+      count((uploads) => uploads + 1);
+      try {
+        const stored = await upload(file);
+        const preview = stored.type.startsWith("image/") ? URL.createObjectURL(file) : "";
+        attach((files) => [...files.filter(({ id }) => id !== stored.id), { ...stored, preview }]);
+      } catch (error) {
+        tellError(error);
+      } finally {
+        count((uploads) => uploads - 1);
       }
     }
+  };
+  const remove = (/** @type {Attached} */ file) => {
+    URL.revokeObjectURL(file.preview);
+    attach((files) => files.filter(({ id }) => id !== file.id));
+    // What another message holds stays; the rest goes by itself after a day.
+    call(`/artifacts/${part(file.id)}`, { method: "DELETE" }).catch(() => {});
   };
   const onPaste = (/** @type {ClipboardEvent} */ event) => {
     const pasted = [...(event.clipboardData?.files ?? [])];
@@ -148,16 +159,17 @@ export function Composer({ conversation }) {
     ${list.length > 0 && html`<${Suggestions} id="suggestions" list=${list} at=${at} choose=${choose} />`}
     ${read.length > 0 && html`<ul class="attached">${read.map((one) => html`<li><bdi>${one.name}</bdi>
       <button type="button" class="plain small" aria-label=${`Remove ${one.name}`} onClick=${() => take(read.filter((other) => other !== one))}><${Icon} name="close" /></button></li>`)}</ul>`}
-    ${files.length > 0 && html`<ul class="attached">${files.map((file, at) => html`<li>
-      ${file.type.startsWith("image/") && html`<img alt="" src=${`data:${file.type};base64,${file.data}`} />`}<bdi>${file.name}</bdi>
-      <button type="button" class="plain small" aria-label=${`Remove ${file.name}`} onClick=${() => attach(files.filter((_, other) => other !== at))}><${Icon} name="close" /></button></li>`)}</ul>`}
+    ${(files.length > 0 || uploads > 0) && html`<ul class="attached" aria-live="polite">${files.map((file) => html`<li key=${file.id}>
+      ${file.preview !== "" && html`<img alt="" src=${file.preview} />`}<bdi>${file.name}</bdi>
+      <button type="button" class="plain small" aria-label=${`Remove ${file.name}`} onClick=${() => remove(file)}><${Icon} name="close" /></button></li>`)}
+      ${uploads > 0 && html`<li>${uploads === 1 ? "A file is" : `${uploads} files are`} being uploaded …</li>`}</ul>`}
     <div class="box">
       <textarea ref=${box} rows="1" aria-label="Message" placeholder=${hint} value=${text} enterkeyhint="send"
         aria-autocomplete="list" aria-controls=${list.length > 0 ? "suggestions" : undefined} aria-activedescendant=${list.length > 0 ? `suggestions-${at}` : undefined}
         onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
         onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
       ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${() => conversation?.stop().catch(tellError)}><${Icon} name="stop" /></button>`}
-      <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || (text.trim() === "" && files.length === 0 && read.length === 0)}><${Icon} name="send" /></button>
+      <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)}><${Icon} name="send" /></button>
     </div>
   </form>`;
 }
@@ -165,23 +177,15 @@ export function Composer({ conversation }) {
 /** Puts words into the composer. @param {string} words */
 export const suggest = (words) => window.dispatchEvent(new CustomEvent("prompt", { detail: words }));
 
-/**
- * @param {string} name
- * @param {string} type
- * @param {string} data
- */
-function block(name, type, data) {
-  if (type.startsWith("image/")) return { type: "image", data, mimeType: type };
-  if (type.startsWith("audio/")) return { type: "audio", data, mimeType: type };
-  return { type: "resource", resource: { uri: `file:///${encodeURIComponent(name)}`, mimeType: type, blob: data } };
+/** What names a file in a message. @param {Attached} file */
+function block({ id, name, type }) {
+  return { type: "resource_link", uri: `/api/v1/artifacts/${id}`, name, mimeType: type };
 }
 
-/** @param {File} file @returns {Promise<string>} */
-function asBase64(file) {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onerror = () => reject(new Error(`${file.name} cannot be read`));
-    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ""));
-    reader.readAsDataURL(file);
-  });
+/** Gives the server a file, which says what it is. @param {File} file @returns {Promise<{id: string, name: string, type: string}>} */
+async function upload(file) {
+  const form = new FormData();
+  form.append("file", file, file.name || "file");
+  const stored = await call("/artifacts", { method: "POST", form });
+  return { id: stored.id, name: stored.name, type: stored.media_type };
 }

@@ -73,6 +73,7 @@ function Entry({ conversation, isOpen, isWaiting, rename }) {
   return html`<li class=${isOpen ? "entry open" : "entry"}>
     <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
       ${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}
+      ${conversation.excerpt && html`<span class="faint excerpt">${conversation.excerpt.text}</span>`}
     </a>
     <span class="actions">
       <button class="plain small" aria-label=${`${isPinned(conversation.id) ? "Unpin" : "Pin"} ${title}`} onClick=${() => pin(conversation.id)}><${Icon} name="pin" /></button>

@@ -4,7 +4,7 @@ use serde_json::json;
 use turnwright_api::{Message, Role};
 use turnwright_core::{ConversationId, Journal, MessageId};
 use turnwright_engine::{Conversation, Engine, NewConversation, TurnState};
-use turnwright_host::Needs;
+use turnwright_host::{Host, Needs};
 use turnwright_server::report::messages;
 use turnwright_server::timestamp;
 use turnwright_terminal::compact;
@@ -24,6 +24,7 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
         // Ends the turn itself where the process is gone that held it.
         Conversations::Stop { .. } => Needs::Everything,
         Conversations::List { .. }
+        | Conversations::Search { .. }
         | Conversations::Show { .. }
         | Conversations::Export { .. }
         | Conversations::Import { .. }
@@ -34,12 +35,13 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
     let engine = host.engine();
     let result = match command {
         Conversations::List { limit, listed } => list(engine, limit, listed, output).await,
+        Conversations::Search { words, limit, listed } => search(&host, &words.join(" "), limit, listed, output).await,
         Conversations::Show { id, listed } => show(engine, &id, listed, output).await,
         Conversations::Export { id, format } => super::moving::export(engine, &id, format.into(), output).await,
         Conversations::Import { file, listed } => super::moving::import(engine, &file, listed, output).await,
         Conversations::Fork { id, at, listed } => fork(engine, &id, at, listed, output).await,
         Conversations::Stop { id } => stop(engine, &id).await,
-        Conversations::Delete { id } => engine.delete(&id).await.map_err(Failure::from).map(|()| say(&format!("deleted {id}"))),
+        Conversations::Delete { id, purge } => delete(&host, &id, purge).await,
     };
     host.shutdown().await;
     result.map(|()| Exit::Done)
@@ -59,6 +61,44 @@ async fn list(engine: &Engine, limit: usize, listed: Listed, output: &mut Output
         })
         .collect();
     output.lines(&table(&rows));
+    Ok(())
+}
+
+async fn delete(host: &Host, id: &ConversationId, is_purged: bool) -> Result<(), Failure> {
+    host.engine().delete(id).await?;
+    if !is_purged {
+        say(&format!("deleted {id}"));
+        return Ok(());
+    }
+    host.upkeep().erase().await.map_err(|error| Failure::failed(error.to_string()))?;
+    say(&format!("deleted {id} and overwrote what was left of it"));
+    Ok(())
+}
+
+async fn search(host: &Host, words: &str, limit: usize, listed: Listed, output: &mut Output) -> Result<(), Failure> {
+    let found = host.engine().search(&**host.texts(), words, None, limit).await?;
+    if listed.json {
+        let told = found.iter().map(|(found, excerpt)| {
+            let mut value = conversation(found);
+            if let (Some(fields), Some(excerpt)) = (value.as_object_mut(), excerpt) {
+                let excerpt = json!({"message_id": excerpt.message.to_string(), "text": excerpt.text});
+                fields.insert("excerpt".to_owned(), excerpt);
+            }
+            value
+        });
+        output.json_pretty(&told.collect::<Vec<_>>());
+        return Ok(());
+    }
+    if found.is_empty() {
+        say("nothing was found");
+    }
+    for (conversation, excerpt) in found {
+        let title = conversation.title.unwrap_or_default();
+        output.line(&format!("{}  {}  {title}", conversation.id, timestamp(conversation.updated_at_ms)));
+        if let Some(excerpt) = excerpt {
+            output.line(&format!("    {}: {}", excerpt.message, excerpt.text));
+        }
+    }
     Ok(())
 }
 

@@ -153,6 +153,10 @@ async fn serve_on(
     let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
         .with_resources(host.resources().clone())
         .with_metrics(metrics)
+        .with_artifacts(host.artifacts().clone())
+        .with_documents(host.documents().clone())
+        .with_search(host.texts().clone())
+        .with_upkeep(host.upkeep().clone())
         .with_accounts(host.accounts().clone(), site(settings, address));
     if let Some(oidc) = &settings.oidc {
         state = state.with_identity_provider(Arc::new(Oidc::new(oidc, format!("{base}/login/callback"))));
@@ -176,6 +180,7 @@ async fn serve_on(
     }
     tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
+        never = host.tidy() => match never {},
         _ = signals.next() => {}
     }
     let grace = Duration::from_millis(host.config().server.grace_ms);

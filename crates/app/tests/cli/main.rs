@@ -29,6 +29,7 @@ mod openai;
 mod prefix;
 mod questions;
 mod sampling;
+mod search;
 mod serve;
 mod servers;
 mod signals;

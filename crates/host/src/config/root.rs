@@ -132,6 +132,17 @@ pub struct Storage {
     /// A database other than the SQLite file in the data directory, such as `postgres://user@host/name`; may hold a password.
     #[schemars(extend("format" = "database"))]
     pub database: Option<Secret>,
+    /// How long a conversation is kept after its newest message, such as `90d`, unless it is pinned; for ever unless said
+    /// otherwise. What runs or waits is never removed.
+    #[schemars(extend("format" = "duration"))]
+    pub retention: Option<String>,
+}
+
+impl Storage {
+    /// How long conversations are kept.
+    pub fn retention(&self) -> Option<Duration> {
+        self.retention.as_deref().and_then(duration)
+    }
 }
 
 /// What stored data survives.

@@ -28,7 +28,7 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
     says(
         "[storage]\ndurabillity = \"power\"",
         &[
-            "turnwright.toml:2: unknown key `durabillity` in [storage]; did you mean `durability`? known: `durability`, `database`",
+            "turnwright.toml:2: unknown key `durabillity` in [storage]; did you mean `durability`? known: `durability`, `database`, `retention`",
         ],
     );
     says(
@@ -57,7 +57,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[server]\napprove = \"all\"",
         &[
-            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`, `grace_ms`, `auth`, `public_url`, `oidc`",
+            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`, `grace_ms`, `auth`, `public_url`, `limits`, `oidc`",
         ],
     );
     says(

@@ -74,6 +74,16 @@ listen = "127.0.0.1:8700"  # default
 tool_activity = "hidden"  # default
 grace_ms = 10000  # default
 
+[server.limits]
+turns = 1024  # default
+turns_per_user = 256  # default
+streams = 8192  # default
+streams_per_user = 2048  # default
+body_bytes = 33554432  # default
+message_bytes = 4194304  # default
+attachments = 32  # default
+attachment_bytes = 20971520  # default
+
 [telemetry]
 sample = 1.0  # default
 content = false  # default

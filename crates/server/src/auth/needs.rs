@@ -62,6 +62,8 @@ const TABLE: &[Row] = &[
     row("/api/v1/conversations/{id}/questions/{question}/answer", READ, APPROVE),
     row("/api/v1/conversations/{id}/tools", READ, CHAT),
     row("/api/v1/conversations/{id}/tools/available", READ, CHAT),
+    row("/api/v1/artifacts", READ, CHAT),
+    row("/api/v1/artifacts/{id}", READ, CHAT),
     row("/api/v1/approvals", READ, APPROVE),
     row("/api/v1/approvals/rules", READ, APPROVE),
     row("/api/v1/approvals/rules/{rule}", READ, APPROVE),
@@ -99,6 +101,7 @@ const TABLE: &[Row] = &[
     row("/v1/responses", READ, CHAT),
     row("/v1/responses/{id}", READ, CHAT),
     row("/v1/responses/{id}/cancel", READ, CHAT),
+    row("/v1/responses/{id}/input_items", READ, CHAT),
     row("/v1/models", READ, CHAT),
     row("/v1/models/{*id}", READ, CHAT),
 ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
-use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, UserId, Verdict};
+use turnwright_core::{CallId, ContentBlock, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, UserId, Verdict};
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, WholeJournal,
 };
@@ -17,6 +17,7 @@ use super::known::Fingerprint;
 use super::responses::object::part_after;
 use super::responses::read_request;
 use super::track::Part;
+use crate::attached::Attached;
 use crate::door;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -60,12 +61,19 @@ pub(crate) fn named(
 
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
+    let mut users = ask.history.users();
+    let attached = Attached::resolve(state, &mut users).await?;
+    let begun = begin_with(state, ask, users).await?;
+    attached.keep(state, &begun.conversation).await;
+    Ok(begun)
+}
+
+async fn begin_with(state: &ServerState, ask: Ask, users: Vec<ContentBlock>) -> Result<Begun, ApiError> {
     let mut history = state.known().fingerprint(state.engine().user());
     mark(&mut history, &ask.history.before);
     let before = history.clone();
     mark(&mut history, &ask.history.fresh);
     let given = given(&ask);
-    let users = ask.history.users();
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
         let what = "the last message must be a user's, or the result of a tool";
         return Err(ApiError::invalid(what).about("messages"));
@@ -186,7 +194,7 @@ fn given(ask: &Ask) -> Option<(ConversationId, Vec<ClientResult>)> {
             }
             conversation = Some(held);
         }
-        let content = if content.is_empty() { vec![turnwright_core::ContentBlock::text("")] } else { content.to_vec() };
+        let content = if content.is_empty() { vec![ContentBlock::text("")] } else { content.to_vec() };
         results.push(ClientResult { call, content, is_error: false });
     }
     if results.is_empty() { None } else { Some((conversation?, results)) }
@@ -232,7 +240,7 @@ async fn say(
     state: &ServerState,
     place: Place,
     ask: &Ask,
-    content: Vec<turnwright_core::ContentBlock>,
+    content: Vec<ContentBlock>,
     history: Fingerprint,
 ) -> Result<Begun, ApiError> {
     if content.is_empty() {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, text_of};
 
 use super::known::Fingerprint;
+use crate::attached::is_id;
 use crate::error::ApiError;
 
 /// One thing that was said.
@@ -188,6 +189,9 @@ fn block(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
         }
         Some("refusal") => Ok(ContentBlock::text(text(part, "refusal").unwrap_or_default())),
         Some("image_url" | "input_image") => {
+            if let Some(id) = text(part, "file_id") {
+                return link(&id).ok_or_else(|| wrong("names no file that was uploaded here"));
+            }
             let url = part.get("image_url").and_then(|url| url.as_str().or_else(|| url.get("url")?.as_str()));
             let (mime_type, data) = url.and_then(bytes_in).ok_or_else(|| {
                 wrong("holds no image: send it as a `data:` URL with base64, since addresses are not fetched here")
@@ -201,9 +205,12 @@ fn block(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
         }
         Some("file" | "input_file") => {
             let file = part.get("file").unwrap_or(part);
+            if let Some(id) = text(file, "file_id") {
+                return link(&id).ok_or_else(|| wrong("names no file that was uploaded here"));
+            }
             let name = text(file, "filename").unwrap_or_else(|| "file".to_owned());
             let (mime_type, blob) = text(file, "file_data").as_deref().and_then(bytes_in).ok_or_else(|| {
-                wrong("holds no file: send it as `file_data`, a `data:` URL with base64, since nothing is uploaded here")
+                wrong("holds no file: send it as `file_data`, a `data:` URL with base64, or as the `file_id` that POST /api/v1/artifacts gave")
             })?;
             let uri = format!("file:///{name}");
             let resource = EmbeddedResource { uri, mime_type: Some(mime_type), text: None, blob: Some(blob) };
@@ -212,6 +219,13 @@ fn block(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
         Some(kind) => Err(wrong(&format!("is of type `{kind}`, which is not known here"))),
         None => Err(wrong("has no `type`")),
     }
+}
+
+/// A file that was uploaded here.
+fn link(id: &str) -> Option<ContentBlock> {
+    let (title, description, mime_type, size) = (None, None, None, None);
+    let uri = format!("/api/v1/artifacts/{id}");
+    is_id(id).then(|| ContentBlock::ResourceLink { uri, name: "file".to_owned(), title, description, mime_type, size })
 }
 
 /// The media type and the base64 of a `data:` URL.

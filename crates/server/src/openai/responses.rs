@@ -31,7 +31,11 @@ pub(crate) struct ResponseFold {
     track: Track,
     form: Form,
     object: WireResponse,
+    /// The number of the next event. Each byte of a text has one, so that a text has the same numbers in whatever pieces it
+    /// comes: whoever comes back after one is told what follows it, also where the pieces are others then.
     sequence: u64,
+    /// The number up to which the client has the stream.
+    seen: Option<u64>,
     /// The items in their order, each from the moment that it is added.
     output: Vec<Value>,
     open: Option<Open>,
@@ -74,12 +78,19 @@ impl ResponseFold {
             form,
             object,
             sequence: 0,
+            seen: None,
             output: Vec::new(),
             open: None,
             running: Vec::new(),
             messages: 0,
             is_started: false,
         }
+    }
+
+    /// The same for a client that has the stream up to this number.
+    pub(crate) fn starting_after(mut self, seen: u64) -> Self {
+        self.seen = Some(seen);
+        self
     }
 
     /// The response as it is: over, or in progress.
@@ -143,11 +154,15 @@ impl ResponseFold {
         if self.form == Form::Whole {
             return;
         }
-        let mut event = json!({"type": kind, "sequence_number": self.sequence});
+        let number = self.sequence;
+        self.sequence = self.sequence.saturating_add(1);
+        if self.seen.is_some_and(|seen| number <= seen) {
+            return;
+        }
+        let mut event = json!({"type": kind, "sequence_number": number});
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
             event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
         }
-        self.sequence = self.sequence.saturating_add(1);
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(b"\ndata: ");
@@ -184,7 +199,11 @@ impl ResponseFold {
         }
         let Some(open) = &mut self.open else { return };
         open.text.push_str(text);
-        if self.form == Form::Whole {
+        let first = self.sequence;
+        self.sequence = self.sequence.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
+        let known = self.seen.map_or(0, |seen| seen.saturating_add(1).saturating_sub(first));
+        let text = text.get(usize::try_from(known).unwrap_or(usize::MAX)..).unwrap_or_default();
+        if self.form == Form::Whole || text.is_empty() {
             return;
         }
         let (name, place, rest) = match kind {
@@ -195,9 +214,10 @@ impl ResponseFold {
         // Written by hand: this is told for every token.
         let head = format!(
             "event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":{},\"item_id\":\"{}\",\"output_index\":{},\"{place}\":0,\"delta\":",
-            self.sequence, open.id, open.index
+            self.sequence.saturating_sub(1),
+            open.id,
+            open.index
         );
-        self.sequence = self.sequence.saturating_add(1);
         out.extend_from_slice(head.as_bytes());
         write_json(out, text);
         out.extend_from_slice(rest.as_bytes());

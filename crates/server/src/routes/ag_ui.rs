@@ -33,7 +33,9 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let conversation: ConversationId = id(&input.thread_id)?;
     let stream = OpenStream::of(&state)?;
     let part = if input.resume.is_empty() {
-        say(&state, &conversation, &input).await?
+        let idempotency =
+            crate::routes::asked(&whole)?.map(|(key, fingerprint)| (format!("{conversation}/ag-ui {key}"), fingerprint));
+        say(&state, &conversation, &input, idempotency).await?
     } else {
         match resume(&state, &conversation, &input.resume).await {
             Ok(part) => part,
@@ -56,7 +58,12 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
 }
 
 /// Stores what the page says, or what its tools gave.
-async fn say(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Part, ApiError> {
+async fn say(
+    state: &ServerState,
+    conversation: &ConversationId,
+    input: &RunInput,
+    idempotency: Option<(String, String)>,
+) -> Result<Part, ApiError> {
     let chosen = input.forwarded_props.as_ref().and_then(|props| props.get("model")?.as_str());
     let model = match chosen {
         Some(name) => Some(models::named(state.engine(), Some(name)).await?),
@@ -65,7 +72,7 @@ async fn say(state: &ServerState, conversation: &ConversationId, input: &RunInpu
     let history = History::of(input.items()?);
     let prompt = history.system.clone().into_iter().chain(input.context()).reduce(|a, b| format!("{a}\n\n{b}"));
     let overlay = SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() };
-    let ask = Ask { conversation: Some(conversation.clone()), history, overlay, idempotency: None };
+    let ask = Ask { conversation: Some(conversation.clone()), history, overlay, idempotency };
     Ok(begin(state, ask).await?.part)
 }
 

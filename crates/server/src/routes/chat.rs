@@ -9,6 +9,7 @@ use turnwright_engine::{KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 use super::idempotency::{as_asked, repeatable};
 use super::json;
 use super::streams::{UiQuery, stream_of};
+use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
@@ -38,8 +39,10 @@ pub(super) async fn chat(
     let is_streamed = request.stream || whole.accepts_event_stream();
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let version = query.version(UiVersion::V7)?;
+    let mut content = settings::content(request.content)?;
+    let attached = Attached::resolve(&state, &mut content).await?;
     let mut message = NewMessage {
-        content: settings::content(request.content)?,
+        content,
         overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
@@ -51,6 +54,7 @@ pub(super) async fn chat(
         deny_what_cannot_be_asked(&mut message, version);
     }
     let sent = send(&state, &id, message).await?;
+    attached.keep(&state, &id).await;
     if let Some(stream) = stream {
         return stream_of(&state, id, sent.turn_id, (version, begin_of(&sent)), stream).await;
     }
@@ -76,8 +80,10 @@ pub(super) async fn chat(
 )]
 pub(super) async fn store(State(state): State, InConversation(id): InConversation, whole: Whole) -> Result<Response, ApiError> {
     let request: api::MessageRequest = whole.json()?;
+    let mut content = settings::content(request.content)?;
+    let attached = Attached::resolve(&state, &mut content).await?;
     let message = NewMessage {
-        content: settings::content(request.content)?,
+        content,
         overlay: settings::overlay(state.engine(), request.model, request.settings)?,
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
@@ -86,6 +92,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
     };
     let sent = send(&state, &id, message).await?;
+    attached.keep(&state, &id).await;
     let answer = api::MessageAccepted {
         message_id: sent.message_id.to_string(),
         turn_id: sent.turn_id.to_string(),

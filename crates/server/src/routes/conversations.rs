@@ -1,18 +1,23 @@
 //! Conversations: created, listed, changed, deleted.
 
 use axum::response::Response;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_core::{ConversationId, MessageId, Seq};
+use turnwright_engine::search::Excerpt;
 use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, NewConversation, SettingsOverlay};
 
 use super::idempotency::{as_asked, repeatable};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Search, State, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{
+    BodyRefused, Conditional, Conflicting, ConversationPath, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader,
+};
 use crate::report::newest_turn;
 use crate::settings;
+use crate::tag::Tag;
 
 /// How many conversations a search looks at.
 const MAX_SEARCHED: usize = 10_000;
@@ -74,7 +79,7 @@ pub(super) async fn fork(
     Ok(told_created(created))
 }
 
-/// Conversations, the newest first. `q` searches their titles and names.
+/// Conversations, the newest first. `q` finds those that have all its words in one message, or in their title or name.
 #[utoipa::path(
     get,
     path = "/conversations",
@@ -86,15 +91,22 @@ pub(super) async fn fork(
 pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     let after = page.cursor.as_deref().map(id::<ConversationId>).transpose()?;
-    let found = match page.q.as_deref().filter(|q| !q.trim().is_empty()) {
-        Some(q) => search(state.engine(), q, after, limit.saturating_add(1)).await,
-        None => state.engine().conversations(after.as_ref(), limit.saturating_add(1)).await,
+    let (engine, most) = (state.engine(), limit.saturating_add(1));
+    let plain = |found: Vec<Conversation>| found.into_iter().map(|conversation| (conversation, None)).collect();
+    let found = match (page.q.as_deref().filter(|q| !q.trim().is_empty()), state.texts()) {
+        (Some(q), Some(texts)) => engine.search(&**texts, q, after.as_ref(), most).await,
+        (Some(q), None) => search(engine, q, after, most).await.map(plain),
+        (None, _) => engine.conversations(after.as_ref(), most).await.map(plain),
     };
-    let found = found.map_err(|error| match error {
+    let found: Vec<(Conversation, Option<Excerpt>)> = found.map_err(|error| match error {
         EngineError::NotFound { .. } => ApiError::bad_request("invalid_cursor", error.to_string()),
         error => error.into(),
     })?;
-    let found = found.into_iter().map(settings::conversation).collect();
+    let told = |(found, excerpt): (Conversation, Option<Excerpt>)| api::Conversation {
+        excerpt: excerpt.map(|Excerpt { message, text }| api::Excerpt { message_id: message.to_string(), text }),
+        ..settings::conversation(found)
+    };
+    let found = found.into_iter().map(told).collect();
     Ok(json(StatusCode::OK, api::List::page(found, limit, |conversation| conversation.id.clone())))
 }
 
@@ -131,10 +143,14 @@ async fn search(
     path = "/conversations/{id}",
     operation_id = "getConversation",
     tag = "conversations",
-    params(ConversationPath),
-    responses((status = 200, description = "It.", body = api::Conversation), Refused, NotThere)
+    params(ConversationPath, IfNoneMatch),
+    responses((status = 200, description = "It.", body = api::Conversation), (status = 304, description = "The client has it."), Refused, NotThere)
 )]
-pub(super) async fn show(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn show(
+    State(state): State,
+    InConversation(id): InConversation,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let conversation = state.engine().conversation(&id).await?;
     let journal = state.engine().journal(&id).await?;
     let answer = api::Conversation {
@@ -142,7 +158,12 @@ pub(super) async fn show(State(state): State, InConversation(id): InConversation
         turn: newest_turn(&journal),
         ..settings::conversation(conversation)
     };
-    Ok(json(StatusCode::OK, answer))
+    Ok(tag(&answer).answer(&headers, &answer))
+}
+
+/// What a conversation is known by: what can be changed of it, and the rest.
+fn tag(told: &api::Conversation) -> Tag {
+    Tag::of(&(&told.title, &told.model, &told.system_prompt, &told.settings, &told.tools, told.pinned), told)
 }
 
 /// Changes what is named: absent fields stay, null ones go (RFC 7396).
@@ -151,9 +172,9 @@ pub(super) async fn show(State(state): State, InConversation(id): InConversation
     path = "/conversations/{id}",
     operation_id = "changeConversation",
     tag = "conversations",
-    params(ConversationPath),
+    params(ConversationPath, IfMatch),
     request_body = api::ConversationPatch,
-    responses((status = 200, description = "It, changed.", body = api::Conversation), Refused, BodyRefused, NotThere, Conflicting)
+    responses((status = 200, description = "It, changed.", body = api::Conversation), Refused, BodyRefused, NotThere, Conflicting, Conditional)
 )]
 pub(super) async fn change(
     State(state): State,
@@ -168,22 +189,58 @@ pub(super) async fn change(
     };
     let _changing = state.changing_settings().lock().await;
     let before = state.engine().conversation(&id).await?;
+    let seen = tag(&settings::conversation(before.clone()));
     let overlay = settings::patched(state.engine(), before.overlay.clone(), patch)?;
+    if let Some(problem) = overlay.problem() {
+        return Err(ApiError::invalid(problem));
+    }
+    // What is wrong with the request itself is told first.
+    seen.must_match(&whole.headers)?;
     let overlay = (overlay != before.overlay).then_some(overlay);
     let after = state.engine().update(&id, ConversationChange { title, overlay }).await?;
-    Ok(json(StatusCode::OK, settings::conversation(after)))
+    let after = settings::conversation(after);
+    Ok(tag(&after).on(json(StatusCode::OK, after)))
 }
 
-/// Deletes a conversation with all that was said in it.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PurgeQuery {
+    /// `true` overwrites what is deleted wherever the database still has it: in its log, its indexes and its free space.
+    #[param(value_type = Option<bool>)]
+    purge: Option<String>,
+}
+
+impl PurgeQuery {
+    fn is_asked_for(&self) -> Result<bool, ApiError> {
+        match self.purge.as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(ApiError::bad_request("invalid_query", "purge must be `true` or `false`")),
+        }
+    }
+}
+
+/// Deletes a conversation with all that was said in it and the files that it alone holds.
 #[utoipa::path(
     delete,
     path = "/conversations/{id}",
     operation_id = "deleteConversation",
     tag = "conversations",
-    params(ConversationPath),
-    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
+    params(ConversationPath, PurgeQuery, IfMatch),
+    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting, Conditional)
 )]
-pub(super) async fn delete(State(state): State, InConversation(id): InConversation) -> Result<StatusCode, ApiError> {
+pub(super) async fn delete(
+    State(state): State,
+    InConversation(id): InConversation,
+    Search(query): Search<PurgeQuery>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let is_purged = query.is_asked_for()?;
+    let _changing = state.changing_settings().lock().await;
+    tag(&settings::conversation(state.engine().conversation(&id).await?)).must_match(&headers)?;
     state.engine().delete(&id).await?;
+    if let Some(upkeep) = state.upkeep().filter(|_| is_purged) {
+        upkeep.erase().await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }

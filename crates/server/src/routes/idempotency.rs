@@ -18,7 +18,7 @@ pub(super) fn repeatable(whole: &Whole, route: &str) -> Result<Option<(String, S
 }
 
 /// The request's idempotency key as the client wrote it, with a hash of what was asked.
-pub(super) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
+pub(crate) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
     let Some(key) = key(&whole.headers)? else { return Ok(None) };
     let mut fingerprint = String::with_capacity(64);
     for byte in Sha256::digest(&whole.body) {

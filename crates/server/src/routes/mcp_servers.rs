@@ -1,7 +1,7 @@
 //! MCP servers: listed, added, changed, removed, started and stopped while the others run on.
 
 use axum::response::Response;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use turnwright_api as api;
@@ -14,8 +14,9 @@ use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, State, Whole};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::state::ServerState;
+use crate::tag::Tag;
 use crate::timestamp::timestamp;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -71,11 +72,17 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     path = "/mcp/servers/{id}",
     operation_id = "getMcpServer",
     tag = "mcp",
-    params(Named),
-    responses((status = 200, description = "It.", body = api::McpServer), Refused, NotThere)
+    params(Named, IfNoneMatch),
+    responses((status = 200, description = "It.", body = api::McpServer), (status = 304, description = "The client has it."), Refused, NotThere)
 )]
-pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
-    Ok(json(StatusCode::OK, told(state.servers()?.one(&named.id).await?)))
+pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let found = told(state.servers()?.one(&named.id).await?);
+    Ok(tag(&found).answer(&headers, &found))
+}
+
+/// What a server is known by: what can be changed of it, and how it is doing.
+fn tag(told: &api::McpServer) -> Tag {
+    Tag::of(&(&told.owner, told.enabled, &told.transport, &told.config), told)
 }
 
 /// Changes the keys that the body names; null takes a key away (RFC 7396).
@@ -84,9 +91,9 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> R
     path = "/mcp/servers/{id}",
     operation_id = "changeMcpServer",
     tag = "mcp",
-    params(Named),
+    params(Named, IfMatch),
     request_body = api::McpServerRequest,
-    responses((status = 200, description = "It, changed.", body = api::McpServer), Refused, BodyRefused, NotThere, Conflicting)
+    responses((status = 200, description = "It, changed.", body = api::McpServer), Refused, BodyRefused, NotThere, Conflicting, Conditional)
 )]
 pub(super) async fn change(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpServerRequest = whole.json()?;
@@ -96,8 +103,13 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     let owner = owner(&state, request.owner.as_deref())?;
     let config = keys(request);
     let warnings = warnings(&config);
-    let changed = state.servers()?.change(&named.id, &config, owner).await?;
-    Ok(json(StatusCode::OK, api::McpServer { warnings, ..told(changed) }))
+    let servers = state.servers()?;
+    let _changing = state.changing_settings().lock().await;
+    if whole.headers.contains_key(header::IF_MATCH) {
+        tag(&told(servers.one(&named.id).await?)).must_match(&whole.headers)?;
+    }
+    let changed = told(servers.change(&named.id, &config, owner).await?);
+    Ok(tag(&changed).on(json(StatusCode::OK, api::McpServer { warnings, ..changed })))
 }
 
 /// Stops and removes a server that was added while running.
@@ -106,11 +118,20 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     path = "/mcp/servers/{id}",
     operation_id = "removeMcpServer",
     tag = "mcp",
-    params(Named),
-    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
+    params(Named, IfMatch),
+    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting, Conditional)
 )]
-pub(super) async fn remove(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
-    state.servers()?.remove(&named.id).await?;
+pub(super) async fn remove(
+    State(state): State,
+    Params(named): Params<Named>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let servers = state.servers()?;
+    let _changing = state.changing_settings().lock().await;
+    if headers.contains_key(header::IF_MATCH) {
+        tag(&told(servers.one(&named.id).await?)).must_match(&headers)?;
+    }
+    servers.remove(&named.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

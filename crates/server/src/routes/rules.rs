@@ -1,7 +1,7 @@
 //! Approval rules: those that hold, and what they would make of a call.
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_core::{ApproveMode, ConversationId};
@@ -10,8 +10,10 @@ use turnwright_engine::NewRule;
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, State, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, IfNoneMatch, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::rules::{configured_rule, explanation, may_reach, remembered_rule, scope, text};
+use crate::tag::Tag;
 
 /// The rules of the configuration and those that were remembered.
 #[utoipa::path(
@@ -19,14 +21,16 @@ use crate::rules::{configured_rule, explanation, may_reach, remembered_rule, sco
     path = "/approvals/rules",
     operation_id = "listRules",
     tag = "approvals",
-    responses((status = 200, description = "They, those of the configuration first.", body = api::List<api::Rule>), Refused)
+    params(IfNoneMatch),
+    responses((status = 200, description = "They, those of the configuration first.", body = api::List<api::Rule>), (status = 304, description = "The client has them."), Refused)
 )]
-pub(super) async fn list(State(state): State) -> Response {
+pub(super) async fn list(State(state): State, headers: HeaderMap) -> Response {
     let configured =
         state.engine().configured_rules().into_iter().zip(1..).map(|(rule, number)| configured_rule((number, rule)));
     let remembered = state.engine().rules().await;
     let rules = configured.chain(remembered.iter().map(remembered_rule)).collect();
-    json(StatusCode::OK, api::List::whole(rules))
+    let list: api::List<api::Rule> = api::List::whole(rules);
+    Tag::of_all(&list).answer(&headers, &list)
 }
 
 /// Remembers a rule.
@@ -35,6 +39,7 @@ pub(super) async fn list(State(state): State) -> Response {
     path = "/approvals/rules",
     operation_id = "addRule",
     tag = "approvals",
+    params(RepeatableHeader),
     request_body = api::RuleRequest,
     responses((status = 201, description = "It holds.", body = api::Rule), Refused, BodyRefused, NotThere, Conflicting)
 )]
@@ -45,8 +50,8 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let scope = scope(request.scope)?;
     may_reach(state.caller(), scope)?;
     let new = NewRule { scope, conversation, rule };
-    let rule = state.engine().add_rule(new).await?;
-    Ok(json(StatusCode::CREATED, remembered_rule(&rule)))
+    let made = async { Ok(remembered_rule(&state.engine().add_rule(new).await?)) };
+    Ok(json(StatusCode::CREATED, once(&state, &whole, "approvals/rules", Keeps::Answer, made).await?))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

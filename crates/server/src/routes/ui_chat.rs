@@ -12,7 +12,9 @@ use turnwright_core::{CallId, ContentBlock, ConversationId, EmbeddedResource, Qu
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
+use super::idempotency::repeatable;
 use super::streams::{UiQuery, resume as resume_turn, stream_of};
+use crate::attached::Attached;
 use crate::door;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -80,17 +82,20 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         let (turn, after) = answer(&state, &conversation, last).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Continue(after)), stream).await;
     }
+    let mut content = content(last.parts)?;
+    let attached = Attached::resolve(&state, &mut content).await?;
     let mut message = NewMessage {
-        content: content(last.parts)?,
+        content,
         overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
         on_waiting: on_waiting(request.on_waiting),
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
-        idempotency: None,
+        idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
     };
     deny_what_cannot_be_asked(&mut message, version);
     let sent = send(&state, &conversation, message).await?;
+    attached.keep(&state, &conversation).await;
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 

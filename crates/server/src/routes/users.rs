@@ -1,8 +1,9 @@
 //! Users and tokens.
 
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use serde_json::Value;
 use turnwright_api as api;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
@@ -12,8 +13,10 @@ use super::json;
 use crate::auth::{How, LINK_MS, NewCredential, issue, issue_link, new_user, not_allowed};
 use crate::error::ApiError;
 use crate::extract::{Params, State, Whole};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
+use crate::tag::Tag;
 use crate::timestamp::timestamp;
 
 /// How many milliseconds a day has.
@@ -47,6 +50,7 @@ pub(super) async fn list(State(state): State) -> Result<Response, ApiError> {
     path = "/users",
     operation_id = "addUser",
     tag = "users",
+    params(RepeatableHeader),
     request_body = api::UserRequest,
     responses((status = 201, description = "They are added.", body = api::User), Refused, BodyRefused, NotThere, Conflicting)
 )]
@@ -54,8 +58,11 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let request: api::UserRequest = whole.json()?;
     let role = request.role.as_deref().map_or(Ok(Role::Member), str::parse).map_err(ApiError::invalid)?;
     let user = new_user(&request.name, role, None, state.engine().clock().now_ms()).map_err(ApiError::invalid)?;
-    state.accounts()?.add_user(user.clone()).await?;
-    Ok(json(StatusCode::CREATED, told(user)))
+    let made = async {
+        state.accounts()?.add_user(user.clone()).await?;
+        Ok(told(user))
+    };
+    Ok(json(StatusCode::CREATED, once(&state, &whole, "users", Keeps::Answer, made).await?))
 }
 
 /// One user. For admins.
@@ -64,11 +71,12 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     path = "/users/{id}",
     operation_id = "getUser",
     tag = "users",
-    params(Named),
-    responses((status = 200, description = "They.", body = api::User), Refused, NotThere)
+    params(Named, IfNoneMatch),
+    responses((status = 200, description = "They.", body = api::User), (status = 304, description = "The client has it."), Refused, NotThere)
 )]
-pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
-    Ok(json(StatusCode::OK, told(user(&**state.accounts()?, &named.id).await?)))
+pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let found = told(user(&**state.accounts()?, &named.id).await?);
+    Ok(Tag::of_all(&found).answer(&headers, &found))
 }
 
 /// Changes a user's role, or keeps them out. For admins.
@@ -77,22 +85,25 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> R
     path = "/users/{id}",
     operation_id = "changeUser",
     tag = "users",
-    params(Named),
+    params(Named, IfMatch),
     request_body = api::UserPatch,
-    responses((status = 200, description = "They, changed.", body = api::User), Refused, BodyRefused, NotThere, Conflicting)
+    responses((status = 200, description = "They, changed.", body = api::User), Refused, BodyRefused, NotThere, Conflicting, Conditional)
 )]
 pub(super) async fn change(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let patch: api::UserPatch = whole.json()?;
     let accounts = state.accounts()?;
+    let _changing = state.changing_settings().lock().await;
     let before = user(&**accounts, &named.id).await?;
     let role = patch.role.as_deref().map_or(Ok(before.role), str::parse).map_err(ApiError::invalid)?;
     let is_enabled = patch.enabled.unwrap_or(before.is_enabled);
+    Tag::of_all(&told(before.clone())).must_match(&whole.headers)?;
     if before.id.is_local() && role != Role::Admin {
         return Err(ApiError::invalid("`local` is whoever sits at the server's machine and stays an admin"));
     }
     accounts.change_user(&before.id, role, is_enabled).await?;
     state.tell_of_revocation();
-    Ok(json(StatusCode::OK, told(User { role, is_enabled, ..before })))
+    let after = told(User { role, is_enabled, ..before });
+    Ok(Tag::of_all(&after).on(json(StatusCode::OK, after)))
 }
 
 /// Removes a user with all tokens and sessions; what belonged to them stays stored. For admins.
@@ -101,12 +112,18 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     path = "/users/{id}",
     operation_id = "removeUser",
     tag = "users",
-    params(Named),
-    responses((status = 204, description = "They are gone."), Refused, NotThere, Conflicting)
+    params(Named, IfMatch),
+    responses((status = 204, description = "They are gone."), Refused, NotThere, Conflicting, Conditional)
 )]
-pub(super) async fn remove(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+pub(super) async fn remove(
+    State(state): State,
+    Params(named): Params<Named>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
     let accounts = state.accounts()?;
+    let _changing = state.changing_settings().lock().await;
     let found = user(&**accounts, &named.id).await?;
+    Tag::of_all(&told(found.clone())).must_match(&headers)?;
     if found.id.is_local() {
         let detail = "`local` is whoever sits at the server's machine and cannot be removed; disable it";
         return Err(ApiError::new(StatusCode::CONFLICT, "stays", detail));
@@ -122,16 +139,21 @@ pub(super) async fn remove(State(state): State, Params(named): Params<Named>) ->
     path = "/users/{id}/links",
     operation_id = "makeSignInLink",
     tag = "users",
-    params(Named),
-    responses((status = 201, description = "It.", body = api::SignInLink), Refused, NotThere, Conflicting)
+    params(Named, RepeatableHeader),
+    responses((status = 201, description = "It.", body = api::SignInLink), Refused, BodyRefused, NotThere, Conflicting)
 )]
-pub(super) async fn link(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn link(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let accounts = state.accounts()?;
     let found = user(&**accounts, &named.id).await?;
     let now_ms = state.engine().clock().now_ms();
-    let secret = issue_link(accounts, &found, now_ms).await?;
-    let path = format!("/login?code={}", secret.expose());
-    Ok(json(StatusCode::CREATED, api::SignInLink { path, expires_at: timestamp(now_ms.saturating_add(LINK_MS)) }))
+    let made = async {
+        let secret = issue_link(accounts, &found, now_ms).await?;
+        let path = format!("/login?code={}", secret.expose());
+        Ok(api::SignInLink { path, expires_at: timestamp(now_ms.saturating_add(LINK_MS)) })
+    };
+    let route = format!("users/{}/links", named.id);
+    let answer = once(&state, &whole, &route, Keeps::Secret(|_| "a link".to_owned()), made).await?;
+    Ok(json(StatusCode::CREATED, answer))
 }
 
 /// Makes a token for another user. For admins. The secret is shown this once.
@@ -140,7 +162,7 @@ pub(super) async fn link(State(state): State, Params(named): Params<Named>) -> R
     path = "/users/{id}/tokens",
     operation_id = "makeTokenForUser",
     tag = "users",
-    params(Named),
+    params(Named, RepeatableHeader),
     request_body = api::TokenRequest,
     responses((status = 201, description = "It, with its secret.", body = api::NewToken), Refused, BodyRefused, NotThere, Conflicting)
 )]
@@ -151,7 +173,9 @@ pub(super) async fn token_for(State(state): State, Params(named): Params<Named>,
     if scopes.has(Scope::Admin) && found.role != Role::Admin {
         return Err(ApiError::invalid("the scope admin is for admins, and this user is a member"));
     }
-    make(&state, found.id, scopes, None, request).await
+    let made = make(&state, found.id, scopes, None, request);
+    let route = format!("users/{}/tokens", named.id);
+    Ok(json(StatusCode::CREATED, once(&state, &whole, &route, Keeps::Secret(named_token), made).await?))
 }
 
 /// The caller's own tokens.
@@ -174,6 +198,7 @@ pub(super) async fn tokens(State(state): State) -> Result<Response, ApiError> {
     path = "/tokens",
     operation_id = "makeToken",
     tag = "users",
+    params(RepeatableHeader),
     request_body = api::TokenRequest,
     responses((status = 201, description = "It, with its secret, which is shown this once.", body = api::NewToken), Refused, BodyRefused, NotThere, Conflicting)
 )]
@@ -188,7 +213,13 @@ pub(super) async fn make_own(State(state): State, whole: Whole) -> Result<Respon
         How::Token(used) => (Some(used.id.clone()), used.expires_at_ms),
         How::Nobody | How::Local | How::Session(_) => (None, None),
     };
-    make(&state, caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request).await
+    let made = make(&state, caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request);
+    Ok(json(StatusCode::CREATED, once(&state, &whole, "tokens", Keeps::Secret(named_token), made).await?))
+}
+
+/// A token that was made, in words.
+fn named_token(answer: &Value) -> String {
+    format!("token `{}`", answer.get("id").and_then(Value::as_str).unwrap_or_default())
 }
 
 /// Revokes a token: one's own, or as an admin anybody's.
@@ -218,7 +249,7 @@ async fn make(
     scopes: Scopes,
     made_with: Option<(String, Option<u64>)>,
     request: api::TokenRequest,
-) -> Result<Response, ApiError> {
+) -> Result<api::NewToken, ApiError> {
     let now_ms = state.engine().clock().now_ms();
     let asked = match request.expires_in_days {
         None => None,
@@ -234,7 +265,7 @@ async fn make(
     }
     let new = NewCredential { user, kind: CredentialKind::Token, name, scopes, parent, expires_at_ms };
     let (secret, made) = issue(&**state.accounts()?, new, now_ms).await?;
-    Ok(json(StatusCode::CREATED, api::NewToken { secret: secret.expose().to_owned(), token: token(&made) }))
+    Ok(api::NewToken { secret: secret.expose().to_owned(), token: token(&made) })
 }
 
 fn scopes(request: &api::TokenRequest) -> Result<Scopes, ApiError> {

@@ -26,6 +26,7 @@ pub(super) fn router() -> Router<ServerState> {
         .route("/responses", post(responses::create))
         .route("/responses/{id}", get(responses::show).delete(responses::remove))
         .route("/responses/{id}/cancel", post(responses::cancel))
+        .route("/responses/{id}/input_items", get(responses::input_items))
         .route("/models", get(models::list))
         .route("/models/{*id}", get(models::show))
         .fallback(|request: Request| no_route(request))

@@ -39,6 +39,7 @@ pub(super) fn sample(document: &Value, schema: &Value) -> Value {
 struct Annas {
     call: String,
     token: String,
+    artifact: String,
 }
 
 /// What the first user has: a conversation in which a call waits, a server, a token.
@@ -48,7 +49,9 @@ async fn annas(server: &Server, anna: &User, token: &str) -> Annas {
     let added = server.post("/api/v1/mcp/servers", token, json!({"name": "annas", "url": "http://127.0.0.1:9/"})).await;
     assert_eq!((added.status, &added.json()["owner"]), (StatusCode::CREATED, &json!(anna.id)), "{}", added.body);
     let (_, id) = server.token(&anna.id, [Scope::Read], None).await;
-    Annas { call: parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned(), token: id }
+    let file = server.ask(Method::POST, "/api/v1/artifacts", &[("authorization", &format!("Bearer {token}"))], "hers").await;
+    let artifact = file.json()["id"].as_str().unwrap().to_owned();
+    Annas { artifact, call: parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned(), token: id }
 }
 
 /// A path with the names of what is there, or of nothing.
@@ -57,6 +60,7 @@ fn filled(path: &str, annas: &Annas, anna: &User, is_there: bool) -> String {
         (Some("conversations"), true) => "c-anna",
         (Some("mcp"), true) => "annas",
         (Some("tokens"), true) => &annas.token,
+        (Some("artifacts"), true) => &annas.artifact,
         (Some("users"), true) => anna.id.as_str(),
         (_, _) => "nothing",
     };
@@ -97,8 +101,9 @@ async fn no_route_tells_anybody_what_another_has_or_changes_it() {
             // Nothing tells it from what is not there at all. A chat begins what is not there.
             if !path.ends_with("/chat") {
                 let nowhere = server.ask(method, &filled(path, &annas, &anna, false), &headers, &body).await;
-                let named =
-                    ["c-anna", "annas", &annas.token].iter().fold(there.body, |body, name| body.replace(name, "nothing"));
+                let named = ["c-anna", "annas", &annas.token, &annas.artifact]
+                    .iter()
+                    .fold(there.body, |body, name| body.replace(name, "nothing"));
                 assert_eq!((there.status, named), (nowhere.status, nowhere.body), "{which}");
             }
             walked += 1;

@@ -15,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_documents.sql"),
     include_str!("../migrations/0003_owner.sql"),
     include_str!("../migrations/0004_accounts.sql"),
+    include_str!("../migrations/0005_artifacts.sql"),
+    include_str!("../migrations/0006_search.sql"),
 ];
 
 /// Marks a database as ours: `Turn` in ASCII.

@@ -93,7 +93,7 @@ fn check_file(database: &Path) -> Result<(), StoreError> {
 }
 
 /// How many statements a connection keeps prepared; more than there are.
-const PREPARED_STATEMENTS: usize = 64;
+const PREPARED_STATEMENTS: usize = 128;
 
 /// A connection that may write. Not yet checked to be ours: see [`super::migrate`].
 ///

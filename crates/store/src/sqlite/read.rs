@@ -95,6 +95,14 @@ pub(super) fn idempotent(connection: &Connection, key: &str) -> Result<Option<Id
     Ok(statement.query_row((key,), record).optional()?)
 }
 
+/// The entry of a row of place, version and body.
+pub(super) fn entry_at(row: &Row<'_>) -> Result<Entry, Unread> {
+    let version = u8::try_from(row.get::<_, i64>(1)?).unwrap_or(u8::MAX);
+    let place: i64 = row.get(0)?;
+    let body = text(row.get_ref(2)?).map_err(|reason| damaged(format!("entry {place}"), reason))?;
+    Ok(Entry::decode(version, body).map_err(|error| damaged(format!("entry {place}"), error.to_string()))?)
+}
+
 fn entry(row: &Row<'_>, id: &ConversationId, seq: Seq) -> Result<StoredEntry, Unread> {
     let what = || format!("entry {seq} of conversation `{id}`");
     // A version that does not fit our number is newer than all of ours.
@@ -112,7 +120,7 @@ fn text(value: ValueRef<'_>) -> Result<&str, &'static str> {
     value.as_str().map_err(|_| "it is not UTF-8 text")
 }
 
-fn record(row: &Row<'_>) -> Result<ConversationRecord, Unread> {
+pub(super) fn record(row: &Row<'_>) -> Result<ConversationRecord, Unread> {
     Ok(ConversationRecord {
         id: conversation_id(row, 0)?,
         title: row.get(1)?,

@@ -71,6 +71,61 @@ statements! {
     REMOVE_CREDENTIALS = "DELETE FROM credential WHERE user = ?1";
     REMOVE_EXPIRED = "DELETE FROM credential WHERE expires_at_ms < ?1";
 
+    /// Those that nobody needs any more: looks at every conversation, now and then.
+    OLD_CONVERSATIONS = "SELECT id FROM conversation WHERE updated_at_ms < ?1
+        AND json_extract(settings, '$.pinned') IS NOT 1
+        AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key) LIMIT ?2";
+    /// Puts the words together anew, without those that were deleted.
+    FORGET_WORDS = "INSERT INTO said (said) VALUES ('optimize')";
+    /// The journals that are not wholly in the search: looks at every conversation, which no append does.
+    BEHIND = "SELECT conversation.key, coalesce(said_until.next_seq, 1), conversation.next_seq, conversation.id,
+        conversation.created_at_ms FROM conversation
+        LEFT JOIN said_until ON said_until.conversation = conversation.key
+        WHERE conversation.next_seq > coalesce(said_until.next_seq, 1) LIMIT ?1";
+    SAID_NEXT = "SELECT place, version, body FROM entry
+        WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + 4294967295 ORDER BY place LIMIT ?3";
+    ENTRY_AT = "SELECT place, version, body FROM entry WHERE place = ?1";
+    /// Nothing, where the conversation is gone, or somebody else was quicker.
+    SAID_UNTIL = "INSERT INTO said_until (conversation, next_seq)
+        SELECT key, ?3 FROM conversation WHERE key = ?1 AND id = ?4 AND created_at_ms = ?5 AND coalesce(
+            (SELECT next_seq FROM said_until WHERE conversation = ?1), 1) = ?2
+        ON CONFLICT (conversation) DO UPDATE SET next_seq = excluded.next_seq";
+    SAY = "INSERT INTO said (rowid, text) VALUES (?1, ?2)";
+    UNSAY = "DELETE FROM said WHERE rowid = ?1";
+    SAID_UP_TO = "SELECT next_seq FROM said_until WHERE conversation = ?1";
+    UNSAY_ALL = "DELETE FROM said WHERE rowid IN
+        (SELECT place FROM entry WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295)";
+    FORGET_SAID = "DELETE FROM said_until WHERE conversation = ?1";
+    /// The conversations with the words, each with the newest place that has them.
+    SAID_BY = "SELECT conversation.key, max(said.rowid) FROM said CROSS JOIN conversation
+        ON conversation.key = said.rowid >> 32 WHERE said MATCH ?1 AND conversation.owner = ?2 GROUP BY conversation.key";
+    CONVERSATIONS_WITH_KEYS = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner, key FROM conversation
+        WHERE owner = ?1 AND updated_at_ms <= ?2 AND (updated_at_ms, key) < (?2, ?3)
+        ORDER BY updated_at_ms DESC, key DESC";
+    BEGIN_ARTIFACT = "INSERT INTO artifact (key, owner, name, media_type, bytes, created_at_ms) VALUES (?1, '', '', '', 0, ?2)";
+    /// Nothing, where the draft was swept meanwhile.
+    PUT_PIECE = "INSERT INTO artifact_piece (place, body) SELECT (key << 32) + ?2, ?3 FROM artifact
+        WHERE key = ?1 AND id IS NULL";
+    FINISH_ARTIFACT = "UPDATE artifact SET id = ?2, owner = ?3, name = ?4, media_type = ?5, bytes = ?6
+        WHERE key = ?1 AND id IS NULL";
+    ARTIFACT_KEY = "SELECT key FROM artifact WHERE id = ?1";
+    ARTIFACT = "SELECT name, media_type, bytes, created_at_ms FROM artifact WHERE id = ?1 AND owner = ?2";
+    PIECE = "SELECT artifact_piece.body FROM artifact CROSS JOIN artifact_piece
+        ON artifact_piece.place = (artifact.key << 32) + ?3 WHERE artifact.id = ?1 AND artifact.owner = ?2";
+    USE_ARTIFACT = "INSERT INTO artifact_use (conversation, artifact)
+        SELECT conversation.key, artifact.key FROM conversation CROSS JOIN artifact
+        WHERE conversation.id = ?1 AND artifact.id = ?2 AND artifact.owner = ?3 AND conversation.owner = ?3
+        ON CONFLICT (conversation, artifact) DO UPDATE SET artifact = excluded.artifact";
+    UNUSED_ARTIFACT = "SELECT key FROM artifact WHERE id = ?1 AND owner = ?2
+        AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
+    OLD_ARTIFACTS = "SELECT key FROM artifact WHERE created_at_ms < ?1
+        AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
+    ARTIFACTS_OF_ONE = "SELECT artifact FROM artifact_use AS this WHERE conversation = ?1 AND NOT EXISTS
+        (SELECT 1 FROM artifact_use AS other WHERE other.artifact = this.artifact AND other.conversation <> ?1)";
+    DELETE_USES = "DELETE FROM artifact_use WHERE conversation = ?1";
+    DELETE_PIECES = "DELETE FROM artifact_piece WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295";
+    DELETE_ARTIFACT = "DELETE FROM artifact WHERE key = ?1";
+
     DOCUMENT = "SELECT key, body FROM document WHERE kind = ?1 AND key = ?2";
     DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";
     PUT_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3)

@@ -6,9 +6,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, ConversationRecord, KeptBy, SideRecord, StoreError};
 
-use super::accounts;
 use super::documents::Change;
+use super::search::Words;
 use super::statements as sql;
+use super::upkeep::Removal;
+use super::{accounts, artifacts, search};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -19,6 +21,9 @@ pub(super) enum Write {
     Append(EncodedAppend),
     Document(Change),
     Account(accounts::Change),
+    Artifact(artifacts::Change),
+    Words(Words),
+    RemoveOld(Removal),
 }
 
 /// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
@@ -56,8 +61,10 @@ impl Write {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Create(record) | Self::Update(record) => record_bytes(record),
-            Self::Delete(_) | Self::Account(_) => 0,
+            Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) => 0,
             Self::Document(change) => change.bytes(),
+            Self::Artifact(change) => change.bytes(),
+            Self::Words(words) => words.bytes(),
             Self::Append(append) => {
                 let side = append.side.iter().map(|record| match record {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
@@ -83,6 +90,9 @@ impl Write {
             Self::Append(append) => append.carry_out(connection),
             Self::Document(change) => change.carry_out(connection).map(Ok),
             Self::Account(change) => change.carry_out(connection),
+            Self::Artifact(change) => change.carry_out(connection),
+            Self::Words(words) => words.carry_out(connection).map(Ok),
+            Self::RemoveOld(removal) => removal.carry_out(connection),
         }
     }
 }
@@ -121,8 +131,10 @@ fn update(connection: &Connection, record: &ConversationRecord) -> rusqlite::Res
     Ok(if changed == 0 { Err(gone(&record.id)) } else { Ok(()) })
 }
 
-fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Verdict> {
+pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Verdict> {
     let Some((key, _)) = find(connection, id)? else { return Ok(Err(gone(id))) };
+    artifacts::forget_conversation(connection, key)?;
+    search::forget(connection, key)?;
     for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
         connection.prepare_cached(statement)?.execute((key,))?;
     }

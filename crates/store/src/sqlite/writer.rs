@@ -16,6 +16,7 @@ use turnwright_engine::{StoreError, let_others_run};
 
 use super::failure;
 use super::queue::{Queue, Taken};
+use super::statements as sql;
 use super::write::{Verdict, Write};
 
 /// How often other processes' writes are looked for. Notice takes at most 100 ms.
@@ -27,6 +28,8 @@ const CHECKPOINT_PAGES: u64 = 8000;
 /// The pages that a small transaction writes, about.
 const PAGES_PER_WRITE: u64 = 5;
 const PAGE_BYTES: u64 = 4096;
+/// How often it is tried to empty the log, each time for as long as locks are waited for.
+const ERASE_TRIES: usize = 3;
 /// The largest change that is done on its caller's thread.
 const MAX_BYTES_HERE: usize = 64 * 1024;
 
@@ -140,6 +143,17 @@ impl Writer {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Overwrites what was deleted: in the words of the search, and in the log, which is put back into the database and
+    /// emptied. Pages that are free are overwritten as they become so.
+    pub(super) async fn erase(&self) -> Verdict {
+        let work = Arc::clone(&self.work);
+        let erasing = tokio::task::spawn_blocking(move || match &mut *work.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(work) => work.erase(),
+            None => Err(failure::closed()),
+        });
+        erasing.await.unwrap_or_else(|_| Err(failure::closed()))
+    }
+
     /// Rises when another process wrote.
     pub(super) fn foreign_writes(&self) -> watch::Receiver<u64> {
         let receiver = self.foreign.subscribe();
@@ -246,6 +260,20 @@ impl Work {
         if let Err(error) = done {
             tracing::warn!(%error, "the log could not be put back into the database; it grows until it can");
         }
+    }
+
+    fn erase(&mut self) -> Verdict {
+        let fails = |error: rusqlite::Error| failure::of(&self.file, &error);
+        self.connection.prepare_cached(sql::FORGET_WORDS).and_then(|mut words| words.execute(())).map_err(fails)?;
+        for _ in 0..ERASE_TRIES {
+            let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0));
+            if emptied.map_err(fails)? == 0 {
+                self.pages = 0;
+                return Ok(());
+            }
+        }
+        let reason = "it is deleted, and somebody reads just now what holds it still; erase again in a moment".to_owned();
+        Err(StoreError::Unusable { reason })
     }
 
     /// Looks whether somebody else wrote, if it is time; how long until the next look, or `None` for never.

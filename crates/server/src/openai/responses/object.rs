@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
 use turnwright_core::{
-    CallId, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, Seq, ToolChoice, TurnId, TurnSettings,
+    CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice,
+    TurnId, TurnSettings, Verdict, text_of,
 };
 
 use crate::openai::ids;
@@ -175,4 +176,67 @@ pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
         }
     }
     messages
+}
+
+/// What a part answers: the message, or what was given to the calls that it goes on from; in its order.
+pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part: &Part) -> Vec<Value> {
+    let mut items = Vec::new();
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
+        let id = |prefix: &str| format!("{prefix}_{}", stored.seq);
+        match &*stored.entry {
+            Entry::User(_) if journal.is_hidden(MessageId(stored.seq)) => {}
+            Entry::User(message) => {
+                let content: Vec<Value> = message.content.iter().map(content_part).collect();
+                items.push(
+                    json!({"id": id("msg"), "type": "message", "role": "user", "status": "completed", "content": content}),
+                );
+            }
+            Entry::Result(result) if part.calls.iter().any(|call| call.id == result.call && is_clients(call)) => {
+                let output = text_of(&result.content);
+                let call = ids::call_id(conversation, result.call);
+                items.push(json!({"id": id("fco"), "type": "function_call_output", "call_id": call, "output": output,
+                                  "status": "completed"}));
+            }
+            Entry::Decision(decision)
+                if decision.by == DecidedBy::Person && part.calls.iter().any(|call| call.id == decision.call) =>
+            {
+                let approve = matches!(decision.verdict, Verdict::Allow | Verdict::RunAgain);
+                let request = super::request_id(conversation, decision.call);
+                items.push(json!({"id": id("mcpa"), "type": "mcp_approval_response", "approval_request_id": request,
+                                  "approve": approve, "reason": decision.reason}));
+            }
+            Entry::Assistant(_) | Entry::Control(Control::Ended { .. } | Control::Suspended) if stored.seq > part.after => {
+                break;
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+fn is_clients(call: &Call) -> bool {
+    call.waits == Some(QuestionReason::ClientTool)
+}
+
+/// A part of a user's message in the form of this API.
+fn content_part(block: &ContentBlock) -> Value {
+    let url = |mime_type: &str, data: &str| format!("data:{mime_type};base64,{data}");
+    match block {
+        ContentBlock::Image { data, mime_type } => {
+            json!({"type": "input_image", "image_url": url(mime_type, data), "detail": "auto"})
+        }
+        ContentBlock::Audio { data, mime_type } => {
+            let format = mime_type.strip_prefix("audio/").unwrap_or(mime_type);
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
+        ContentBlock::Resource { resource } => match &resource.blob {
+            Some(blob) => {
+                let mime_type = resource.mime_type.as_deref().unwrap_or("application/octet-stream");
+                let name = resource.uri.rsplit('/').next().unwrap_or_default();
+                json!({"type": "input_file", "filename": name, "file_data": url(mime_type, blob)})
+            }
+            None => json!({"type": "input_text", "text": block.as_text()}),
+        },
+        ContentBlock::Text { .. } | ContentBlock::ResourceLink { .. } => json!({"type": "input_text", "text": block.as_text()}),
+    }
 }

@@ -78,26 +78,67 @@ pub(super) struct ShowQuery {
     starting_after: Option<String>,
 }
 
-/// A response as it is now, or its stream from the beginning.
+/// A response as it is now, or its stream from the beginning or after the number that the client has.
 pub(super) async fn show(
     State(state): State,
     Params(InPath { id }): Params<InPath>,
     Search(query): Search<ShowQuery>,
 ) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
-    if query.starting_after.is_some() {
-        let what = "is not known here: a stream is told from its beginning";
-        return Err(crate::openai::settings::unsupported("starting_after", what));
-    }
+    let seen = query.starting_after.as_deref().filter(|number| !number.is_empty()).map(|number| {
+        number.parse::<u64>().map_err(|_| ApiError::invalid("`starting_after` must be a number").about("starting_after"))
+    });
+    let seen = seen.transpose()?;
     let object = object_of(&state, &conversation, &part).await?;
     let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
     if query.stream.as_deref() == Some("true") {
         let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
+        let fold = match seen {
+            Some(seen) => fold.starting_after(seen),
+            None => fold,
+        };
         let stream = OpenStream::of(&state)?;
         return Ok(sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await);
     }
     let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ItemsQuery {
+    after: Option<String>,
+    limit: Option<String>,
+    order: Option<String>,
+}
+
+/// What a response answers, the newest first unless the client wants it otherwise.
+pub(super) async fn input_items(
+    State(state): State,
+    Params(InPath { id }): Params<InPath>,
+    Search(query): Search<ItemsQuery>,
+) -> Result<Response, ApiError> {
+    let (conversation, part) = found(&state, &id).await?;
+    let limit = query.limit.as_deref().map_or(Ok(20), str::parse::<usize>).ok().filter(|limit| (1..=100).contains(limit));
+    let limit = limit.ok_or_else(|| ApiError::invalid("`limit` must be 1 to 100").about("limit"))?;
+    let mut items = state.engine().look(&conversation, |journal| object::input_items(journal, &conversation, &part)).await?;
+    match query.order.as_deref() {
+        None | Some("desc") => items.reverse(),
+        Some("asc") => {}
+        Some(_) => return Err(ApiError::invalid("`order` must be asc or desc").about("order")),
+    }
+    let name = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
+    if let Some(after) = &query.after {
+        let at = items.iter().position(|item| name(item).as_ref() == Some(after));
+        let at = at.ok_or_else(|| ApiError::invalid(format!("there is no item `{after}` in it")).about("after"))?;
+        items.drain(..=at);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let (first, last) = (items.first().and_then(name), items.last().and_then(name));
+    Ok(json(
+        StatusCode::OK,
+        value!({"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more}),
+    ))
 }
 
 /// Hides what a response said and what it answered, from people and models.

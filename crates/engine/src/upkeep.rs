@@ -1,0 +1,53 @@
+//! The port to what keeps a store small and forgetful.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use turnwright_core::ConversationId;
+
+use crate::{Engine, EngineError, StoreError};
+
+/// How many conversations are removed at once: nobody else writes meanwhile.
+const REMOVED_AT_ONCE: usize = 20;
+
+/// What removes for good.
+#[async_trait]
+pub trait Upkeep: Send + Sync + Debug {
+    /// Deletes conversations whose newest entry was stored before this time, which are not pinned and have no open turn, at
+    /// most `limit`; looks at each and deletes it in one instant.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError>;
+
+    /// Overwrites what was deleted before, wherever the store still has it: in logs, in indexes, in free space.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] where somebody is using the logs just now; what was deleted stays deleted.
+    async fn erase(&self) -> Result<(), StoreError>;
+}
+
+impl Engine {
+    /// Deletes what is older than this, of every user, but never what is pinned, runs or waits; how many there were. What was
+    /// deleted is overwritten.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn remove_old(&self, upkeep: &dyn Upkeep, before_ms: u64) -> Result<usize, EngineError> {
+        let mut count = 0_usize;
+        loop {
+            let removed = upkeep.remove_old(before_ms, REMOVED_AT_ONCE).await?;
+            for id in &removed {
+                self.forget(id);
+            }
+            count = count.saturating_add(removed.len());
+            if removed.len() < REMOVED_AT_ONCE {
+                break;
+            }
+        }
+        if count > 0 {
+            upkeep.erase().await?;
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,98 @@
+//! Files that a message names: what the model is given is in the message itself, so that it stays what it was whatever
+//! becomes of the file.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use turnwright_core::{ContentBlock, ConversationId, EmbeddedResource};
+use turnwright_engine::artifacts::{Artifact, Artifacts};
+
+use crate::error::ApiError;
+use crate::state::ServerState;
+
+/// Where an artifact is found.
+const ROUTE: &str = "/api/v1/artifacts/";
+
+/// The artifact that an address names.
+pub(crate) fn named(uri: &str) -> Option<&str> {
+    let (_, id) = uri.rsplit_once(ROUTE)?;
+    is_id(id).then_some(id)
+}
+
+/// Whether this can be the id of an artifact.
+pub(crate) fn is_id(id: &str) -> bool {
+    id.strip_prefix("art_").is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The files of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Attached(Vec<String>);
+
+impl Attached {
+    /// Puts what artifacts hold in the place of links to them.
+    ///
+    /// # Errors
+    /// 422, where one of them is not there for the caller.
+    pub(crate) async fn resolve(state: &ServerState, content: &mut [ContentBlock]) -> Result<Self, ApiError> {
+        let mut ids = Vec::new();
+        for block in content {
+            let ContentBlock::ResourceLink { uri, .. } = block else { continue };
+            let Some(id) = named(uri) else { continue };
+            let id = id.to_owned();
+            let owner = state.caller().user();
+            let artifacts = state.artifacts()?;
+            let found = artifacts.artifact(owner, &id).await?;
+            let found = found.ok_or_else(|| ApiError::invalid(format!("there is no file `{id}`; it may have expired")))?;
+            *block = held(&**artifacts, &found).await?;
+            ids.push(id);
+        }
+        Ok(Self(ids))
+    }
+
+    /// Notes that the conversation holds them, once the message is stored.
+    pub(crate) async fn keep(self, state: &ServerState, conversation: &ConversationId) {
+        for id in self.0 {
+            let Ok(artifacts) = state.artifacts() else { return };
+            if let Err(error) = artifacts.use_artifact(state.caller().user(), &id, conversation).await {
+                // What it holds is in the message; only its address stops to work after a day.
+                tracing::warn!(artifact = id, %conversation, %error, "an artifact is not kept with its conversation");
+            }
+        }
+    }
+}
+
+/// A file as a block of a message.
+async fn held(artifacts: &dyn Artifacts, artifact: &Artifact) -> Result<ContentBlock, ApiError> {
+    let mut bytes = Vec::with_capacity(usize::try_from(artifact.bytes).unwrap_or_default());
+    for index in 0.. {
+        let Some(piece) = artifacts.piece(&artifact.owner, &artifact.id, index).await? else { break };
+        bytes.extend_from_slice(&piece);
+    }
+    let mime_type = artifact.media_type.clone();
+    if mime_type.starts_with("image/") {
+        return Ok(ContentBlock::Image { data: STANDARD.encode(&bytes), mime_type });
+    }
+    let (text, blob) = if mime_type == "application/pdf" {
+        (None, Some(STANDARD.encode(&bytes)))
+    } else {
+        let text = String::from_utf8(bytes).map_err(|_| ApiError::invalid(format!("`{}` is not text", artifact.name)))?;
+        (Some(text), None)
+    };
+    let uri = format!("file:///{}", artifact.name);
+    Ok(ContentBlock::Resource { resource: EmbeddedResource { uri, mime_type: Some(mime_type), text, blob } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn an_address_names_an_artifact_wherever_the_server_is() {
+        let id = format!("art_{}", "0a".repeat(16));
+        for before in ["", "https://example.org/turnwright", "http://localhost:8700"] {
+            assert_eq!(named(&format!("{before}/api/v1/artifacts/{id}")), Some(&*id));
+        }
+        for other in ["file:///a", "/api/v1/artifacts/", "/api/v1/artifacts/art_1", &format!("/api/v1/artifacts/{id}/x")] {
+            assert_eq!(named(other), None);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a file is, by its bytes; names and declarations are compared with that and never believed.
+
+use http::StatusCode;
+
+use crate::error::ApiError;
+
+/// What is taken besides text, as models take it.
+const TAKEN: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
+/// What is text and is not called so.
+const TEXT: [&str; 9] = [
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/javascript",
+    "application/x-sh",
+    "application/sql",
+    "application/x-ndjson",
+];
+
+/// What a file seems to be by its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seems {
+    /// Of this type.
+    Of(&'static str),
+    /// Text, as long as the rest of it is.
+    Text(String),
+}
+
+/// What a file is that begins like this, where it was declared to be something.
+///
+/// # Errors
+/// 415 where nobody could do anything with it, 422 where it is not what it was declared to be.
+pub(crate) fn of(beginning: &[u8], declared: Option<&str>) -> Result<Seems, ApiError> {
+    let declared = declared.map(|declared| declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    let declared = declared.filter(|declared| !matches!(&**declared, "" | "application/octet-stream"));
+    let declared = declared.map(|declared| if declared == "image/jpg" { "image/jpeg".to_owned() } else { declared });
+    let known = infer::get(beginning).filter(|known| known.matcher_type() != infer::MatcherType::Text);
+    let Some(known) = known.map(|known| known.mime_type()) else {
+        return text(declared);
+    };
+    let Some(taken) = TAKEN.into_iter().find(|taken| *taken == known) else { return Err(not_taken(known)) };
+    match declared.filter(|declared| declared != taken) {
+        Some(declared) => Err(mismatch(&declared, taken)),
+        None => Ok(Seems::Of(taken)),
+    }
+}
+
+fn text(declared: Option<String>) -> Result<Seems, ApiError> {
+    match declared {
+        None => Ok(Seems::Text("text/plain".to_owned())),
+        Some(declared) if is_text(&declared) => Ok(Seems::Text(declared)),
+        Some(declared) if TAKEN.contains(&&*declared) => Err(mismatch(&declared, "something else")),
+        Some(declared) => Err(not_taken(&declared)),
+    }
+}
+
+fn is_text(declared: &str) -> bool {
+    declared.starts_with("text/")
+        || TEXT.contains(&declared)
+        || (declared.starts_with("application/") && (declared.ends_with("+json") || declared.ends_with("+xml")))
+}
+
+/// What nobody could do anything with.
+pub(crate) fn not_taken(what: &str) -> ApiError {
+    let what: String = what.chars().take(100).collect();
+    let detail = format!("the file is `{what}`; taken are PNG, JPEG, GIF and WebP images, PDF files, and text in UTF-8");
+    ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "attachment_type_not_taken", detail)
+}
+
+fn mismatch(declared: &str, found: &str) -> ApiError {
+    let declared: String = declared.chars().take(100).collect();
+    let detail = format!("the file was declared as `{declared}`, and its bytes say that it is {found}");
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "attachment_type_mismatch", detail)
+}
+
+/// Sees whether bytes that come in pieces are text in UTF-8 without zeros.
+#[derive(Debug, Default)]
+pub(crate) struct TextCheck {
+    /// The beginning of a character whose end is in the next piece.
+    begun: Vec<u8>,
+}
+
+impl TextCheck {
+    /// Whether it is text so far.
+    pub(crate) fn takes(&mut self, bytes: &[u8]) -> bool {
+        if bytes.contains(&0) {
+            return false;
+        }
+        self.begun.extend_from_slice(bytes);
+        let rest = match std::str::from_utf8(&self.begun) {
+            Ok(_) => Vec::new(),
+            Err(error) if error.error_len().is_none() => self.begun.get(error.valid_up_to()..).unwrap_or_default().to_vec(),
+            Err(_) => return false,
+        };
+        self.begun = rest;
+        true
+    }
+
+    /// Whether it ended with a whole character.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.begun.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_what_its_bytes_say_and_nothing_else_may_be_declared() {
+        const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+        type Row<'a> = (&'a [u8], Option<&'a str>, Result<Seems, &'a str>);
+        let table: [Row<'_>; 10] = [
+            (PNG, None, Ok(Seems::Of("image/png"))),
+            (PNG, Some("image/png"), Ok(Seems::Of("image/png"))),
+            (PNG, Some("application/octet-stream"), Ok(Seems::Of("image/png"))),
+            (PNG, Some("image/jpeg"), Err("attachment_type_mismatch")),
+            (PNG, Some("text/html"), Err("attachment_type_mismatch")),
+            (b"%PDF-1.7", Some("application/pdf"), Ok(Seems::Of("application/pdf"))),
+            (b"PK\x03\x04rest of it", None, Err("attachment_type_not_taken")),
+            (b"<html><script>", Some("text/html; charset=utf-8"), Ok(Seems::Text("text/html".to_owned()))),
+            (b"plain", Some("image/png"), Err("attachment_type_mismatch")),
+            (b"plain", Some("video/mp4"), Err("attachment_type_not_taken")),
+        ];
+        for (bytes, declared, expected) in table {
+            assert_eq!(of(bytes, declared).map_err(|error| error.code()), expected, "{bytes:?} {declared:?}");
+        }
+    }
+
+    #[test]
+    fn text_may_be_cut_anywhere_and_must_be_text_throughout() {
+        for at in 1..7 {
+            let (first, second) = "aß漢".as_bytes().split_at(at.min(6));
+            let mut check = TextCheck::default();
+            assert!(check.takes(first) && check.takes(second) && check.is_whole(), "{at}");
+        }
+        assert!(!TextCheck::default().takes(b"a\0b"));
+        assert!(!TextCheck::default().takes(b"a\xff"));
+        let mut cut = TextCheck::default();
+        assert!(cut.takes(&"漢".as_bytes()[..2]) && !cut.is_whole());
+    }
+}

@@ -1,0 +1,366 @@
+//! Files that people bring: taken as they come, in pieces, and given back so that no browser runs them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use turnwright_api as api;
+use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES, Removal};
+
+use super::json;
+use crate::attached::is_id;
+use crate::error::ApiError;
+use crate::extract::{Params, Search, State};
+use crate::file_type::{self, Seems, TextCheck};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::state::ServerState;
+use crate::timestamp::timestamp;
+
+/// How long a client may be silent in the middle of a file.
+const IDLE_LIMIT: Duration = Duration::from_mins(1);
+/// How much of a refused file is read on, so that the client gets to see the refusal.
+const DRAIN_LIMIT_BYTES: usize = 64 << 20;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UploadQuery {
+    /// What people call the file, where the body is the file itself.
+    name: Option<String>,
+}
+
+/// A form with a file.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes what the form holds")]
+pub(super) struct UploadForm {
+    /// The file.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// Stores a file, as the body itself or as the field `file` of a form. It is what its bytes say: a PNG, JPEG, GIF or WebP
+/// image, a PDF file, or text in UTF-8. The same file with the same name is stored once. What no message names is removed
+/// after a day.
+#[utoipa::path(
+    post,
+    path = "/artifacts",
+    operation_id = "uploadArtifact",
+    tag = "conversations",
+    params(UploadQuery),
+    request_body(content((Vec<u8> = "application/octet-stream"), (UploadForm = "multipart/form-data"))),
+    responses((status = 201, description = "It is stored.", body = api::Artifact, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere)
+)]
+pub(super) async fn upload(
+    State(state): State,
+    Search(query): Search<UploadQuery>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (head, body) = request.into_parts();
+    let declared = head.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("(not text)").to_owned());
+    let is_form = declared.as_deref().is_some_and(|declared| declared.to_ascii_lowercase().starts_with("multipart/form-data"));
+    let stored = if is_form {
+        let mut request = Request::from_parts(head, body);
+        DefaultBodyLimit::disable().apply(&mut request);
+        from_form(&state, request).await?
+    } else {
+        let name = query.name.unwrap_or_else(|| "file".to_owned());
+        // The length is told before a body that will be refused is sent, where the client waits for that.
+        let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        let most = state.engine().limits().attachment_bytes;
+        if let Some(length) = length.filter(|length| *length > most && head.headers.contains_key(header::EXPECT)) {
+            return Err(too_large(Some(length), most));
+        }
+        let pieces = body.into_data_stream().map_err(|error| cut_off(&error));
+        store(&state, pieces, &name, declared.as_deref()).await?
+    };
+    let location = format!("/api/v1/artifacts/{}", stored.id);
+    let mut response = json(StatusCode::CREATED, told(stored));
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// The file of a form: its first field with the name `file`, or with a file's name.
+async fn from_form(state: &ServerState, request: Request) -> Result<Artifact, ApiError> {
+    let wrong = |what: &dyn std::fmt::Display| ApiError::bad_request("invalid_form", format!("the form is wrong: {what}"));
+    let mut form = Multipart::from_request(request, &()).await.map_err(|error| wrong(&error.body_text()))?;
+    while let Some(field) = form.next_field().await.map_err(|error| wrong(&error.body_text()))? {
+        if field.name() != Some("file") && field.file_name().is_none() {
+            continue;
+        }
+        let name = field.file_name().unwrap_or("file").to_owned();
+        let declared = field.content_type().map(str::to_owned);
+        let pieces = field.map_err(|error| cut_off(&error));
+        return store(state, pieces, &name, declared.as_deref()).await;
+    }
+    Err(ApiError::invalid("the form has no field `file`"))
+}
+
+/// Stores a file piece by piece; nothing of it stays where it is refused or breaks off.
+async fn store(
+    state: &ServerState,
+    pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send,
+    name: &str,
+    declared: Option<&str>,
+) -> Result<Artifact, ApiError> {
+    let name = file_name(name);
+    let artifacts = state.artifacts()?;
+    let at_ms = state.engine().clock().now_ms();
+    let draft = artifacts.begin_artifact(at_ms).await?;
+    let mut pieces = std::pin::pin!(pieces);
+    match read(state, &**artifacts, draft, pieces.as_mut(), declared).await {
+        Ok(Read { hasher, media_type, bytes }) => {
+            let owner = state.caller().user().clone();
+            let id = hasher.id(&owner, &name, &media_type);
+            let artifact = Artifact { id, owner, name, media_type, bytes, created_at_ms: at_ms };
+            artifacts.finish_artifact(draft, artifact.clone()).await?;
+            // The one that was there, where it was.
+            Ok(artifacts.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact))
+        }
+        Err(error) => {
+            if let Err(error) = artifacts.drop_draft(draft).await {
+                tracing::warn!(%error, "a file that was refused is removed later");
+            }
+            drain(pieces).await;
+            Err(error)
+        }
+    }
+}
+
+/// What was found out while a file was stored.
+struct Read {
+    hasher: ArtifactHasher,
+    media_type: String,
+    bytes: u64,
+}
+
+async fn read(
+    state: &ServerState,
+    artifacts: &dyn Artifacts,
+    draft: Draft,
+    mut pieces: std::pin::Pin<&mut (impl Stream<Item = Result<Bytes, ApiError>> + Send)>,
+    declared: Option<&str>,
+) -> Result<Read, ApiError> {
+    let most = state.engine().limits().attachment_bytes;
+    let (mut hasher, mut check) = (ArtifactHasher::default(), TextCheck::default());
+    let (mut held, mut size, mut index) = (Vec::new(), 0_usize, 0_u32);
+    let mut seems: Option<Seems> = None;
+    loop {
+        let next = tokio::time::timeout(IDLE_LIMIT, pieces.next()).await.map_err(|_| silent())?.transpose()?;
+        let is_last = next.is_none();
+        let bytes = next.unwrap_or_default();
+        size = size.saturating_add(bytes.len());
+        if size > most {
+            return Err(too_large(None, most));
+        }
+        hasher.update(&bytes);
+        held.extend_from_slice(&bytes);
+        while held.len() >= PIECE_BYTES || (is_last && !held.is_empty()) {
+            let rest = held.split_off(held.len().min(PIECE_BYTES));
+            let piece = std::mem::replace(&mut held, rest);
+            let seems = match &seems {
+                Some(seems) => seems,
+                None => seems.insert(file_type::of(&piece, declared)?),
+            };
+            if matches!(seems, Seems::Text(_)) && !check.takes(&piece) {
+                return Err(file_type::not_taken("of a type that is not known here"));
+            }
+            artifacts.put_piece(draft, index, piece).await?;
+            index = index.saturating_add(1);
+        }
+        if is_last {
+            break;
+        }
+    }
+    let media_type = match seems {
+        Some(Seems::Of(media_type)) => media_type.to_owned(),
+        Some(Seems::Text(media_type)) if check.is_whole() => media_type,
+        Some(Seems::Text(_)) => return Err(file_type::not_taken("text that is cut off in the middle of a character")),
+        None => return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "attachment_empty", "the file is empty")),
+    };
+    Ok(Read { hasher, media_type, bytes: u64::try_from(size).unwrap_or(u64::MAX) })
+}
+
+/// What is left of a file's name: no folders, nothing that a terminal or a header would trip over.
+fn file_name(name: &str) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = name.chars().filter(|sign| !sign.is_control()).take(200).collect();
+    let name = name.trim();
+    if name.is_empty() || name == "." || name == ".." { "file".to_owned() } else { name.to_owned() }
+}
+
+async fn drain(mut pieces: std::pin::Pin<&mut (impl Stream<Item = Result<Bytes, ApiError>> + Send)>) {
+    let mut read = 0_usize;
+    while read < DRAIN_LIMIT_BYTES {
+        match tokio::time::timeout(Duration::from_secs(5), pieces.next()).await {
+            Ok(Some(Ok(bytes))) => read = read.saturating_add(bytes.len()),
+            Ok(Some(Err(_)) | None) | Err(_) => return,
+        }
+    }
+}
+
+fn too_large(length: Option<usize>, most: usize) -> ApiError {
+    let size = length.map_or_else(|| format!("more than {most} bytes"), |length| format!("{length} bytes"));
+    let detail = format!("the file is {size}, the limit is {most} bytes");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large", detail).ending_connection()
+}
+
+fn cut_off(error: &dyn std::fmt::Display) -> ApiError {
+    ApiError::bad_request("body_cut_off", format!("the file broke off: {error}"))
+}
+
+fn silent() -> ApiError {
+    let detail = format!("no more of the file came for {} s", IDLE_LIMIT.as_secs());
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail).ending_connection()
+}
+
+fn told(artifact: Artifact) -> api::Artifact {
+    api::Artifact {
+        id: artifact.id,
+        name: artifact.name,
+        media_type: artifact.media_type,
+        bytes: artifact.bytes,
+        created_at: timestamp(artifact.created_at_ms),
+    }
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct Named {
+    /// The file's id.
+    #[param(pattern = "^art_[0-9a-f]{32}$")]
+    id: String,
+}
+
+/// A file's bytes. Browsers show images and save everything else; nothing of it runs.
+#[utoipa::path(
+    get,
+    path = "/artifacts/{id}",
+    operation_id = "getArtifact",
+    tag = "conversations",
+    params(Named),
+    responses((status = 200, description = "They, with their own type.", content((Vec<u8> = "*/*"))), (status = 304, description = "The client has them."), Refused, NotThere)
+)]
+pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let artifacts = state.artifacts()?.clone();
+    let found = found(&state, &named.id).await?;
+    // What an id names never changes.
+    let tag = format!("\"{}\"", found.id);
+    let is_known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|known| known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*"));
+    let mut response =
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { bytes_of(artifacts, &found).into_response() };
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    };
+    set(header::ETAG, &tag);
+    set(header::CACHE_CONTROL, "private, max-age=86400, immutable");
+    if !is_known {
+        let is_image = found.media_type.starts_with("image/");
+        let media_type = if found.media_type.starts_with("text/") {
+            format!("{}; charset=utf-8", found.media_type)
+        } else {
+            found.media_type.clone()
+        };
+        set(header::CONTENT_TYPE, &media_type);
+        set(header::CONTENT_LENGTH, &found.bytes.to_string());
+        set(header::CONTENT_DISPOSITION, &disposition(if is_image { "inline" } else { "attachment" }, &found.name));
+        set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox; frame-ancestors 'none'");
+        set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    }
+    Ok(response)
+}
+
+/// Removes a file that no message holds.
+#[utoipa::path(
+    delete,
+    path = "/artifacts/{id}",
+    operation_id = "deleteArtifact",
+    tag = "conversations",
+    params(Named),
+    responses((status = 204, description = "It is gone."), Refused, NotThere, Conflicting)
+)]
+pub(super) async fn remove(State(state): State, Params(named): Params<Named>) -> Result<StatusCode, ApiError> {
+    let missing = || ApiError::not_found(format_args!("artifact `{}`", named.id));
+    match state.artifacts()?.remove_artifact(state.caller().user(), &named.id).await? {
+        Removal::Removed => Ok(StatusCode::NO_CONTENT),
+        Removal::Missing => Err(missing()),
+        Removal::InUse => {
+            let detail = "a conversation holds it; it goes with the conversation";
+            Err(ApiError::new(StatusCode::CONFLICT, "in_use", detail))
+        }
+    }
+}
+
+async fn found(state: &ServerState, id: &str) -> Result<Artifact, ApiError> {
+    let missing = || ApiError::not_found(format_args!("artifact `{}`", id.chars().take(80).collect::<String>()));
+    if !is_id(id) {
+        return Err(missing());
+    }
+    state.artifacts()?.artifact(state.caller().user(), id).await?.ok_or_else(missing)
+}
+
+/// The bytes, read as the client takes them.
+fn bytes_of(artifacts: Arc<dyn Artifacts>, artifact: &Artifact) -> Body {
+    let (owner, id) = (artifact.owner.clone(), artifact.id.clone());
+    let pieces = futures_util::stream::try_unfold(0_u32, move |index| {
+        let (artifacts, owner, id) = (artifacts.clone(), owner.clone(), id.clone());
+        async move {
+            let piece = artifacts.piece(&owner, &id, index).await.map_err(std::io::Error::other)?;
+            Ok::<_, std::io::Error>(piece.map(|piece| (Bytes::from(piece), index.saturating_add(1))))
+        }
+    });
+    Body::from_stream(pieces)
+}
+
+/// A name in a header: plain for old clients, whole for the others (RFC 6266, RFC 8187).
+fn disposition(kind: &str, name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|sign| if sign.is_ascii_graphic() && !matches!(sign, '"' | '\\' | '%') || sign == ' ' { sign } else { '_' })
+        .collect();
+    let mut whole = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            whole.push(char::from(byte));
+        } else {
+            use std::fmt::Write;
+            // Writing to memory does not fail.
+            let _ = write!(whole, "%{byte:02X}");
+        }
+    }
+    format!("{kind}; filename=\"{plain}\"; filename*=UTF-8''{whole}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_last_part_and_breaks_no_header() {
+        let table = [
+            ("../../etc/passwd", "passwd"),
+            ("C:\\dir\\a b.png", "a b.png"),
+            ("a\r\nX: y", "aX: y"),
+            ("..", "file"),
+            ("", "file"),
+        ];
+        for (name, expected) in table {
+            assert_eq!(file_name(name), expected);
+        }
+        let expected = "attachment; filename=\"a_b_c.txt\"; filename*=UTF-8''a%22b%C3%9Fc.txt";
+        assert_eq!(disposition("attachment", "a\"bßc.txt"), expected);
+    }
+}

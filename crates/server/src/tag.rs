@@ -1,0 +1,117 @@
+//! `ETag`s of what can be configured, and the conditions of requests on them (RFC 9110, section 13).
+//!
+//! A tag has two parts: what is configured, and with it what else the representation tells, such as how a turn stands. Both
+//! tell whether a client has what it would be sent. For a change the first part counts alone: that a turn went on meanwhile
+//! is no reason to refuse a change of the settings that somebody read before.
+
+use std::fmt::Write;
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::error::ApiError;
+use crate::routes::json;
+
+/// What a representation is known by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tag {
+    configured: String,
+    whole: String,
+}
+
+impl Tag {
+    /// The tag of a representation, of which `configured` is what can be changed.
+    pub(crate) fn of(configured: &impl Serialize, whole: &impl Serialize) -> Self {
+        Self { configured: hash(configured), whole: hash(whole) }
+    }
+
+    /// The tag of a representation all of which can be changed.
+    pub(crate) fn of_all(whole: &impl Serialize) -> Self {
+        Self::of(whole, whole)
+    }
+
+    fn text(&self) -> String {
+        format!("\"{}-{}\"", self.configured, self.whole)
+    }
+
+    /// Whether a change may be made: the client saw what there is, or does not say what it saw.
+    ///
+    /// # Errors
+    /// 412, where it saw something else.
+    pub(crate) fn must_match(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let Some(conditions) = listed(headers, &header::IF_MATCH) else { return Ok(()) };
+        let begins = format!("\"{}-", self.configured);
+        if conditions.iter().any(|tag| tag == "*" || tag.starts_with(&begins)) {
+            return Ok(());
+        }
+        let detail = format!("it was changed since: its ETag is {} now; read it again", self.text());
+        Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", detail))
+    }
+
+    /// The representation with its tag, or 304 where the client has it.
+    pub(crate) fn answer(&self, headers: &HeaderMap, whole: impl Serialize) -> Response {
+        let is_known = listed(headers, &header::IF_NONE_MATCH).is_some_and(|known| {
+            let own = self.text();
+            known.iter().any(|tag| tag == "*" || tag.trim_start_matches("W/") == own)
+        });
+        self.on(if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(StatusCode::OK, whole) })
+    }
+
+    /// A response with this tag.
+    pub(crate) fn on(&self, mut response: Response) -> Response {
+        if let Ok(tag) = HeaderValue::from_str(&self.text()) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+/// The tags that a header lists; `None` where it is not there. What is no text matches nothing.
+fn listed(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<String>> {
+    if !headers.contains_key(name) {
+        return None;
+    }
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    Some(values.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect())
+}
+
+fn hash(value: &impl Serialize) -> String {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    let mut written = String::with_capacity(16);
+    for byte in Sha256::digest(&text).iter().take(8) {
+        // Writing to memory does not fail.
+        let _ = write!(written, "{byte:02x}");
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn a_change_asks_for_what_is_configured_alone_and_a_reader_for_everything() {
+        let (seen, now) = (Tag::of(&"settings", &"before"), Tag::of(&"settings", &"after"));
+        let other = Tag::of(&"others", &"after");
+        let table = [
+            (seen.text(), true),
+            (format!("\"x\", {}", now.text()), true),
+            ("*".to_owned(), true),
+            (other.text(), false),
+            (format!("W/{}", now.text()), false),
+            (String::new(), false),
+        ];
+        for (condition, expected) in table {
+            assert_eq!(now.must_match(&headers(header::IF_MATCH, &condition)).is_ok(), expected, "{condition}");
+        }
+        assert!(now.must_match(&HeaderMap::new()).is_ok());
+        let status = |tag: &Tag| now.answer(&headers(header::IF_NONE_MATCH, &tag.text()), "x").status().as_u16();
+        assert_eq!((status(&now), status(&seen)), (304, 200));
+    }
+}

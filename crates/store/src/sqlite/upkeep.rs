@@ -1,0 +1,51 @@
+//! Removing for good.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use turnwright_core::ConversationId;
+use turnwright_engine::StoreError;
+use turnwright_engine::upkeep::Upkeep;
+
+use super::SqliteStore;
+use super::statements as sql;
+use super::write::{Verdict, Write, delete, integer};
+
+/// Conversations to remove, and, once it is done, those that were.
+#[derive(Debug, Clone)]
+pub(super) struct Removal {
+    before_ms: u64,
+    limit: usize,
+    removed: Arc<Mutex<Vec<ConversationId>>>,
+}
+
+impl Removal {
+    pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
+        let mut old = connection.prepare_cached(sql::OLD_CONVERSATIONS)?;
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let names: Vec<String> =
+            old.query_map((integer(self.before_ms), limit), |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut removed = Vec::new();
+        for id in names.into_iter().filter_map(|name| name.parse::<ConversationId>().ok()) {
+            if delete(connection, &id)?.is_ok() {
+                removed.push(id);
+            }
+        }
+        *self.removed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = removed;
+        Ok(Ok(()))
+    }
+}
+
+#[async_trait]
+impl Upkeep for SqliteStore {
+    async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let removal = Removal { before_ms, limit, removed: Arc::default() };
+        self.writer.write(Write::RemoveOld(removal.clone())).await?;
+        Ok(std::mem::take(&mut *removal.removed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)))
+    }
+
+    async fn erase(&self) -> Result<(), StoreError> {
+        self.writer.erase().await
+    }
+}

@@ -1,0 +1,101 @@
+//! Text as the search sees it: words, and single signs of scripts that put no spaces between words. What people type becomes a
+//! query in which nothing is an operator.
+
+/// How much an excerpt shows before the first word that was found, and in all, in characters.
+const BEFORE: usize = 40;
+const EXCERPT: usize = 160;
+
+/// Whether words of this sign's script run together: Han, Kana, Hangul, Thai, Lao, Khmer, Burmese and Tibetan.
+fn runs_together(sign: char) -> bool {
+    matches!(u32::from(sign),
+        0x0E00..=0x0FFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x1100..=0x11FF
+        | 0x3040..=0x30FF | 0x3100..=0x312F | 0x3130..=0x318F | 0x31F0..=0x31FF
+        | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0xFF66..=0xFF9D
+        | 0x20000..=0x3FFFF)
+}
+
+/// A text with spaces where the tokenizer needs them.
+pub(super) fn spaced(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if sign == '\0' {
+            spaced.push(' ');
+        } else if runs_together(sign) {
+            spaced.extend([' ', sign, ' ']);
+        } else {
+            spaced.push(sign);
+        }
+    }
+    spaced
+}
+
+/// The words that somebody typed, in lower case.
+pub(super) fn words_of(typed: &str) -> Vec<String> {
+    typed.split_whitespace().map(str::to_lowercase).collect()
+}
+
+/// The query for these words: each a phrase, the last word of which may go on. `None` where there is nothing to look up.
+pub(super) fn query(words: &[String]) -> Option<String> {
+    let phrase = |word: &String| {
+        let spaced = spaced(word);
+        let signs: String =
+            spaced.chars().map(|sign| if sign.is_alphanumeric() || is_mark(sign) { sign } else { ' ' }).collect();
+        let parts: Vec<&str> = signs.split_whitespace().filter(|part| part.chars().any(char::is_alphanumeric)).collect();
+        let goes_on = parts.last()?.chars().any(|sign| !runs_together(sign));
+        Some(format!("\"{}\"{}", parts.join(" "), if goes_on { "*" } else { "" }))
+    };
+    let phrases: Vec<String> = words.iter().filter_map(phrase).collect();
+    if phrases.is_empty() { None } else { Some(phrases.join(" AND ")) }
+}
+
+/// Signs that go with the letter before them.
+fn is_mark(sign: char) -> bool {
+    matches!(u32::from(sign), 0x0300..=0x036F | 0x0E31..=0x0E4E | 0x0900..=0x0DFF)
+}
+
+/// What a text says around the first of the words that is in it.
+pub(super) fn excerpt(text: &str, words: &[String]) -> String {
+    let signs: Vec<char> = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
+    // One sign for one, so that places are the same in both.
+    let lower: Vec<char> = signs.iter().map(|sign| sign.to_lowercase().next().unwrap_or(*sign)).collect();
+    let place = |word: &String| {
+        let word: Vec<char> = word.chars().collect();
+        if word.is_empty() { None } else { lower.windows(word.len()).position(|part| part == word.as_slice()) }
+    };
+    let at = words.iter().filter_map(place).min().unwrap_or(0);
+    let from = at.saturating_sub(BEFORE);
+    let part: String = signs.iter().skip(from).take(EXCERPT).collect();
+    let is_cut = signs.len() > from.saturating_add(EXCERPT);
+    format!("{}{}{}", if from > 0 { "…" } else { "" }, part.trim(), if is_cut { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_typed_is_words_and_never_an_operator() {
+        let table = [
+            ("fox", Some("\"fox\"*")),
+            ("Lazy DOG", Some("\"lazy\"* AND \"dog\"*")),
+            ("a OR \"b", Some("\"a\"* AND \"or\"* AND \"b\"*")),
+            ("text:NEAR(x*,2)^", Some("\"text near x 2\"*")),
+            ("学习", Some("\"学 习\"")),
+            ("Rust学习", Some("\"rust 学 习\"")),
+            ("-- ; ' ()", None),
+            ("", None),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(query(&words_of(typed)).as_deref(), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_shows_what_is_around_the_word() {
+        let text = format!("{} the\n Needle is here {}", "hay ".repeat(50), "straw ".repeat(50));
+        let shown = excerpt(&text, &words_of("needle"));
+        assert!(shown.starts_with('…') && shown.ends_with('…') && shown.contains("the Needle is here"), "{shown}");
+        assert_eq!(excerpt("short", &words_of("missing")), "short");
+        assert_eq!(excerpt("我喜欢学习。", &words_of("学习")), "我喜欢学习。");
+    }
+}

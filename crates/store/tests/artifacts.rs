@@ -1,0 +1,83 @@
+//! Files in the database.
+
+#![cfg(test)]
+
+use turnwright_core::UserId;
+use turnwright_engine::artifacts::{Artifact, Artifacts, Draft, Removal};
+use turnwright_engine::{ConversationRecord, Store};
+use turnwright_store::{SqliteOptions, SqliteStore};
+
+async fn stored(store: &SqliteStore, owner: &UserId, id: &str, at_ms: u64) -> Artifact {
+    let draft = store.begin_artifact(at_ms).await.unwrap();
+    store.put_piece(draft, 0, b"first ".to_vec()).await.unwrap();
+    store.put_piece(draft, 1, b"second".to_vec()).await.unwrap();
+    let artifact = Artifact {
+        id: id.to_owned(),
+        owner: owner.clone(),
+        name: "a.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        bytes: 12,
+        created_at_ms: at_ms,
+    };
+    store.finish_artifact(draft, artifact.clone()).await.unwrap();
+    artifact
+}
+
+fn conversation(id: &str, owner: &UserId) -> ConversationRecord {
+    ConversationRecord {
+        id: id.parse().unwrap(),
+        owner: owner.clone(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
+}
+
+#[tokio::test]
+async fn a_file_belongs_to_its_owner_and_is_read_piece_by_piece() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+    let (ada, bob): (UserId, UserId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
+    let artifact = stored(&store, &ada, "art_1", 5).await;
+    // The same again changes nothing.
+    assert_eq!(stored(&store, &ada, "art_1", 9).await.id, artifact.id);
+    assert_eq!(store.artifact(&ada, "art_1").await.unwrap(), Some(artifact));
+    assert_eq!(store.piece(&ada, "art_1", 1).await.unwrap().as_deref(), Some(b"second".as_slice()));
+    assert_eq!(store.piece(&ada, "art_1", 2).await.unwrap(), None);
+    assert_eq!(store.artifact(&bob, "art_1").await.unwrap(), None);
+    assert_eq!(store.piece(&bob, "art_1", 0).await.unwrap(), None);
+    assert_eq!(store.remove_artifact(&bob, "art_1").await.unwrap(), Removal::Missing);
+    assert_eq!(store.remove_artifact(&ada, "art_1").await.unwrap(), Removal::Removed);
+    assert_eq!(store.piece(&ada, "art_1", 0).await.unwrap(), None);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_no_conversation_holds_and_what_was_never_finished_goes_when_it_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+    let ada: UserId = "ada".parse().unwrap();
+    store.create(conversation("c1", &ada)).await.unwrap();
+    store.create(conversation("c2", &ada)).await.unwrap();
+    for (id, at_ms) in [("art_kept", 1), ("art_old", 1), ("art_new", 9)] {
+        stored(&store, &ada, id, at_ms).await;
+    }
+    store.use_artifact(&ada, "art_kept", &"c1".parse().unwrap()).await.unwrap();
+    store.use_artifact(&ada, "art_kept", &"c2".parse().unwrap()).await.unwrap();
+    let bob: UserId = "bob".parse().unwrap();
+    assert!(store.use_artifact(&bob, "art_new", &"c1".parse().unwrap()).await.is_err());
+    let Draft(key) = store.begin_artifact(1).await.unwrap();
+    store.put_piece(Draft(key), 0, b"half".to_vec()).await.unwrap();
+    store.sweep_artifacts(5).await.unwrap();
+    let left = async |id: &str| store.artifact(&ada, id).await.unwrap().is_some();
+    assert_eq!((left("art_kept").await, left("art_old").await, left("art_new").await), (true, false, true));
+    let late = Artifact { id: "art_late".to_owned(), ..store.artifact(&ada, "art_new").await.unwrap().unwrap() };
+    assert!(store.finish_artifact(Draft(key), late).await.is_err(), "what was swept is not finished");
+    assert_eq!(store.remove_artifact(&ada, "art_kept").await.unwrap(), Removal::InUse);
+    store.delete(&"c1".parse().unwrap()).await.unwrap();
+    assert!(left("art_kept").await);
+    store.delete(&"c2".parse().unwrap()).await.unwrap();
+    assert!(!left("art_kept").await);
+    store.close().await;
+}
