@@ -264,6 +264,14 @@ impl Host {
         &self.problems
     }
 
+    /// Why a configured MCP server of this name is not there; `None` where nothing is known of one.
+    pub fn left_out(&self, name: &str) -> Option<String> {
+        let (quoted, path) = (format!("`{name}`"), format!("`mcp.servers.{name}."));
+        let warnings = self.loaded.warnings.iter().map(ToString::to_string);
+        let about = |text: &String| text.contains("left out") && (text.contains(&quoted) || text.contains(&path));
+        warnings.chain(self.problems.iter().cloned()).find(about)
+    }
+
     /// Tells those whom the configuration names of turns that wait for people, from here on; `base` is where people find the
     /// page. Of all processes over the same data one does.
     ///

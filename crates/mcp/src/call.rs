@@ -264,7 +264,7 @@ async fn unanswered(caller: Caller<'_>, connection: &Connection, tool: &str, err
             let reason = end.map_or_else(|| caller.log.with_last_words("its connection was closed"), str::to_owned);
             let text = format!(
                 "The MCP server `{server}` ended while `{tool}` was running. Whether the call took effect is unknown: check \
-                 before you call it again. The server is started again where that is possible."
+                 before you call it again."
             );
             ToolError { kind: ToolErrorKind::Unavailable, model_text: text, diagnostic: Some(reason) }
         }

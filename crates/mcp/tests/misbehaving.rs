@@ -344,7 +344,7 @@ async fn a_call_whose_server_crashes_fails_is_not_repeated_and_the_next_one_work
     let fixture = started(misbehaving("crash_first_call", &calls.display().to_string())).await;
     let error = fixture.call("t", nothing()).await.unwrap_err();
     let model_text = "The MCP server `bad` ended while `t` was running. Whether the call took effect is unknown: check before \
-                      you call it again. The server is started again where that is possible.";
+                      you call it again.";
     let diagnostic = "it ended by itself (exit code 139); its last lines:\nTraceback: the first call";
     assert_eq!(told(&error), (ToolErrorKind::Unavailable, model_text, Some(diagnostic)));
     assert_eq!(std::fs::read_to_string(&calls).unwrap(), "call\n");

@@ -54,24 +54,28 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
             let browser =
                 if no_browser { login::Opener::Nobody } else { open.map_or(login::Opener::System, login::Opener::Program) };
             let signed_in = host.sign_in_mcp(&name, |address| login::show(address, &browser)).await;
-            login::signed_in(&name, signed_in.ok_or_else(|| no_server(&name, &host.mcp_servers())), output)
+            login::signed_in(&name, signed_in.ok_or_else(|| no_server(&name, &host)), output)
         }
         Mcp::Logout { name } => {
             let signed_out = host.sign_out_mcp(&name).await;
-            login::signed_out(&name, signed_out.ok_or_else(|| no_server(&name, &host.mcp_servers())), output)
+            login::signed_out(&name, signed_out.ok_or_else(|| no_server(&name, &host)), output)
         }
         Mcp::Resources(asked) => features::resources(&host, asked, output).await,
         Mcp::Prompts(asked) => features::prompts(&host, asked, output).await,
         Mcp::Check { name, listed } => {
             let status = host.check_mcp(&name).await.map(|status| check(&status, listed, output));
-            status.ok_or_else(|| no_server(&name, &host.mcp_servers()))
+            status.ok_or_else(|| no_server(&name, &host))
         }
     };
     host.shutdown().await;
     result
 }
 
-fn no_server(name: &str, servers: &[McpStatus]) -> Failure {
+fn no_server(name: &str, host: &Host) -> Failure {
+    if let Some(why) = host.left_out(name) {
+        return Failure::failed(why);
+    }
+    let servers = host.mcp_servers();
     let known: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
     let hint = if known.is_empty() { "none is configured".to_owned() } else { format!("there are: {}", known.join(", ")) };
     Failure::usage(format!("there is no MCP server `{name}`")).hint(hint)
@@ -154,7 +158,7 @@ fn check(status: &McpStatus, listed: Listed, output: &mut Output) -> Exit {
         output.line(&format!("  {server}, protocol {}: {}", agreed.version, agreed.ground.as_str()));
     }
     status.tools.iter().for_each(|tool| output.line(&format!("  {tool}")));
-    status.quarantined.iter().for_each(|text| output.line(&format!("  set aside: {text}")));
+    status.quarantined.iter().for_each(|text| output.line(&format!("  set aside: {}", text.trim_start_matches(": "))));
     if exit == Exit::Failed {
         let others = status.log.iter().filter(|line| Some(line.as_str()) != reason);
         others.for_each(|line| output.line(&format!("  log: {line}")));

@@ -130,6 +130,16 @@ impl Meaning<'_> {
                 Ok(Some(warning)) => warnings.push(Problem::new(place, format!("{section} {warning}"))),
                 Err(problem) => problems.push(Problem::new(place, format!("{section} {problem}"))),
             }
+            for (header, value) in &server.headers {
+                // RFC 9110, section 5.5: a value is one line.
+                if value.expose().chars().any(|letter| letter.is_ascii_control() && letter != '\t') {
+                    let place = place_of(self.root, keys.into_iter().chain(["headers", header.as_str()]));
+                    let text = format!(
+                        "{section} `headers.{header}` holds a line break or another control character, which cannot be sent"
+                    );
+                    problems.push(Problem::new(place, text));
+                }
+            }
         }
     }
 

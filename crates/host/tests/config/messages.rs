@@ -180,6 +180,12 @@ fn a_missing_variable_is_named_with_its_key_and_both_ways_out() {
         ]
     );
     says(
+        "[mcp.servers.a]\nurl = \"https://a.example\"\nheaders = { X = \"a\\nb\" }",
+        &[
+            "turnwright.toml:3: [mcp.servers.a] `headers.X` holds a line break or another control character, which cannot be sent",
+        ],
+    );
+    says(
         "system_prompt = \"${\"",
         &["turnwright.toml:1: `system_prompt`: `${` has no `}`; close it, or write `$${` for a literal `${`"],
     );

@@ -111,7 +111,7 @@ fn show(contents: &[EmbeddedResource], as_json: bool, output: &mut Output) {
 }
 
 fn server(host: &Host, name: &str) -> Result<Arc<McpServer>, Failure> {
-    host.resources().named(name).ok_or_else(|| no_server(name, &host.mcp_servers()))
+    host.resources().named(name).ok_or_else(|| no_server(name, host))
 }
 
 /// What people are told where a model would be told to go on without it.
