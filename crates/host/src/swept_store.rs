@@ -1,7 +1,7 @@
 //! A store in which a driver counts as gone only when nothing runs any more that it started.
 //!
 //! Whoever takes a turn over from a process that was killed tells the model that its calls were interrupted, or runs them
-//! again; both would be wrong while the command of that process still runs (DESIGN law 8).
+//! again; both would be wrong while the command of that process still runs (law 8).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
