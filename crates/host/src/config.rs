@@ -46,7 +46,7 @@ pub use notify::{NotifyConfig, WebhookConfig};
 pub use overrides::Overrides;
 pub use problem::{Place, Problem, Problems};
 pub use provider::{Dialect, Profile, ProviderConfig};
-pub use root::{Approval, Auth, Config, Durability, OidcConfig, Server, Settings, Storage, ToolActivity};
+pub use root::{Approval, Auth, Config, Durability, OidcConfig, Server, Settings, Storage, TlsConfig, ToolActivity};
 pub use schema::json_schema;
 pub use secret::Secret;
 pub(crate) use secret::{MASK, without_secrets};

@@ -185,6 +185,8 @@ pub struct Site {
     pub host: Option<Hosts>,
     /// Scheme and authority under which browsers know it, where that is configured.
     pub origin: Option<String>,
+    /// Whether the server itself speaks TLS.
+    pub is_tls: bool,
 }
 
 /// The names that a request may call the server.
@@ -199,6 +201,6 @@ pub enum Hosts {
 impl Site {
     /// Whether browsers reach it by https alone.
     pub(crate) fn is_https(&self) -> bool {
-        self.origin.as_deref().is_some_and(|origin| origin.starts_with("https://"))
+        self.is_tls || self.origin.as_deref().is_some_and(|origin| origin.starts_with("https://"))
     }
 }

@@ -29,6 +29,7 @@ mod sse;
 mod state;
 mod tag;
 mod timestamp;
+mod tls;
 pub mod ui;
 mod waiting;
 
@@ -39,7 +40,8 @@ pub use openai::activity::ToolActivity;
 pub use report::turn_report;
 pub use routes::{openapi, router};
 pub use rules::{configured_rule, explanation, remembered_rule, rule_text};
-pub use serve::{ServeError, serve, serve_anyone};
+pub use serve::{ServeError, serve, serve_anyone, serve_over_tls};
 pub use state::{ServerOptions, ServerState, StreamLimits};
 pub use timestamp::timestamp;
+pub use tls::{Tls, TlsError};
 pub use waiting::{waiting_call, waiting_question};

@@ -6,15 +6,21 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use futures_util::FutureExt;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
+
+use crate::auth::Auth;
+use crate::tls::Tls;
 
 /// How long connections may go on after the server was told to end.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
@@ -63,7 +69,33 @@ pub async fn serve_anyone(
     router: Router,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
+    until_told(listener, None, router, shutdown).await;
+    Ok(())
+}
+
+/// The same over TLS, at the addresses at which `auth` lets it listen.
+///
+/// # Errors
+/// [`ServeError::NotLoopback`] where nobody has to sign in and the listener is not a loopback address, [`ServeError::Io`]
+/// where the socket fails.
+pub async fn serve_over_tls(
+    (listener, tls): (TcpListener, &Tls),
+    router: Router,
+    auth: Auth,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ServeError> {
+    let address = listener.local_addr()?;
+    if auth == Auth::Local && !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback { address });
+    }
+    until_told(listener, Some(tls), router, shutdown).await;
+    Ok(())
+}
+
+/// Serves until it is told to end, and for as long after that as connections may go on.
+async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, shutdown: impl Future<Output = ()> + Send) {
     let graceful = GracefulShutdown::new();
+    let ending = CancellationToken::new();
     let tasks = TaskTracker::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -71,30 +103,51 @@ pub async fn serve_anyone(
             accepted = accept(&listener) => accepted,
             () = &mut shutdown => break,
         };
-        let router = router.clone();
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(from));
-            router.clone().oneshot(request.map(Body::new))
-        });
-        let mut connections = http1::Builder::new();
-        connections.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-        let connection = graceful.watch(connections.serve_connection(TokioIo::new(stream), service));
-        tasks.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection broke off");
+        let (router, watcher) = (router.clone(), graceful.watcher());
+        match tls {
+            None => tasks.spawn(connection(stream, from, router, watcher)),
+            Some(tls) => {
+                let handshake = tls.handshake(stream, from);
+                let ending = ending.clone();
+                tasks.spawn(async move {
+                    // Who is still to agree on keys has asked for nothing.
+                    if let Some(Some(stream)) = ending.run_until_cancelled(handshake).await {
+                        connection(stream, from, router, watcher).await;
+                    }
+                })
             }
-        });
+        };
     }
     // Nobody is taken any more; who is there is answered.
     drop(listener);
+    ending.cancel();
     tasks.close();
     tokio::select! {
-        () = async { tokio::join!(graceful.shutdown(), tasks.wait()); } => Ok(()),
+        () = async { tokio::join!(graceful.shutdown(), tasks.wait()); } => {}
         () = tokio::time::sleep(SHUTDOWN_TIME) => {
             tracing::warn!(seconds = SHUTDOWN_TIME.as_secs(), "connections were still open and are cut off");
-            Ok(())
         }
     }
+}
+
+/// Answers the requests of one connection. What it is made of is the future alone: idle streams are many.
+fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    from: SocketAddr,
+    router: Router,
+    watcher: Watcher,
+) -> impl Future<Output = ()> {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(from));
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let mut connections = http1::Builder::new();
+    connections.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    watcher.watch(connections.serve_connection(TokioIo::new(stream), service)).map(|ended| {
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection broke off");
+        }
+    })
 }
 
 /// The next connection. What keeps one from being taken, such as too many open files, passes: it is tried again.

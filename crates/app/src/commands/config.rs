@@ -31,10 +31,13 @@ pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output)
     }
     match command {
         Config::Show => output.write(&loaded.show()),
-        Config::Check | Config::Path | Config::Schema => match &loaded.file {
-            Some(path) => say(&format!("{} is in order", path.display())),
-            None => say("there is no configuration file; everything has its default"),
-        },
+        Config::Check | Config::Path | Config::Schema => {
+            super::serve::read_tls(&loaded)?;
+            match &loaded.file {
+                Some(path) => say(&format!("{} is in order", path.display())),
+                None => say("there is no configuration file; everything has its default"),
+            }
+        }
     }
     Ok(Exit::Done)
 }

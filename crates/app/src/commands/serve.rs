@@ -1,17 +1,21 @@
 //! `turnwright serve`: the page and the API.
 
+use std::convert::Infallible;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{CredentialKind, Role};
-use turnwright_host::{Host, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
+use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
 use turnwright_server::auth::issue_link;
-use turnwright_server::{Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, ToolActivity, router};
+use turnwright_server::{
+    Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, Tls, TlsError, ToolActivity, router,
+};
 use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Serve};
@@ -29,6 +33,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
         return Err(Failure::usage("a server acts for whoever signs in; --user is for the commands on the database itself"));
     }
     let opened = opened::open(&overrides, SERVER)?;
+    let tls = read_tls(&opened.loaded)?;
     let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let (listener, auth) = bind(&opened.loaded.config.server).await?;
@@ -46,7 +51,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     } else {
         host.mcp_endpoint(McpServing::default(), body_limit_bytes)
     };
-    let result = serve_on(&host, (listener, auth), (endpoint, metrics), &mut signals).await;
+    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics), &mut signals).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -76,10 +81,11 @@ async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
             return Err(Failure::usage(text).hint(hint));
         }
     };
-    let is_https = server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    let is_https = server.tls.is_some() || server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
     if let Some(address) = outside.filter(|_| !is_https) {
         say(&format!(
-            "warning: {address} speaks plain HTTP; put a proxy with TLS before it and name its address as `public_url` below `[server]`"
+            "warning: {address} speaks plain HTTP; name a certificate as `tls` below `[server]`, or put a proxy with TLS before it and name its \
+             address as `public_url`"
         ));
     }
     let listener = TcpListener::bind(addresses.as_slice()).await.map_err(|error| {
@@ -88,20 +94,59 @@ async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
     Ok((listener, auth))
 }
 
+/// What the server shows of itself by TLS, where it speaks that.
+pub(super) fn read_tls(loaded: &Loaded) -> Result<Option<Tls>, Failure> {
+    let Some(tls) = &loaded.config.server.tls else { return Ok(None) };
+    let read = Tls::read(&tls.cert, &tls.key);
+    let told = |error: TlsError| {
+        let key = match &error {
+            TlsError::Certificate { .. } => "cert",
+            TlsError::Key { .. } | TlsError::Together { .. } => "key",
+        };
+        Failure::usage(loaded.problem(&["server", "tls", key], error.to_string()).to_string())
+    };
+    read.map(Some).map_err(told)
+}
+
+/// Reads the certificate and its key again at each SIGHUP; for ever.
+async fn keep_reading(tls: Option<&Tls>) -> Infallible {
+    let Some(tls) = tls else { return std::future::pending().await };
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => {
+            tracing::warn!(%error, "SIGHUP cannot be heard: a new certificate is read at the next start");
+            return std::future::pending().await;
+        }
+    };
+    while hangups.recv().await.is_some() {
+        match tls.read_again() {
+            Ok(()) => tracing::info!("read the certificate again"),
+            Err(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+        }
+    }
+    std::future::pending().await
+}
+
 /// Where people find the page.
 fn base_url(server: &config::Server, address: SocketAddr) -> String {
-    let base = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let scheme = if server.tls.is_some() { "https" } else { "http" };
+    let base = server.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
     base.trim_end_matches('/').to_owned()
 }
 
 /// The server as browsers know it.
 fn site(server: &config::Server, address: SocketAddr) -> Site {
     let Some(url) = server.public_url.as_deref() else {
-        return Site { host: address.ip().is_loopback().then_some(Hosts::Loopback), origin: None };
+        let host = address.ip().is_loopback().then_some(Hosts::Loopback);
+        return Site { host, origin: None, is_tls: server.tls.is_some() };
     };
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let authority = rest.split('/').next().unwrap_or(rest);
-    Site { host: Some(Hosts::Named(authority.into())), origin: Some(format!("{scheme}://{authority}")) }
+    Site {
+        host: Some(Hosts::Named(authority.into())),
+        origin: Some(format!("{scheme}://{authority}")),
+        is_tls: server.tls.is_some(),
+    }
 }
 
 /// A link for the first admin, while no admin has ever had a way in.
@@ -124,7 +169,7 @@ async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
 
 async fn serve_on(
     host: &Host,
-    (listener, auth): (TcpListener, Auth),
+    (listener, auth, tls): (TcpListener, Auth, Option<Tls>),
     (mcp, metrics): (McpEndpoint, Metrics),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
@@ -168,19 +213,23 @@ async fn serve_on(
         // A sender that is gone means the same.
         drop(told.wait_for(|told| *told).await);
     };
+    let served_tls = tls.clone();
     let mut serving = std::pin::pin!(async move {
-        match auth {
-            Auth::Local => turnwright_server::serve(listener, router, end).await,
-            Auth::Required => turnwright_server::serve_anyone(listener, router, end).await,
+        match (auth, served_tls) {
+            (auth, Some(tls)) => turnwright_server::serve_over_tls((listener, &tls), router, auth, end).await,
+            (Auth::Local, None) => turnwright_server::serve(listener, router, end).await,
+            (Auth::Required, None) => turnwright_server::serve_anyone(listener, router, end).await,
         }
     });
-    say(&format!("listening on http://{address}"));
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    say(&format!("listening on {scheme}://{address}"));
     if auth == Auth::Required {
         welcome(host, base).await?;
     }
     tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         never = host.tidy() => match never {},
+        never = keep_reading(tls.as_ref()) => match never {},
         _ = signals.next() => {}
     }
     let grace = Duration::from_millis(host.config().server.grace_ms);

@@ -36,6 +36,7 @@ mod signals;
 mod streams;
 mod support;
 mod tasks;
+mod tls;
 mod traces;
 mod two_servers;
 mod users;

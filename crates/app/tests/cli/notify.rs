@@ -233,7 +233,7 @@ fn a_command_that_hangs_is_killed_and_holds_nothing_up() {
     let decided = server.request("POST /api/v1/conversations/other/chat", "{\"content\":\"read the file \\\"a.txt\\\"\"}");
     assert!(decided.starts_with("HTTP/1.1 200"), "{decided}");
     wait_for("the second try", || place.path("ended").exists().then_some(()));
-    let log = server.log();
+    let log = server.said();
     assert!(log.contains("did not end within 300 ms and was killed"), "{log}");
     let hung = std::fs::read_to_string(place.path("began")).unwrap();
     assert!(!std::path::Path::new(&format!("/proc/{}", hung.trim())).exists());

@@ -19,17 +19,26 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(place: &Place) -> Self {
-        Self::start_at(place, "127.0.0.1:0")
+        Self::start_with(place, "127.0.0.1:0", "http")
     }
 
     /// The same at an address that is known.
     pub(crate) fn start_at(place: &Place, address: &str) -> Self {
+        Self::start_with(place, address, "http")
+    }
+
+    /// One whose configuration names a certificate.
+    pub(crate) fn start_over_tls(place: &Place) -> Self {
+        Self::start_with(place, "127.0.0.1:0", "https")
+    }
+
+    fn start_with(place: &Place, address: &str, scheme: &str) -> Self {
         let mut command = place.command(&["serve", "--listen", address]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = follow(child.stderr.take().unwrap());
         let address = wait_for("the address", || {
             let said = stderr.lock().unwrap();
-            let line = said.lines().find_map(|line| line.strip_prefix("listening on http://"))?.to_owned();
+            let line = said.lines().find_map(|line| line.strip_prefix(&format!("listening on {scheme}://")))?.to_owned();
             said.ends_with('\n').then_some(line)
         });
         Self { child, address, stderr }
@@ -75,7 +84,7 @@ impl Server {
     }
 
     /// What it said so far.
-    pub(crate) fn log(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         self.stderr.lock().unwrap().clone()
     }
 
@@ -89,15 +98,15 @@ impl Server {
         self.child.id()
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+    }
+
     /// Ends it with no time for anything.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-    }
-
-    /// What it said so far.
-    pub(crate) fn said(&self) -> String {
-        self.stderr.lock().unwrap().clone()
     }
 
     pub(crate) fn stop(mut self) {

@@ -177,6 +177,20 @@ pub struct Server {
     pub limits: LimitsConfig,
     /// An `OpenID` Connect provider at which users may sign in.
     pub oidc: Option<OidcConfig>,
+    /// Has the server speak TLS by itself.
+    pub tls: Option<TlsConfig>,
+}
+
+/// What the server proves by TLS who it is with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// A file with the certificate, and after it those that it was signed with, as PEM.
+    #[schemars(extend("format" = "path"))]
+    pub cert: PathBuf,
+    /// A file with its private key, as PEM.
+    #[schemars(extend("format" = "path"))]
+    pub key: PathBuf,
 }
 
 /// Whether whoever comes to the server has to sign in.
@@ -250,6 +264,7 @@ impl Default for Server {
             public_url: None,
             limits: LimitsConfig::default(),
             oidc: None,
+            tls: None,
             grace_ms: 10_000,
         }
     }

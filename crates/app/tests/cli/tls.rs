@@ -1,0 +1,201 @@
+//! The server over TLS, with certificates that the `openssl` command made.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use nix::sys::signal::Signal;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_chunk};
+
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::serve::Server;
+use crate::support::{Place, Ran, wait_for};
+
+/// Whether certificates can be made here.
+fn has_openssl() -> bool {
+    let there = Command::new("openssl").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_there = there.is_ok_and(|status| status.success());
+    if !is_there {
+        println!("skipped: there is no openssl command");
+    }
+    is_there
+}
+
+/// A certificate that signs itself and its key, as `NAME.crt` and `NAME.key`.
+fn make(place: &Place, name: &str) {
+    let (cert, key) = (place.path(&format!("{name}.crt")), place.path(&format!("{name}.key")));
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]);
+    command.args(["-subj", &format!("/CN={name}"), "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
+    command.args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"]).arg(key).arg("-out").arg(cert);
+    assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+}
+
+/// What a client that trusts this certificate alone is answered.
+fn ask(address: &str, trusted: &Path, path: &str) -> std::io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    for cert in CertificateDer::pem_file_iter(trusted).unwrap() {
+        roots.add(cert.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let connection = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[test]
+fn it_speaks_tls_and_takes_a_new_certificate_without_a_restart() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"now.crt\"\nkey = \"now.key\"\n");
+    for name in ["first", "second"] {
+        make(&place, name);
+    }
+    let copy = |from: &str, to: &str| std::fs::copy(place.path(from), place.path(to)).unwrap();
+    let take = |name: &str| {
+        copy(&format!("{name}.crt"), "now.crt");
+        copy(&format!("{name}.key"), "now.key");
+    };
+    take("first");
+    let server = Server::start_over_tls(&place);
+    let answer = ask(server.address(), &place.path("first.crt"), "/healthz").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // Who sits at the other end is known as without it.
+    let answer = ask(server.address(), &place.path("first.crt"), "/api/v1/approvals").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(ask(server.address(), &place.path("second.crt"), "/healthz").is_err());
+    // One that only connects, and one that speaks HTTP, keep nobody up.
+    let _silent = TcpStream::connect(server.address()).unwrap();
+    let mut plain = TcpStream::connect(server.address()).unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").unwrap();
+
+    take("second");
+    server.signal(Signal::SIGHUP);
+    wait_for("the new certificate", || server.said().contains("read the certificate again").then_some(()));
+    assert!(ask(server.address(), &place.path("second.crt"), "/healthz").unwrap().starts_with("HTTP/1.1 200"));
+
+    place.write("now.crt", "no certificate");
+    server.signal(Signal::SIGHUP);
+    wait_for("the refusal", || server.said().contains("the new certificate cannot be used").then_some(()));
+    assert!(ask(server.address(), &place.path("second.crt"), "/healthz").unwrap().starts_with("HTTP/1.1 200"));
+    server.stop();
+}
+
+#[test]
+fn what_is_wrong_with_a_certificate_is_told_with_the_file_and_the_reason() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"b.key\"\n");
+    let (cert, key) = (place.path("a.crt"), place.path("b.key"));
+    let says = |line: usize, expected: &str| {
+        for words in [["config", "check"].as_slice(), &["serve", "--listen", "127.0.0.1:0"]] {
+            let ran = place.run(words);
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+            assert!(ran.stderr.contains(&format!("turnwright.toml:{line}: {expected}")), "{ran:?}");
+        }
+    };
+    says(3, &format!("the certificate `{}` cannot be used: No such file", cert.display()));
+    place.write("a.crt", "hello");
+    says(3, &format!("the certificate `{}` cannot be used: it holds no certificate as PEM", cert.display()));
+    make(&place, "a");
+    says(4, &format!("the private key `{}` cannot be used: No such file", key.display()));
+    make(&place, "b");
+    says(4, &format!("the private key `{}` and the certificate cannot be used together", key.display()));
+    std::fs::copy(place.path("a.key"), &key).unwrap();
+    assert_eq!(place.run(&["config", "check"]).code, Some(0));
+}
+
+#[test]
+fn another_program_trusts_it_by_an_authority_that_its_environment_names() {
+    if !has_openssl() {
+        return;
+    }
+    let place = Place::with("[server.tls]\ncert = \"a.crt\"\nkey = \"a.key\"\n");
+    make(&place, "a");
+    let server = Server::start_over_tls(&place);
+    let (_, port) = server.address().rsplit_once(':').unwrap();
+    let asks = Place::new();
+    asks.write(
+        "turnwright.toml",
+        format!(
+            "model = \"far/practice/practice\"\n[providers.far]\ndialect = \"openai-chat\"\nmax_retries = 0\n\
+             base_url = \"https://localhost:{port}/v1\"\nmodels = [\"practice/practice\"]\n"
+        ),
+    );
+    let chat = ["chat", "hello"];
+    let ran = asks.run(&chat);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = Ran::of(asks.command(&chat).env("SSL_CERT_FILE", place.path("a.crt")).stdin(Stdio::null()).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("Practice model"), "{ran:?}");
+    server.stop();
+}
+
+/// A proxy that forwards plain HTTP to `upstream`, whatever host is asked for, and what it was asked for.
+fn proxy(upstream: String) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (told, upstream) = (Arc::clone(&told), upstream.clone());
+            thread::spawn(move || drop(forward(&client.unwrap(), &upstream, &told)));
+        }
+    });
+    (address, asked)
+}
+
+fn forward(mut client: &TcpStream, upstream: &str, told: &Mutex<Vec<String>>) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n") {
+        client.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let line = String::from_utf8(head).unwrap();
+    let (method, rest) = line.split_once(' ').unwrap();
+    let (url, _) = rest.split_once(' ').unwrap();
+    told.lock().unwrap().push(url.to_owned());
+    let (_, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut server = TcpStream::connect(upstream)?;
+    write!(server, "{method} /{path} HTTP/1.1\r\n")?;
+    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || {
+        drop(std::io::copy(&mut from, &mut to));
+        // Who asked is gone, and the other thread still holds the connection.
+        drop(to.shutdown(Shutdown::Write));
+    });
+    std::io::copy(&mut server, &mut client).map(drop)
+}
+
+#[test]
+fn models_are_asked_through_the_proxy_that_the_environment_names() {
+    let model =
+        ModelServer::start(None, |_| vec![text_chunk("Through the proxy."), finish_chunk("stop"), Piece::Done]).unwrap();
+    let upstream = model.base_url();
+    let upstream = upstream.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    let (address, asked) = proxy(upstream);
+    let place = Place::new();
+    place.write(
+        "turnwright.toml",
+        "model = \"far/m\"\n[providers.far]\ndialect = \"openai-chat\"\nbase_url = \"http://models.invalid/v1\"\n\
+         models = [\"m\"]\nmax_retries = 0\n",
+    );
+    let ran = Ran::of(place.command(&["chat", "hello"]).env("HTTP_PROXY", &address).stdin(Stdio::null()).output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Through the proxy.\n"), "{ran:?}");
+    assert_eq!(*asked.lock().unwrap(), ["http://models.invalid/v1/chat/completions"]);
+}
