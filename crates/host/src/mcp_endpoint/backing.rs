@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::{ApproveMode, ConversationId, Entry, Seq, ToolDefinition, TurnId};
 use turnwright_engine::{
-    Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SentState, SettingsOverlay, WatchFrom,
+    Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SentState, SettingsOverlay, Watch, WatchFrom,
 };
 use turnwright_mcp::serve::{Backing, OfferedCall, OfferedTool, Refused, RunningCall};
 
@@ -110,23 +110,24 @@ impl EngineBacking {
             kept_by: self.kept_by,
             ..NewMessage::text(caller::message(qualified, &call.arguments))
         };
+        // From before it begins: how far a call is, is told once.
+        let watch = self.engine.watch(&slot.conversation, WatchFrom::After(after)).await?;
         let sent = self.engine.send(&slot.conversation, message).await?;
         if sent.state != SentState::Started {
             return Err(EngineError::Invalid { what: format!("conversation `{}` is in use", slot.conversation) });
         }
-        self.running(call, (slot.conversation.clone(), sent.turn_id), after, Some(slot)).await
+        Ok(self.running(call, (slot.conversation.clone(), sent.turn_id), (watch, after), Some(slot)))
     }
 
-    async fn running(
+    fn running(
         &self,
         call: &OfferedCall,
-        (conversation, turn): (ConversationId, TurnId),
-        after: Option<Seq>,
+        turn: (ConversationId, TurnId),
+        watched: (Watch, Option<Seq>),
         slot: Option<Slot>,
-    ) -> Result<Running, EngineError> {
-        let watch = self.engine.watch(&conversation, WatchFrom::After(after)).await?;
+    ) -> Running {
         let (engine, shared) = (self.engine.clone(), self.shared.clone());
-        Ok(Running::new(engine, shared, key(call), call, (conversation, turn), (watch, after), slot))
+        Running::new(engine, shared, key(call), call, turn, watched, slot)
     }
 }
 
@@ -177,14 +178,12 @@ impl Backing for EngineBacking {
             return Err(unknown());
         }
         self.shared.pool.forget(handle);
-        // Where nobody drives it, what was decided elsewhere has not begun yet.
-        if let Err(error) = self.engine.resume(&conversation).await {
-            return Err(Refused::Other(format!("`{}` cannot go on: {error}", call.tool)));
-        }
+        let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {error}", call.tool));
         let after = turn.0.get().checked_sub(1).and_then(Seq::new);
-        let running = self.running(&call, (conversation, turn), after, None).await;
-        let running = running.map_err(|error| Refused::Other(format!("`{}` cannot go on: {error}", call.tool)))?;
-        Ok(Box::new(running))
+        let watch = self.engine.watch(&conversation, WatchFrom::After(after)).await.map_err(stuck)?;
+        // Where nobody drives it, what was decided elsewhere has not begun yet.
+        self.engine.resume(&conversation).await.map_err(stuck)?;
+        Ok(Box::new(self.running(&call, (conversation, turn), (watch, after), None)))
     }
 }
 
