@@ -28,14 +28,15 @@ mod v1;
 pub(crate) use idempotency::asked;
 
 use axum::extract::Request;
+use axum::handler::Handler;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
 use http::StatusCode;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use utoipa_axum::{PathItemExt as _, routes};
 
 use crate::auth::identify;
 use crate::door::people_only;
@@ -44,10 +45,102 @@ use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
 
+/// Makes, of a list of handlers, the routes at which they answer and, apart from them, the description of these routes.
+///
+/// Both take path and method from the handler's `#[utoipa::path]`. They are apart because a server needs the routes at
+/// every start and never the description: the document is in the repository, see [`openapi`].
+macro_rules! described_routes {
+    ($(#[$doc:meta])* $routes:ident, $description:ident: $($($module:ident::$handler:ident),+;)+) => {
+        $(#[$doc])*
+        fn $routes() -> Router<ServerState> {
+            let router = Router::new();
+            $($(let router = utoipa_axum::paste! { hang::<$module::[<__path_ $handler>], _, _>(router, &$module::$handler) };)+)+
+            router
+        }
+
+        fn $description() -> OpenApiRouter<ServerState> {
+            OpenApiRouter::new()$(.routes(routes!($($module::$handler),+)))+
+        }
+    };
+}
+
+/// Adds the handler where its description `P` says.
+fn hang<P, H, T>(router: Router<ServerState>, handler: &H) -> Router<ServerState>
+where
+    P: utoipa::Path,
+    H: Handler<T, ServerState>,
+    T: 'static,
+{
+    let methods =
+        P::methods().iter().fold(MethodRouter::new(), |methods, method| methods.on(method.to_method_filter(), handler.clone()));
+    router.route(&P::path(), methods)
+}
+
+described_routes! {
+    /// What is under `/api/v1`.
+    api, api_description:
+    conversations::create, conversations::list;
+    conversations::show, conversations::change, conversations::delete;
+    history::list, chat::store;
+    history::hide;
+    chat::chat;
+    streams::events;
+    streams::stream;
+    turns::list;
+    artifacts::upload;
+    artifacts::show, artifacts::remove;
+    chat::cancel;
+    chat::retry;
+    conversations::fork;
+    calls::list;
+    calls::decide;
+    questions::answer;
+    tools::enabled, tools::enable, tools::disable;
+    tools::available;
+    calls::all;
+    rules::list, rules::add;
+    rules::remove;
+    rules::explain;
+    mcp_servers::list, mcp_servers::add;
+    mcp_servers::show, mcp_servers::change, mcp_servers::remove;
+    mcp_servers::start;
+    mcp_servers::stop;
+    mcp_servers::restart;
+    mcp_servers::tools;
+    mcp_servers::approve;
+    mcp_servers::logs;
+    mcp_features::resources;
+    mcp_features::read;
+    mcp_features::templates;
+    mcp_features::prompts;
+    mcp_features::prompt;
+    mcp_features::complete;
+    installation::tools;
+    tool_call::call;
+    installation::models;
+    login::me;
+    users::tokens, users::make_own;
+    users::revoke;
+    users::list, users::add;
+    users::show, users::change, users::remove;
+    users::token_for;
+    users::link;
+    installation::providers;
+    usage::usage;
+}
+
+described_routes! {
+    /// Whether the server is well.
+    health, health_description:
+    installation::healthy;
+    installation::ready;
+    installation::metrics;
+}
+
 /// All routes, each for callers who may use it.
 pub fn router(state: ServerState) -> Router {
-    let (described, _) = described().split_for_parts();
-    described
+    health()
+        .nest("/api/v1", api())
         .nest("/v1", v1::router())
         .route("/api/chat", post(ui_chat::chat))
         .route("/api/chat/{id}/stream", get(ui_chat::resume))
@@ -70,67 +163,12 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// The OpenAPI document of the routes under `/api/v1` and of those that tell whether the server is well.
+/// The OpenAPI document of the routes under `/api/v1` and of those that tell whether the server is well, from the code.
+///
+/// `openapi.json` in this crate's folder is kept the same by a test, and is what a server hands out.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    described_by(described().split_for_parts().1)
-}
-
-/// The routes that describe themselves.
-fn described() -> OpenApiRouter<ServerState> {
-    let api = OpenApiRouter::new()
-        .routes(routes!(conversations::create, conversations::list))
-        .routes(routes!(conversations::show, conversations::change, conversations::delete))
-        .routes(routes!(history::list, chat::store))
-        .routes(routes!(history::hide))
-        .routes(routes!(chat::chat))
-        .routes(routes!(streams::events))
-        .routes(routes!(streams::stream))
-        .routes(routes!(turns::list))
-        .routes(routes!(artifacts::upload))
-        .routes(routes!(artifacts::show, artifacts::remove))
-        .routes(routes!(chat::cancel))
-        .routes(routes!(chat::retry))
-        .routes(routes!(conversations::fork))
-        .routes(routes!(calls::list))
-        .routes(routes!(calls::decide))
-        .routes(routes!(questions::answer))
-        .routes(routes!(tools::enabled, tools::enable, tools::disable))
-        .routes(routes!(tools::available))
-        .routes(routes!(calls::all))
-        .routes(routes!(rules::list, rules::add))
-        .routes(routes!(rules::remove))
-        .routes(routes!(rules::explain))
-        .routes(routes!(mcp_servers::list, mcp_servers::add))
-        .routes(routes!(mcp_servers::show, mcp_servers::change, mcp_servers::remove))
-        .routes(routes!(mcp_servers::start))
-        .routes(routes!(mcp_servers::stop))
-        .routes(routes!(mcp_servers::restart))
-        .routes(routes!(mcp_servers::tools))
-        .routes(routes!(mcp_servers::approve))
-        .routes(routes!(mcp_servers::logs))
-        .routes(routes!(mcp_features::resources))
-        .routes(routes!(mcp_features::read))
-        .routes(routes!(mcp_features::templates))
-        .routes(routes!(mcp_features::prompts))
-        .routes(routes!(mcp_features::prompt))
-        .routes(routes!(mcp_features::complete))
-        .routes(routes!(installation::tools))
-        .routes(routes!(tool_call::call))
-        .routes(routes!(installation::models))
-        .routes(routes!(login::me))
-        .routes(routes!(users::tokens, users::make_own))
-        .routes(routes!(users::revoke))
-        .routes(routes!(users::list, users::add))
-        .routes(routes!(users::show, users::change, users::remove))
-        .routes(routes!(users::token_for))
-        .routes(routes!(users::link))
-        .routes(routes!(installation::providers))
-        .routes(routes!(usage::usage));
-    OpenApiRouter::with_openapi(Frame::openapi())
-        .nest("/api/v1", api)
-        .routes(routes!(installation::healthy))
-        .routes(routes!(installation::ready))
-        .routes(routes!(installation::metrics))
+    let routes = OpenApiRouter::with_openapi(Frame::openapi()).nest("/api/v1", api_description()).merge(health_description());
+    described_by(routes.split_for_parts().1)
 }
 
 async fn no_route(request: Request) -> ApiError {

@@ -1,15 +1,14 @@
 //! The OpenAPI document, and a page of our own that shows it and loads nothing from elsewhere.
 
-use axum::Json;
 use axum::extract::Path;
 use axum::response::{Html, IntoResponse, Response};
 use http::header;
 
 use super::no_such_route;
 
-/// The document.
+/// The document, as it is in the repository.
 pub(super) async fn document() -> Response {
-    Json(super::openapi()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("../../openapi.json")).into_response()
 }
 
 /// The page.
