@@ -11,6 +11,8 @@ use crate::{logging, output, telemetry};
 
 /// What is logged by a command that answers and ends.
 pub(crate) const QUIET: &str = "warn";
+/// What is logged by a command that says itself how MCP servers are.
+pub(crate) const TELLS_OF_SERVERS: &str = "warn,turnwright_mcp::supervisor=off";
 /// What is logged by a server.
 pub(crate) const SERVER: &str = "info";
 

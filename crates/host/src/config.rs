@@ -38,9 +38,7 @@ pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
 pub use limits::LimitsConfig;
 pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
-pub use mcp::{
-    McpConfig, McpDocker, McpGrant, McpLogLevel, McpOauth, McpSampling, McpServer, McpTool, McpTransport, Pull, Start,
-};
+pub use mcp::{McpConfig, McpDocker, McpGrant, McpOauth, McpSampling, McpServer, McpTool, McpTransport, Pull, Start};
 pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
 pub use notify::{NotifyConfig, WebhookConfig};
 pub use overrides::Overrides;

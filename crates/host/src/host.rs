@@ -239,6 +239,14 @@ impl Host {
         &self.servers
     }
 
+    /// Starts those MCP servers of these names of which it is not known what they offer, and waits for the outcomes.
+    pub async fn learn(&self, names: &[&str]) {
+        let entries = self.servers.set.entries();
+        let meant = entries.iter().filter(|entry| names.contains(&entry.name.as_str()));
+        let servers = meant.filter_map(|entry| entry.server.as_ref().ok());
+        futures_util::future::join_all(servers.map(|server| server.learn())).await;
+    }
+
     /// Its MCP servers, for what they have besides tools.
     pub fn resources(&self) -> &Arc<ResourceSource> {
         &self.resources
@@ -262,14 +270,6 @@ impl Host {
     /// What is not right and does not hinder the rest.
     pub fn problems(&self) -> &[String] {
         &self.problems
-    }
-
-    /// Why a configured MCP server of this name is not there; `None` where nothing is known of one.
-    pub fn left_out(&self, name: &str) -> Option<String> {
-        let (quoted, path) = (format!("`{name}`"), format!("`mcp.servers.{name}."));
-        let warnings = self.loaded.warnings.iter().map(ToString::to_string);
-        let about = |text: &String| text.contains("left out") && (text.contains(&quoted) || text.contains(&path));
-        warnings.chain(self.problems.iter().cloned()).find(about)
     }
 
     /// Tells those whom the configuration names of turns that wait for people, from here on; `base` is where people find the

@@ -15,7 +15,7 @@ use turnwright_providers::{Probe, SchemaReading};
 
 use crate::Host;
 use crate::providers::{endpoint_config, origin};
-use crate::servers::{McpStatus, status};
+use crate::servers::{Entry, McpStatus, status};
 
 /// How long a provider may take to list its models.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
@@ -244,7 +244,9 @@ impl Host {
         let enabled = entries.iter().filter_map(|entry| entry.server.as_ref().ok()).filter(|server| server.config().enabled);
         futures_util::future::join_all(enabled.map(|server| server.outcome())).await;
         let set_aside = self.engine.tools_set_aside();
-        findings.extend(entries.iter().map(|entry| of_server(&status(entry, &set_aside))));
+        // Why a server of a file is left out is among the problems of the configuration.
+        let told = |entry: &&Entry| entry.server.is_ok() || !entry.is_of_file();
+        findings.extend(entries.iter().filter(told).map(|entry| of_server(&status(entry, &set_aside))));
         findings.extend(set_aside.into_iter().map(|tool| Finding {
             subject: "tools".to_owned(),
             level: Level::Problem,

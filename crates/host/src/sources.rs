@@ -9,9 +9,9 @@ use turnwright_core::SamplingBudget;
 use turnwright_engine::{CallLimits, Completed, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, LogLevel, MARK, McpServer, Mount, OauthConfig,
-    OauthGrant, ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration,
-    TransportConfig, is_inherited,
+    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant,
+    ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
+    is_inherited,
 };
 use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
 
@@ -25,7 +25,9 @@ const MAX_COMPLETED: usize = 64;
 /// A server of the configuration that runs, or would.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    pub(crate) server: Arc<McpServer>,
+    pub(crate) name: String,
+    /// The server, or why it is left out.
+    pub(crate) made: Result<Arc<McpServer>, String>,
     /// The file that names it.
     pub(crate) origin: String,
 }
@@ -48,17 +50,20 @@ pub(crate) struct Sources {
 
 impl Sources {
     fn is_taken(&self, name: &str) -> bool {
-        self.built_in.iter().any(|source| source.name() == name)
-            || self.servers.iter().any(|server| server.server.name() == name)
+        self.built_in.iter().any(|source| source.name() == name) || self.servers.iter().any(|server| server.name == name)
     }
 
-    fn add_server(&mut self, config: ServerConfig, origin: String) {
-        if self.is_taken(&config.name) {
-            self.problems.push(format!("{origin}: the name `{}` is taken; this server is left out", config.name));
+    /// Adds a server of a file; one that cannot be one is there with the reason.
+    fn add_server(&mut self, name: &str, config: Result<ServerConfig, String>, origin: String) {
+        if self.is_taken(name) {
+            self.problems.push(format!("{origin}: the name `{name}` is taken; this server is left out"));
             return;
         }
-        let server = McpServer::shared_in(config, self.surroundings.clone());
-        self.servers.push(Server { server, origin });
+        let made = config.map(|config| McpServer::shared_in(config, self.surroundings.clone()));
+        if let Err(why) = &made {
+            self.problems.push(format!("{origin}: MCP server `{name}` is left out: {why}"));
+        }
+        self.servers.push(Server { name: name.to_owned(), made, origin });
     }
 }
 
@@ -90,14 +95,14 @@ pub(crate) fn sources(
     if !sources.is_taken(resources.name()) {
         sources.built_in.push(resources);
     }
+    let origin = loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
     for (name, server) in &loaded.config.mcp.servers {
-        match server_config(name, server) {
-            Ok(config) => {
-                let origin =
-                    loaded.file.as_deref().map_or_else(|| config::FILE_NAME.to_owned(), |path| path.display().to_string());
-                sources.add_server(config, origin);
-            }
-            Err(problem) => sources.problems.push(problem),
+        sources.add_server(name, server_config(name, server), origin.clone());
+    }
+    for (name, why) in &loaded.left_out {
+        if !sources.is_taken(name) {
+            // The configuration's own warning says it too.
+            sources.servers.push(Server { name: name.clone(), made: Err(why.clone()), origin: origin.clone() });
         }
     }
     // A file that nobody named is read where it lies, and not missed where it does not.
@@ -109,17 +114,16 @@ pub(crate) fn sources(
 
 /// A server of these keys, or why it is left out.
 pub(crate) fn server_config(name: &str, server: &config::McpServer) -> Result<ServerConfig, String> {
-    Ok(configured(name, transport(name, server)?, server))
+    Ok(configured(name, transport(server)?, server))
 }
 
 /// How a configured server is reached, or why it is left out.
-fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, String> {
-    let left_out = |why: String| format!("MCP server `{name}` is left out: {why}");
+fn transport(server: &config::McpServer) -> Result<TransportConfig, String> {
     match server.transport() {
         Some(McpTransport::Command(command)) => {
             let mut stdio = StdioConfig::new(command);
             stdio.args.clone_from(&server.args);
-            stdio.env = env_file::with(exposed(&server.env), server.env_file.as_deref()).map_err(left_out)?;
+            stdio.env = env_file::with(exposed(&server.env), server.env_file.as_deref())?;
             stdio.cwd.clone_from(&server.cwd);
             Ok(stdio.into())
         }
@@ -143,10 +147,10 @@ fn transport(name: &str, server: &config::McpServer) -> Result<TransportConfig, 
         }
         Some(McpTransport::Image(image)) => {
             let mut docker = docker(image, server);
-            docker.env = env_file::with(docker.env, server.env_file.as_deref()).map_err(left_out)?;
+            docker.env = env_file::with(docker.env, server.env_file.as_deref())?;
             Ok(docker.into())
         }
-        None => Err(format!("MCP server `{name}` has no command; it is left out")),
+        None => Err("it has no command".to_owned()),
     }
 }
 
@@ -244,7 +248,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     };
     config.idle_stop = server.idle_stop_ms.map(Duration::from_millis);
     config.granted = Arc::new(granted(server));
-    config.log_level = server.log_level.map(log_level);
+    config.log_level = server.log_level;
     config.start_limit = server.start_ms.map_or(config.start_limit, Duration::from_millis);
     config.limits = limits(config.limits, server.idle_ms, server.total_ms);
     config.max_concurrent_calls =
@@ -264,19 +268,6 @@ fn granted(server: &config::McpServer) -> Granted {
         max_output_tokens: sampling.max_output_tokens.unwrap_or(config::McpSampling::MAX_OUTPUT_TOKENS),
     });
     Granted { roots: server.roots.iter().filter_map(|path| Root::at(path)).collect(), sampling }
-}
-
-fn log_level(level: config::McpLogLevel) -> LogLevel {
-    match level {
-        config::McpLogLevel::Debug => LogLevel::Debug,
-        config::McpLogLevel::Info => LogLevel::Info,
-        config::McpLogLevel::Notice => LogLevel::Notice,
-        config::McpLogLevel::Warning => LogLevel::Warning,
-        config::McpLogLevel::Error => LogLevel::Error,
-        config::McpLogLevel::Critical => LogLevel::Critical,
-        config::McpLogLevel::Alert => LogLevel::Alert,
-        config::McpLogLevel::Emergency => LogLevel::Emergency,
-    }
 }
 
 fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> CallLimits {
@@ -302,10 +293,7 @@ fn add_file(sources: &mut Sources, path: &Path, environment: &Environment) {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     for server in import.servers {
         let name = server.name.clone();
-        match imported(server, folder, environment) {
-            Ok(config) => sources.add_server(config, origin.clone()),
-            Err(reason) => sources.problems.push(format!("{origin}: MCP server `{name}` is left out: {reason}")),
-        }
+        sources.add_server(&name, imported(server, folder, environment), origin.clone());
     }
 }
 

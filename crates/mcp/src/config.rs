@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use turnwright_core::{Declared, UserId};
 use turnwright_engine::{CallLimits, Clock, Completed};
@@ -89,7 +90,8 @@ impl ServerConfig {
 }
 
 /// How grave something is that a server logs (RFC 5424), the least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// For whoever looks for a fault.
     Debug,
@@ -110,6 +112,10 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// All of them, the least first.
+    pub const ALL: [Self; 8] =
+        [Self::Debug, Self::Info, Self::Notice, Self::Warning, Self::Error, Self::Critical, Self::Alert, Self::Emergency];
+
     /// As the protocol says it.
     pub fn as_str(self) -> &'static str {
         match self {

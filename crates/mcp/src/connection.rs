@@ -239,7 +239,7 @@ async fn handshake(
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
             let endpoint = http::Endpoint::new(address, limit, account).await?;
             let probed = match known {
-                Some(finding) => Probed { finding, takes_posts: true },
+                Some(finding) => Probed::remembered(finding),
                 None => endpoint.probe(&me(), most).await?,
             };
             let old = if probed.takes_posts {
@@ -252,7 +252,8 @@ async fn handshake(
                 (probed.finding, greet(old, client, Era::Legacy).await?)
             } else {
                 let transport = HttpTransport::new(&endpoint, wire_end, log_end);
-                (probed.finding, greet(transport, client, probed.finding.era).await?)
+                let greeted = greet(transport, client, probed.finding.era).await;
+                (probed.finding, greeted.map_err(|error| probed.explained(error))?)
             }
         }
     };

@@ -173,7 +173,14 @@ impl Import {
         let title = text(&mut entry, "name").filter(|title| *title != name);
         let description = text(&mut entry, "description");
         let total_ms = entry.get("total_ms").and_then(Value::as_u64).filter(|total| *total > 0);
-        match self.transport(&name, &mut entry) {
+        let transport = self.transport(&name, &mut entry);
+        if let Some(ImportedTransport::Http { url, .. }) = &transport
+            && let Some(scheme) = strange_scheme(url)
+        {
+            let why = format!("its address begins with `{scheme}://`, and must begin with http:// or https://");
+            return self.problems.push(format!("`{name}` was left out: {why}"));
+        }
+        match transport {
             Some(transport) => self.servers.push(ImportedServer { name, title, description, enabled, total_ms, transport }),
             None => self.problems.push(format!("`{name}` was left out: it has neither a `command` nor a `url`")),
         }
@@ -227,6 +234,14 @@ impl Import {
             }
         }
     }
+}
+
+/// The scheme of an address by which no server is reached, where it is written out.
+fn strange_scheme(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once("://")?;
+    let is_written_out = scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
+    let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    (is_written_out && !is_known).then_some(scheme)
 }
 
 fn text(entry: &mut Map<String, Value>, key: &str) -> Option<String> {

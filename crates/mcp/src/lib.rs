@@ -39,6 +39,7 @@ mod supervision;
 mod supervisor;
 mod task;
 mod transport;
+mod weight;
 
 pub use agreed::{Agreed, Offer};
 pub use backoff::RestartPolicy;

@@ -12,11 +12,14 @@ use turnwright_core::Declared;
 use turnwright_engine::{SourceTool, Visibility, shown_name};
 
 use crate::promise::Promises;
+use crate::weight::{MAX_LIST_BYTES, weight};
 use crate::{McpError, ServerConfig, face};
 
 /// Pages and tools that are taken from one server.
 const MAX_PAGES: usize = 100;
 const MAX_TOOLS: usize = 10_000;
+/// How many of those that are not offered are named.
+const MAX_COMPLAINTS: usize = 1_000;
 /// The longest name that a tool may have, in bytes.
 const MAX_NAME_BYTES: usize = 1024;
 /// How deep a tool may be nested: nobody means more, and what keeps and reads it goes as deep.
@@ -108,11 +111,13 @@ struct ListReader<'a> {
     listing: Listing,
     names: HashSet<String>,
     cursors: HashSet<String>,
+    /// What all entries so far take in memory.
+    bytes: usize,
 }
 
 impl<'a> ListReader<'a> {
     fn new(config: &'a ServerConfig) -> Self {
-        Self { config, listing: Listing::default(), names: HashSet::new(), cursors: HashSet::new() }
+        Self { config, listing: Listing::default(), names: HashSet::new(), cursors: HashSet::new(), bytes: 0 }
     }
 
     /// Takes a page; returns the cursor of the next one.
@@ -127,6 +132,10 @@ impl<'a> ListReader<'a> {
         match page.remove("tools") {
             Some(Value::Array(tools)) => {
                 for tool in tools {
+                    if let Some(full) = self.full(&tool) {
+                        self.complain("", full);
+                        return None;
+                    }
                     let kept = (!is_deeper(&tool, MAX_DEPTH)).then(|| tool.clone());
                     self.tool(tool);
                     self.listing.raw.extend(kept);
@@ -139,11 +148,17 @@ impl<'a> ListReader<'a> {
             self.complain("", "the cursor of tools/list repeats: the rest of the list is left out");
             return None;
         }
-        if self.listing.tools.len() >= MAX_TOOLS {
-            self.complain("", format!("there are more than {MAX_TOOLS} tools: the rest is left out"));
-            return None;
-        }
         Some(cursor)
+    }
+
+    /// Why this one and those after it are left out, where they are.
+    fn full(&mut self, next: &Value) -> Option<String> {
+        if self.listing.tools.len() >= MAX_TOOLS {
+            return Some(format!("there are more than {MAX_TOOLS} tools: the rest is left out"));
+        }
+        self.bytes = self.bytes.saturating_add(weight(next));
+        let limit = MAX_LIST_BYTES >> 20;
+        (self.bytes > MAX_LIST_BYTES).then(|| format!("the tools take more than {limit} MiB: the rest is left out"))
     }
 
     fn tool(&mut self, tool: Value) {
@@ -187,7 +202,12 @@ impl<'a> ListReader<'a> {
     }
 
     fn complain(&mut self, tool: &str, reason: impl Into<String>) {
-        self.listing.quarantined.push(Quarantined { tool: shown_name(tool), reason: reason.into() });
+        let (tool, reason) = match self.listing.quarantined.len() {
+            0..MAX_COMPLAINTS => (tool, reason.into()),
+            MAX_COMPLAINTS => ("", format!("there are more than {MAX_COMPLAINTS}; the others are not named")),
+            _ => return,
+        };
+        self.listing.quarantined.push(Quarantined { tool: shown_name(tool), reason });
     }
 }
 

@@ -100,6 +100,14 @@ impl McpServer {
         }
     }
 
+    /// Starts it and waits for the outcome, where it is not known what it offers; else it is left as it is.
+    pub async fn learn(&self) {
+        if self.shared.config.enabled && !self.shared.is_known() {
+            self.start();
+            self.outcome().await;
+        }
+    }
+
     /// Ends it and starts it again.
     pub async fn restart(&self) {
         self.stop().await;

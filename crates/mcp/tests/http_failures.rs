@@ -257,3 +257,48 @@ async fn a_sign_in_that_is_wanted_in_the_middle_is_told_without_a_challenge_too(
     assert_eq!(calls(&server), 2);
     fixture.stop().await;
 }
+
+#[tokio::test]
+async fn what_a_broken_server_says_at_the_handshake_reaches_the_person() {
+    let words = "  database\n\tis locked \u{1b}[31m";
+    for (status, code) in [("500 Internal Server Error", "HTTP 500"), ("429 Too Many Requests", "HTTP 429")] {
+        let broken = HttpServer::start(move |_| Answer::of_type(status, "text/plain", words).with("retry-after", "0")).await;
+        let fixture = fixture(at(&broken.url, &[]));
+        fixture.server.settled().await;
+        let SourceState::Failing { reason } = fixture.server.state() else { panic!("{:?}", fixture.server.state()) };
+        assert!(reason.starts_with("it refused the handshake: ") && reason.contains(code), "{reason}");
+        assert!(reason.contains(": database is locked [31m"), "{reason}");
+        fixture.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_sends_to_another_address_is_not_followed_and_the_address_is_named() {
+    let elsewhere = HttpServer::start(usual).await;
+    let target = format!("{}?key=hidden", elsewhere.url);
+    let moved = HttpServer::start(move |_| Answer::status("307 Temporary Redirect").with("location", target.clone())).await;
+    let fixture = fixture(at(&moved.url, &[("x-api-key", "k")]));
+    fixture.server.settled().await;
+    let reason = format!(
+        "it refused the handshake: HTTP 307 Temporary Redirect, it sends to `{}`, which is not followed; configure that address if \
+         it is meant",
+        elsewhere.url
+    );
+    assert_eq!(fixture.server.state(), SourceState::Failing { reason });
+    fixture.stop().await;
+    assert_eq!(elsewhere.asked(), []);
+}
+
+#[tokio::test]
+async fn a_call_that_is_sent_to_another_address_is_not_followed() {
+    let elsewhere = HttpServer::start(usual).await;
+    let target = elsewhere.url.clone();
+    fails_once(
+        move |_| Answer::status("308 Permanent Redirect").with("location", target.clone()),
+        FAILED,
+        ON_ITS_WAY,
+        "unexpected server response: HTTP 308 Permanent Redirect: ",
+    )
+    .await;
+    assert_eq!(elsewhere.asked(), []);
+}

@@ -395,3 +395,62 @@ async fn who_listens_is_told_when_the_tools_change_and_when_the_serving_ends() {
     endpoint.end().await;
     assert!(messages.next().await.is_none_or(|message| message.get("result").is_some()));
 }
+
+#[tokio::test]
+async fn a_batch_of_2025_03_26_is_answered_message_by_message() {
+    let (endpoint, _changes) = endpoint();
+    let session = opened(&endpoint, &json!({})).await;
+    let call = json!({"jsonrpc": "2.0", "id": "b", "method": "tools/call", "params": {"name": "two__one", "arguments": {}}});
+    let gone = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "two__gone"}});
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}});
+    let ping = json!({"jsonrpc": "2.0", "id": "a", "method": "ping"});
+    let response = endpoint.answer(legacy(&session, &json!([ping, notice, call, 7, gone]))).await;
+    assert_eq!(response.headers().get("content-type").unwrap(), "text/event-stream");
+    let mut messages = Messages { body: Box::pin(response.into_body()), read: String::new() };
+    let mut said = Vec::new();
+    while let Some(message) = messages.next().await {
+        let id = message["id"].as_str().unwrap_or_default().to_owned();
+        said.push((id, message["result"]["content"][0]["text"].clone(), message["error"]["code"].clone()));
+    }
+    said.sort_by(|a, b| a.0.cmp(&b.0));
+    let none = Value::Null;
+    let expected = [
+        (String::new(), none.clone(), json!(-32600)),
+        ("a".to_owned(), none.clone(), none.clone()),
+        ("b".to_owned(), json!("tester"), none.clone()),
+        ("c".to_owned(), none, json!(-32602)),
+    ];
+    assert_eq!(said, expected);
+
+    assert_eq!(endpoint.answer(legacy(&session, &json!([notice]))).await.status(), 202);
+    let mut late = legacy(&session, &json!([ping]));
+    late.headers_mut().insert("mcp-protocol-version", "2025-11-25".parse().unwrap());
+    let error = json!({"code": -32600, "message": "batches are of 2025-03-26 alone; send each message by itself"});
+    assert_eq!(asked(&endpoint, late).await, json!({"jsonrpc": "2.0", "id": null, "error": error}));
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_with_an_error_of_the_protocol() {
+    let (endpoint, _changes) = endpoint();
+    let session = opened(&endpoint, &json!({})).await;
+    let sent = |session: &str, text: &str| {
+        let mut request = legacy(session, &Value::Null);
+        *request.body_mut() = Whole(Some(text.to_owned().into()));
+        request
+    };
+    let cases = [
+        (sent(&session, "<html>"), 400, -32700, "this is not JSON: expected value at line 1 column 1"),
+        (sent(&session, r#"{"id": 7}"#), 400, -32600, "this is no JSON-RPC message"),
+        (sent(&session, "[]"), 400, -32600, "the batch is empty"),
+        (sent("gone", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), 404, -32600, "Not Found: Session not found"),
+        (sent("gone", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#), 404, -32600, "Not Found: Session not found"),
+        (sent(&session, &" ".repeat((1 << 20) + 1)), 413, -32600, "the request is longer than 1048576 bytes"),
+    ];
+    for (request, status, code, message) in cases {
+        let response = endpoint.answer(request).await;
+        let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+        assert_eq!((response.status().as_u16(), kind.as_str()), (status, "application/json"), "{message}");
+        let error = Messages { body: Box::pin(response.into_body()), read: String::new() }.next().await.unwrap();
+        assert_eq!((&error["error"]["code"], &error["error"]["message"]), (&json!(code), &json!(message)));
+    }
+}

@@ -93,6 +93,26 @@ async fn what_is_not_safe_is_refused_and_nothing_is_kept() {
 }
 
 #[tokio::test]
+async fn a_token_for_another_resource_is_told_at_the_sign_in_and_not_kept() {
+    let protected = Protected::start(Special { is_of_another: true, ..Special::default() }).await;
+    let client = protected.client(|_| {});
+    let (asked, signed_in) = protected.sign_in(&client, |asked| vec![protected.back(asked, "")]).await;
+    assert_eq!(
+        signed_in.unwrap_err().to_string(),
+        "the sign-in failed: it does not take the token that its authorization server gave, which may be for another resource"
+    );
+    assert_eq!(asked["resource"], protected.server.url);
+    let sent = protected.server.asked().iter().filter(|asked| asked.header("authorization").is_some()).count();
+    client.settled().await;
+    assert!(needs_sign_in(&client), "{:?}", client.state());
+    let error = client.call(call("t", nothing()), context().0).await.unwrap_err();
+    assert!(error.model_text.contains("`far` needs somebody to sign in"), "{error:?}");
+    let after = protected.server.asked().iter().filter(|asked| asked.header("authorization").is_some()).count();
+    assert_eq!((sent, after), (1, 1));
+    client.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_of_another_authorization_server_is_refused_and_its_words_are_not_repeated() {
     let protected = Protected::start(Special::default()).await;
     let client = protected.client(|_| {});
@@ -254,8 +274,9 @@ async fn a_token_is_renewed_shortly_before_it_ends_and_each_renewal_brings_the_n
     protected.agree(&client).await;
     assert_eq!([text(&called(&client).await), text(&called(&client).await)], ["ok"; 2]);
     let bearers = |protected: &Protected| {
-        let bearers = protected.server.asked().into_iter().filter_map(|asked| asked.header("authorization").map(str::to_owned));
-        bearers.collect::<BTreeSet<_>>()
+        // Signing in asks with the first whether it is taken.
+        let calls = protected.server.asked().into_iter().filter(|asked| asked.method() == "tools/call");
+        calls.filter_map(|asked| asked.header("authorization").map(str::to_owned)).collect::<BTreeSet<_>>()
     };
     // It was good still, and was not sent any more.
     assert_eq!(bearers(&protected), BTreeSet::from(["Bearer access-2".to_owned()]));

@@ -55,15 +55,16 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
             host.shutdown().await;
             result
         }
+        // Nothing starts before a call needs it: deciding needs the journal, and so does a turn that another process has.
         Approvals::Decide(decision) => {
             let look = look(output, &opened.environment);
             let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
-            let host = opened.start(Needs::Everything).await?;
+            let host = opened.start(Needs::OnDemand).await?;
             let printer = Printer { everywhere, form: decision.output, output, look };
             host.engine().leave_unattended();
             let result = match people_only(&host) {
                 Some(refused) => Err(refused),
-                None => decide(host.engine(), decision, printer, &mut signals).await,
+                None => decide(&host, decision, printer, &mut signals).await,
             };
             host.shutdown().await;
             result
@@ -71,17 +72,25 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
         Approvals::Answer(answered) => {
             let look = look(output, &opened.environment);
             let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
-            let host = opened.start(Needs::Everything).await?;
+            let host = opened.start(Needs::OnDemand).await?;
             let printer = Printer { everywhere, form: answered.output, output, look };
             host.engine().leave_unattended();
             let result = match people_only(&host) {
                 Some(refused) => Err(refused),
-                None => reply(host.engine(), answered, printer, &mut signals).await,
+                None => reply(&host, answered, printer, &mut signals).await,
             };
             host.shutdown().await;
             result
         }
     }
+}
+
+/// Sees to it that the tools which the open turn was offered are known, as they are where they were ever seen.
+async fn learn(host: &Host, journal: &Journal) {
+    let mut sources: Vec<&str> = journal.offered().iter().map(|tool| tool.source.as_str()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    host.learn(&sources).await;
 }
 
 /// The refusal of what tools start: no model decides about its own calls.
@@ -108,10 +117,12 @@ fn list(waiting: Vec<WaitingCall>, questions: Vec<WaitingQuestion>, listed: List
 }
 
 /// Answers what a tool asks, and goes on with its turn.
-async fn reply(engine: &Engine, answered: Answer, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+async fn reply(host: &Host, answered: Answer, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+    let engine = host.engine();
     let asked = find_question(engine, &answered).await?;
     let id = asked.conversation.clone();
     let before = engine.journal(&id).await?;
+    learn(host, &before).await;
     match engine.answer(&id, asked.id, given(&answered, &asked)?).await {
         Ok(_) => {}
         Err(error @ (EngineError::NotFound { .. } | EngineError::NotAsked { .. })) => {
@@ -198,12 +209,14 @@ async fn find_question(engine: &Engine, answered: &Answer) -> Result<WaitingQues
     })
 }
 
-async fn decide(engine: &Engine, decision: Decide, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+async fn decide(host: &Host, decision: Decide, printer: Printer<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+    let engine = host.engine();
     let id = match decision.conversation {
         Some(id) => id,
         None => find(engine, decision.call).await?,
     };
     let before = engine.journal(&id).await?;
+    learn(host, &before).await;
     let choice = Choice { verdict: decision.decision.into(), arguments: decision.arguments, reason: decision.reason };
     let remember = decision.remember.map(|scope| Remember::proposed(scope.into()));
     match engine.decide_and_remember(&id, decision.call, choice, remember).await {

@@ -5,12 +5,12 @@ use turnwright_host::{Finding, Level, Needs};
 
 use crate::cli::{Everywhere, Listed};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, TELLS_OF_SERVERS};
 use crate::output::Output;
 use crate::table::table;
 
 pub(super) async fn run(everywhere: &Everywhere, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = match opened::open(&opened::overrides(everywhere), QUIET) {
+    let opened = match opened::open(&opened::overrides(everywhere), TELLS_OF_SERVERS) {
         Ok(opened) => opened,
         Err(failure) => return Ok(report(&of_failure("configuration", &failure), listed, output, Exit::Usage)),
     };

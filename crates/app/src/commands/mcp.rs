@@ -13,7 +13,7 @@ use turnwright_host::{Host, McpStatus, Needs};
 
 use crate::cli::{Everywhere, Listed, Mcp};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, QUIET, TELLS_OF_SERVERS};
 use crate::output::{Output, say};
 use crate::table::{first_line, table};
 
@@ -21,7 +21,9 @@ use crate::table::{first_line, table};
 const MAX_REASON: usize = 100;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
+    let log_level =
+        if matches!(command, Mcp::Check { .. } | Mcp::Resources(_) | Mcp::Prompts(_)) { TELLS_OF_SERVERS } else { QUIET };
+    let opened = opened::open(&opened::overrides(everywhere), log_level)?.of(everywhere);
     let needs = match &command {
         Mcp::Serve(_) => Needs::Everything,
         // What they start is remembered, so that the next start ends it where this is killed.
@@ -72,10 +74,10 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
 }
 
 fn no_server(name: &str, host: &Host) -> Failure {
-    if let Some(why) = host.left_out(name) {
-        return Failure::failed(why);
-    }
     let servers = host.mcp_servers();
+    if let Some(SourceState::Failing { reason }) = servers.iter().find(|known| known.name == name).map(|known| &known.state) {
+        return Failure::failed(format!("the MCP server `{name}` cannot run: {reason}"));
+    }
     let known: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
     let hint = if known.is_empty() { "none is configured".to_owned() } else { format!("there are: {}", known.join(", ")) };
     Failure::usage(format!("there is no MCP server `{name}`")).hint(hint)

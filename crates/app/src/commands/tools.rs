@@ -9,7 +9,7 @@ use turnwright_terminal::Interrupts;
 
 use crate::cli::{Everywhere, Listed, Tools};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, QUIET, TELLS_OF_SERVERS};
 use crate::output::{Output, say};
 use crate::signals::Signals;
 use crate::table::{first_line, table};
@@ -18,7 +18,8 @@ use crate::table::{first_line, table};
 const MAX_DESCRIPTION: usize = 100;
 
 pub(super) async fn run(everywhere: &Everywhere, command: Tools, output: &mut Output) -> Result<Exit, Failure> {
-    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
+    let log_level = if matches!(command, Tools::List(_)) { TELLS_OF_SERVERS } else { QUIET };
+    let opened = opened::open(&opened::overrides(everywhere), log_level)?.of(everywhere);
     let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     let host = opened.start(Needs::Everything).await?;
     let engine = host.engine();

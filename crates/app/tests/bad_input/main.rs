@@ -221,28 +221,16 @@ fn a_command_that_prints_100_megabytes_gives_its_beginning_and_its_end() {
     assert!(printed.starts_with("first\n") && printed.ends_with("last\n") && printed.len() < 1_000_000, "{}", printed.len());
 }
 
-const SERVER: &str = r#"
-import json, os, sys
+const SERVER: &str = concat!(
+    include_str!("../servers/small.py"),
+    r#"
 if sys.argv[1] == "dies":
     sys.exit("no DATABASE_URL")
 print("INFO: starting", flush=True)
-with open("server.pid", "w") as file:
-    file.write("%d\n" % os.getpid())
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    result = {}
-    if message["method"] == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "s", "version": "1"}}
-    elif message["method"] == "tools/list":
-        result = {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]}
-    elif message["method"] == "tools/call":
-        result = {"content": [{"type": "text", "text": "hello"}]}
-    print("DEBUG: answering", flush=True)
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"#;
+note("server.pid", os.getpid())
+serve(lambda: [tool("greet", "Greets")], lambda params: "hello", lambda: print("DEBUG: answering", flush=True))
+"#
+);
 
 #[test]
 fn an_mcp_server_that_is_not_there_or_dies_is_told_with_its_reason_and_one_that_prints_log_lines_works() {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::servers::SERVER;
 use crate::support::{PRACTICE, Place, Ran};
 
 #[test]
@@ -155,4 +156,25 @@ fn a_call_is_explained_with_all_rules_that_match_it() {
     assert_eq!(place.run(&["approvals", "explain", "no__tool"]).code, Some(2));
     let refused = place.run(&["approvals", "explain", "command__run", "--arguments", "{}"]).stdout;
     assert!(refused.starts_with("refuse: nobody is asked about it, because the arguments do not fit"), "{refused}");
+}
+
+#[test]
+fn deciding_starts_no_server_that_the_call_does_not_need() {
+    let place = Place::with("[mcp.servers.s]\ncommand = \"python3\"\nargs = [\"server.py\", \"s\"]\nstart = \"eager\"\n");
+    place.write("server.py", SERVER);
+    place.park("c");
+    let pid = place.path("s.pid");
+    std::fs::remove_file(&pid).expect("a chat starts what is to be started early");
+    let ran = place.run(&["approvals", "decide", "call_4_0", "allow"]);
+    assert_eq!((ran.code, pid.exists()), (Some(0), false), "{ran:?}");
+
+    let parked = place.run(&["chat", "greet me with s__greet", "--conversation", "d"]);
+    assert_eq!(parked.code, Some(3), "{parked:?}");
+    // A chat that waits for nothing may be over before it is started.
+    drop(std::fs::remove_file(&pid));
+    // What it offers is forgotten: it must be started to be called, and is.
+    std::fs::remove_dir_all(place.path("data/mcp/definitions")).unwrap();
+    let ran = place.run(&["approvals", "decide", "call_4_0", "allow", "--conversation", "d"]);
+    assert_eq!((ran.code, pid.exists()), (Some(0), true), "{ran:?}");
+    assert!(ran.stdout.contains("hello you"), "{ran:?}");
 }

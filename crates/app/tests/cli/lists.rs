@@ -196,6 +196,42 @@ fn what_a_server_says_of_its_tools_is_shown() {
 }
 
 #[test]
+fn a_server_that_does_not_run_is_told_of_once() {
+    let place = Place::with("[mcp.servers.none]\ncommand = \"no-such-program-anywhere\"\n");
+    let reason =
+        "the command `no-such-program-anywhere` was not found; it must be a path, or a name in the PATH that servers are given";
+    let listed = place.run(&["tools", "list"]);
+    assert_eq!((listed.code, listed.stderr), (Some(0), format!("warning: none does not run: {reason}\n")));
+    let checked = place.run(&["mcp", "check", "none"]);
+    assert_eq!((checked.code, checked.stderr.as_str()), (Some(1), ""));
+    let looked = place.run(&["doctor"]);
+    assert_eq!((looked.code, looked.stderr.as_str(), looked.stdout.matches(reason).count()), (Some(1), "", 1), "{looked:?}");
+}
+
+#[test]
+fn a_server_that_is_left_out_is_listed_with_the_reason() {
+    let place = Place::with(
+        "[mcp]\nfiles = [\"servers.json\"]\n[mcp.servers.keyed]\ncommand = \"python3\"\nenv = { KEY = \"${NOT_SET_KEY}\" }\n\
+         [mcp.servers.filed]\ncommand = \"python3\"\nenv_file = \"missing.env\"\n",
+    );
+    place.write("servers.json", r#"{"mcpServers": {"far": {"url": "https://${NOT_SET_HOST}/mcp"}}}"#);
+    let listed = place.json(&["mcp", "list", "--json"]);
+    let listed = listed.as_array().unwrap();
+    let told: Vec<_> =
+        listed.iter().map(|server| (server["name"].as_str().unwrap(), server["state"].as_str().unwrap())).collect();
+    assert_eq!(told, [("filed", "failing"), ("keyed", "failing"), ("far", "failing")]);
+    let words = ["missing.env", "the variable NOT_SET_KEY is not set", "the variable NOT_SET_HOST is not set"];
+    for (server, words) in listed.iter().zip(words) {
+        let reason = server["reason"].as_str().unwrap();
+        assert!(reason.contains(words), "{reason}");
+        let checked = place.run(&["mcp", "check", server["name"].as_str().unwrap()]);
+        assert!(checked.code == Some(1) && checked.stdout.contains(reason), "{checked:?}");
+    }
+    let looked = place.run(&["doctor"]);
+    assert_eq!(looked.stdout.matches("NOT_SET_KEY is not set").count(), 1, "{looked:?}");
+}
+
+#[test]
 fn mcp_servers_are_listed_and_checked() {
     let place = Place::with("[mcp.servers.none]\ncommand = \"no-such-program-anywhere\"\nargs = [\"x\"]\n");
     let listed = place.json(&["mcp", "list", "--json"]);

@@ -12,31 +12,17 @@ use crate::support::{Place, wait_for};
 const TURNS: u64 = 30;
 
 /// A server whose tools come in another order each time it starts, and that can be made to die in a call.
-const SERVER: &str = r#"
-import json, os, sys
+const SERVER: &str = concat!(
+    include_str!("../servers/small.py"),
+    r#"
 starts = int(open("starts").read()) + 1 if os.path.exists("starts") else 1
-with open("starts", "w") as file:
-    file.write(str(starts))
-with open("server.pid", "w") as file:
-    file.write("%d\n" % os.getpid())
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    result = {}
-    if message["method"] == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "s", "version": str(starts)}}
-    elif message["method"] == "tools/list":
-        tools = [{"name": name, "description": "Does " + name, "inputSchema": {"type": "object"}}
-                 for name in ["greet", "die", "other", "more"]]
-        result = {"tools": tools[starts % 4:] + tools[:starts % 4]}
-    elif message["method"] == "tools/call":
-        if message["params"]["name"] == "die":
-            os._exit(3)
-        result = {"content": [{"type": "text", "text": "hello from %d" % starts}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"#;
+note("starts", starts)
+note("server.pid", os.getpid())
+offered = [tool(name, "Does " + name) for name in ["greet", "die", "other", "more"]]
+serve(lambda: offered[starts % 4:] + offered[:starts % 4],
+      lambda params: os._exit(3) if params["name"] == "die" else "hello from %d" % starts)
+"#
+);
 
 /// How an API answers, in one body, and how it counts what it had read before.
 struct Api {
@@ -208,7 +194,7 @@ fn check(api: &'static Api) {
         }
     }
     server.stop();
-    let starts: u64 = std::fs::read_to_string(place.path("starts")).unwrap().parse().unwrap();
+    let starts: u64 = std::fs::read_to_string(place.path("starts")).unwrap().trim().parse().unwrap();
     assert!(starts > 5, "{dialect}: the server came back {starts} times");
     let bodies = endpoint.bodies();
     let mut longest = 0;

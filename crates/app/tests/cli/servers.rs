@@ -6,26 +6,15 @@ use crate::serve::Server;
 use crate::support::{Place, Ran, wait_for};
 
 /// A server that notes its start, and leaves a word on its standard error.
-pub(crate) const SERVER: &str = r#"
-import json, os, sys
-with open(sys.argv[1] + ".pid", "w") as file:
-    file.write("%d\n" % os.getpid())
+pub(crate) const SERVER: &str = concat!(
+    include_str!("../servers/small.py"),
+    r#"
+note(sys.argv[1] + ".pid", os.getpid())
 print("hello from", sys.argv[1], file=sys.stderr, flush=True)
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    result = {}
-    if message["method"] == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "s", "version": "1"}}
-    elif message["method"] == "tools/list":
-        text = open("description").read() if os.path.exists("description") else "Greets"
-        result = {"tools": [{"name": "greet", "description": text, "inputSchema": {"type": "object"}}]}
-    elif message["method"] == "tools/call":
-        result = {"content": [{"type": "text", "text": "hello %s" % os.environ.get("WHO", "you")}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"#;
+described = lambda: open("description").read() if os.path.exists("description") else "Greets"
+serve(lambda: [tool("greet", described())], lambda params: "hello %s" % os.environ.get("WHO", "you"))
+"#
+);
 
 pub(crate) fn ask(server: &Server, head: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -230,9 +219,20 @@ fn the_command_line_adds_shows_and_removes_servers_of_running_hosts() {
     wait_for("the log in another process", || {
         place.run(&["mcp", "logs", "s"]).stdout.ends_with("stderr  hello from s\n").then_some(())
     });
+    let call = || {
+        let head = "POST /mcp HTTP/1.1\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: s__greet\r\n\
+                    Accept: application/json, text/event-stream\r\nX-Rest:";
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+                          "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"}});
+        let params = json!({"name": "s__greet", "arguments": {}, "_meta": meta});
+        server.request(head, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string())
+    };
+    assert!(call().contains("approvals decide"), "{}", call());
     let pid = pid(&place, "s");
     let removed = place.run(&["mcp", "remove", "s"]);
     assert_eq!((removed.code, removed.stdout.as_str()), (Some(0), "removed s\n"));
+    let unknown = call();
+    assert!(unknown.contains("-32602") && unknown.contains("Unknown tool: s__greet"), "{unknown}");
     assert_eq!(ask(&server, "GET /api/v1/mcp/servers/s", &Value::Null).0, 404);
     wait_for("the end of the removed server", || (!runs(&pid)).then_some(()));
     assert_eq!(place.run(&["mcp", "add", "x", "--url", "http://127.0.0.1:1/mcp", "--", "y"]).code, Some(2));

@@ -14,23 +14,13 @@ use crate::serve::Server;
 use crate::support::Place;
 
 /// A server with one tool, which gives back the trace that it is told of.
-const SERVER: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    result = {}
-    if message["method"] == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "s", "version": "1"}}
-    elif message["method"] == "tools/list":
-        result = {"tools": [{"name": "greet", "description": "Greets", "inputSchema": {"type": "object"}}]}
-    elif message["method"] == "tools/call":
-        meta = message["params"].get("_meta", {})
-        result = {"content": [{"type": "text", "text": "trace:" + meta.get("traceparent", "none")}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"#;
+const SERVER: &str = concat!(
+    include_str!("../servers/small.py"),
+    r#"
+told = lambda params: "trace:" + params.get("_meta", {}).get("traceparent", "none")
+serve(lambda: [tool("greet", "Greets")], told)
+"#
+);
 
 /// Takes traces over HTTP.
 struct Receiver {

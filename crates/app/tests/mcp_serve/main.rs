@@ -13,7 +13,7 @@
 #[path = "../cli/support.rs"]
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -334,6 +334,33 @@ fn a_call_that_runs_while_the_server_is_told_to_end_has_its_answer() {
     let answer = call.join().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("it ran"), "{answer}");
     wait(&mut server.child);
+}
+
+#[test]
+fn what_a_client_is_asked_when_it_says_nothing_more_waits_elsewhere() {
+    let place = Place::new();
+    place.write("turnwright.toml", "model = \"practice/practice\"\n");
+    let mut command = place.command(&["mcp", "serve"]);
+    let mut serving = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+    let opening = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "1"}});
+    let call = json!({"name": "command__run", "arguments": {"command": "touch ran"}});
+    let mut input = serving.stdin.take().unwrap();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+    ] {
+        writeln!(input, "{message}").unwrap();
+    }
+    let mut lines = BufReader::new(serving.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    assert!(lines.any(|line| line.contains("elicitation/create")));
+    drop(input);
+    let answer = lines.find(|line| line.contains("\"id\":2")).unwrap();
+    assert!(answer.contains("approvals decide"), "{answer}");
+    assert_eq!(wait(&mut serving), Some(0));
+    let waiting = place.json(&["approvals", "list", "--json"]);
+    assert_eq!((&waiting[0]["name"], waiting.as_array().unwrap().len()), (&json!("command__run"), 1), "{waiting}");
+    assert!(!place.path("ran").exists());
 }
 
 #[test]

@@ -48,16 +48,23 @@ impl Node {
     }
 }
 
+/// A server of the file that is left out.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    pub(crate) server: String,
+    pub(crate) problem: Problem,
+}
+
 /// Parses the text of a file and puts variables into its strings.
 ///
 /// Problems of the syntax leave an empty table; a missing variable leaves a broken value, so that the rest can be checked. One
-/// of an MCP server costs nothing but that server, and is a warning.
+/// of an MCP server costs nothing but that server.
 pub(crate) fn parse(
     name: &str,
     text: &str,
     environment: &Environment,
     problems: &mut Vec<Problem>,
-    warnings: &mut Vec<Problem>,
+    left_out: &mut Vec<LeftOut>,
 ) -> Option<Node> {
     let lines = Lines::new(text);
     let place = |line| Place::File { name: name.into(), line };
@@ -71,7 +78,7 @@ pub(crate) fn parse(
         problems.dedup_by(|next, first| next.place == first.place);
         return None;
     }
-    let mut reader = Reader { lines, place, environment, problems, aside: warnings };
+    let mut reader = Reader { lines, place, environment, problems, aside: left_out };
     let top = (reader.place)(None);
     Some(Node::new(reader.table(table.get_ref(), &KeyPath::default(), Missing::IsAProblem), top))
 }
@@ -106,7 +113,7 @@ struct Reader<'a, P> {
     environment: &'a Environment,
     problems: &'a mut Vec<Problem>,
     /// Why servers are left out.
-    aside: &'a mut Vec<Problem>,
+    aside: &'a mut Vec<LeftOut>,
 }
 
 impl<P: Fn(Option<usize>) -> Place> Reader<'_, P> {
@@ -193,7 +200,8 @@ impl<P: Fn(Option<usize>) -> Place> Reader<'_, P> {
             (Err(ExpandError::Missing { .. }), Missing::DoesNotMatter) => (NodeValue::String(text.to_owned()), false),
             (Err(error @ ExpandError::Missing { .. }), Missing::LeavesOut) => {
                 let text = format!("`{path}`: {error}; until then this server is left out");
-                self.aside.push(Problem::new(place.clone(), text));
+                let server = path.server().unwrap_or_default().to_owned();
+                self.aside.push(LeftOut { server, problem: Problem::new(place.clone(), text) });
                 (NodeValue::Broken, false)
             }
             (Err(error), _) => {

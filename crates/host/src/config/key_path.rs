@@ -39,7 +39,17 @@ impl KeyPath {
 
     /// Whether this is the table of one server, `mcp.servers.NAME`.
     pub(crate) fn is_mcp_server(&self) -> bool {
-        matches!(self.0.as_slice(), [Segment::Key(mcp), Segment::Key(servers), Segment::Key(_)] if mcp == "mcp" && servers == "servers")
+        self.0.len() == 3 && self.server().is_some()
+    }
+
+    /// The server whose table this is, or is in.
+    pub(crate) fn server(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Segment::Key(mcp), Segment::Key(servers), Segment::Key(name), ..] if mcp == "mcp" && servers == "servers" => {
+                Some(name)
+            }
+            _ => None,
+        }
     }
 
     /// The table that the way leads to, as its header is written: `[mcp.servers.time]`, `[[approval.rules]]`, `the top level`.

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::check::Check;
-use super::document::{self, Node, NodeValue};
+use super::document::{self, LeftOut, Node, NodeValue};
 use super::endpoint::{self, DefaultModel, Endpoint};
 use super::key_path::KeyPath;
 use super::meaning::Meaning;
@@ -51,6 +51,8 @@ pub struct Loaded {
     pub data_dir: PathBuf,
     /// What looks wrong but does not hinder.
     pub warnings: Vec<Problem>,
+    /// The MCP servers that the file names and that cannot run as it stands, with the reasons, which are among the warnings.
+    pub left_out: IndexMap<String, String>,
     pub(crate) written: HashMap<String, Written>,
 }
 
@@ -141,13 +143,19 @@ pub fn open(environment: &Environment, overrides: &Overrides) -> Result<Loaded, 
 /// # Errors
 /// All that is wrong with them.
 pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Overrides) -> Result<Loaded, Problems> {
-    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let (mut problems, mut warnings, mut aside) = (Vec::new(), Vec::new(), Vec::new());
     let schema = schema::json_schema();
     let mut root = match file {
-        Some(file) => document::parse(&name_of(&file.path, environment), &file.text, environment, &mut problems, &mut warnings),
+        Some(file) => document::parse(&name_of(&file.path, environment), &file.text, environment, &mut problems, &mut aside),
         None => None,
     }
     .unwrap_or_else(|| Node::new(NodeValue::Table(IndexMap::new()), Place::File { name: FILE_NAME.into(), line: None }));
+    let mut left_out: IndexMap<String, String> = IndexMap::new();
+    for LeftOut { server, problem } in aside {
+        let why = problem.to_string();
+        left_out.entry(server).and_modify(|known| known.extend(["; ", why.as_str()])).or_insert(why);
+        warnings.push(problem);
+    }
     apply_variables(&mut root, &schema::leaves(&schema), environment, &mut warnings);
     overrides.apply(&mut root);
 
@@ -192,6 +200,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
         mcp_files: mcp_files(&config, folder, working_directory),
         data_dir: config.data_dir.clone().unwrap_or_else(|| environment.data_dir()),
         warnings,
+        left_out,
         written: written(&root),
         config,
     })

@@ -6,8 +6,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnwright_core::Declared;
+use turnwright_mcp::LogLevel;
 
-use super::Secret;
+use super::{Secret, schema};
 
 /// MCP servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,7 +69,8 @@ pub struct McpServer {
     /// Whether it may have models asked, and how much.
     pub sampling: Option<McpSampling>,
     /// From which level on it is asked to log; what it likes where not given.
-    pub log_level: Option<McpLogLevel>,
+    #[schemars(schema_with = "schema::log_level")]
+    pub log_level: Option<LogLevel>,
     /// What the operator declares about single tools, by the server's own name for them.
     pub tools: IndexMap<String, McpTool>,
     /// When it is started: lazy, by the first call once it is known what it offers, or eager, with its host.
@@ -141,28 +143,6 @@ pub enum Start {
     Lazy,
     /// With its host.
     Eager,
-}
-
-/// How grave something is that an MCP server logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum McpLogLevel {
-    /// For whoever looks for a fault.
-    Debug,
-    /// What happens.
-    Info,
-    /// What happens and is worth knowing.
-    Notice,
-    /// What may be wrong.
-    Warning,
-    /// What is wrong.
-    Error,
-    /// What must be mended soon.
-    Critical,
-    /// What must be mended now.
-    Alert,
-    /// Nothing works.
-    Emergency,
 }
 
 /// Whether an MCP server may have models asked, and how much of that in a turn. Each question is allowed like a call.

@@ -110,6 +110,11 @@ pub(crate) fn reasoning_style(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["never", "effort", "budget", "adaptive"] })
 }
 
+/// The levels of [`turnwright_mcp::LogLevel`].
+pub(crate) fn log_level(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": turnwright_mcp::LogLevel::ALL.map(turnwright_mcp::LogLevel::as_str) })
+}
+
 fn one_or_several(format: &str, description: &str) -> Value {
     let text = if format.is_empty() { json!({ "type": "string" }) } else { json!({ "type": "string", "format": format }) };
     json!({ "anyOf": [text, { "type": "array", "minItems": 1, "items": text }], "description": description })

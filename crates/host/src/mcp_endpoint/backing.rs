@@ -73,6 +73,8 @@ impl EngineBacking {
             let qualified = |tool: &Arc<ToolDefinition>| tool.name.clone();
             tools.iter().find(|tool| self.offered(Arc::clone(tool)).name == name).map(qualified)
         };
+        // Another process may have taken it away.
+        self.engine.refresh_sources().await;
         match find(self.engine.tools_now()) {
             Some(found) => Ok(found),
             // It may belong to a source that is only just starting.

@@ -24,6 +24,13 @@ pub(crate) struct Entry {
     pub(crate) server: Result<Arc<McpServer>, String>,
 }
 
+impl Entry {
+    /// Whether a file names it.
+    pub(crate) fn is_of_file(&self) -> bool {
+        matches!(self.origin, Origin::File(_))
+    }
+}
+
 /// What names a server.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
@@ -69,10 +76,7 @@ impl ServerSet {
         built_in: Vec<Arc<dyn ToolSource>>,
         of_files: Vec<Server>,
     ) -> Self {
-        let entry = |Server { server, origin }| {
-            let name = ToolSource::name(&*server).to_owned();
-            Entry { name, origin: Origin::File(origin), server: Ok(server) }
-        };
+        let entry = |Server { name, made, origin }| Entry { name, origin: Origin::File(origin), server: made };
         let of_files: Vec<Entry> = of_files.into_iter().map(entry).collect();
         let now = Now { documents: Vec::new(), added: Vec::new(), held: HashSet::new(), sources: Arc::new([]) };
         let leaving = TaskTracker::new();

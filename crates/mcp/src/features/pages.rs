@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::asking::{NoAnswer, ask};
 use super::items::{Item, twice};
 use crate::connection::Connection;
+use crate::weight::{MAX_LIST_BYTES, weight};
 
 /// Pages and entries that are taken of one list.
 const MAX_PAGES: usize = 100;
@@ -48,12 +49,13 @@ struct Reader<'a, T> {
     pages: Pages<T>,
     ids: HashSet<String>,
     cursors: HashSet<String>,
+    bytes: usize,
 }
 
 impl<'a, T: Item> Reader<'a, T> {
     fn new(method: &'a str) -> Self {
         let pages = Pages { items: Vec::new(), problems: Vec::new() };
-        Self { method, pages, ids: HashSet::new(), cursors: HashSet::new() }
+        Self { method, pages, ids: HashSet::new(), cursors: HashSet::new(), bytes: 0 }
     }
 
     /// Takes a page; returns the cursor of the next one.
@@ -65,6 +67,11 @@ impl<'a, T: Item> Reader<'a, T> {
         for entry in entries {
             if self.pages.items.len() >= MAX_ITEMS {
                 self.complain(&format!("there are more than {MAX_ITEMS}: the rest is left out"));
+                return None;
+            }
+            self.bytes = self.bytes.saturating_add(weight(&entry));
+            if self.bytes > MAX_LIST_BYTES {
+                self.complain(&format!("its entries take more than {} MiB: the rest is left out", MAX_LIST_BYTES >> 20));
                 return None;
             }
             self.entry(entry);

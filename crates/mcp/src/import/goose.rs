@@ -6,7 +6,8 @@ use super::{Import, ImportError};
 
 /// Reads the file's text.
 pub(super) fn read(text: &str) -> Result<Import, ImportError> {
-    let file: Value = serde_saphyr::from_str(text).map_err(|error| ImportError::NotYaml(error.to_string()))?;
+    let file: Value =
+        serde_saphyr::from_str_with_options(text, as_goose_reads()).map_err(|error| ImportError::NotYaml(error.to_string()))?;
     let Some(Value::Object(extensions)) = file.get("extensions") else { return Err(ImportError::NoServers) };
     let mut import = Import::default();
     for (name, extension) in extensions {
@@ -20,6 +21,16 @@ pub(super) fn read(text: &str) -> Result<Import, ImportError> {
         }
     }
     Ok(import)
+}
+
+/// The rules of `serde_yaml`, by which goose reads its file: words such as `y`, `on` and `no`, and figures such as `007` and
+/// `1_000`, are texts.
+fn as_goose_reads() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        strict_booleans: true,
+        leading_zero_numbers_as_strings: true,
+        underscored_numbers_as_strings: true,
+    }
 }
 
 /// An extension by the names that other programs have for its keys.

@@ -139,6 +139,25 @@ extensions:
 }
 
 #[test]
+fn words_and_figures_of_goose_are_what_goose_takes_them_for() {
+    let text = "extensions:\n  s:\n    cmd: y\n    args: [on, no, true, 007, 1_000, 12]\n    envs: {YES: Yes, OFF: off, N: n}\n    \
+                enabled: true\n";
+    let env = [("YES", "Yes"), ("OFF", "off"), ("N", "n")];
+    let expected = stdio("s", "y", &["on", "no", "true", "007", "1_000", "12"], &env);
+    assert_eq!(read_as(Form::Yaml, text).unwrap(), Import { servers: vec![expected], ..Import::default() });
+}
+
+#[test]
+fn an_address_that_no_server_is_reached_by_leaves_its_server_out() {
+    let text = r#"{"mcpServers": {"socket": {"url": "WSS://example.invalid/mcp"}, "far": {"url": "HTTPS://example.invalid/mcp"},
+                                  "said": {"url": "${ADDRESS}://x"}}}"#;
+    let import = read(text).unwrap();
+    let problem = "`socket` was left out: its address begins with `WSS://`, and must begin with http:// or https://";
+    assert_eq!(import.problems, [problem]);
+    assert_eq!(import.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["far", "said"]);
+}
+
+#[test]
 fn a_file_that_lists_no_servers_is_refused() {
     for text in ["[]", "{}", r#"{"servers": 7}"#] {
         assert!(matches!(read(text), Err(ImportError::NoServers)), "{text}");

@@ -53,6 +53,25 @@ fn one_bad_tool_spoils_itself_alone() {
 }
 
 #[test]
+fn a_list_ends_where_it_is_too_long_or_too_heavy_and_says_so() {
+    let config = ServerConfig::new("s", StdioConfig::new("c"));
+    let named = |count: usize| (0..count).map(|index| json!({"name": format!("t{index}")})).collect::<Vec<_>>();
+    let (tools, quarantined) = read(&config, &[json!({"tools": named(MAX_TOOLS + 2), "nextCursor": "more"})]);
+    assert_eq!(tools.len(), MAX_TOOLS);
+    assert_eq!(quarantined, [(String::new(), "there are more than 10000 tools: the rest is left out".to_owned())]);
+
+    // A million numbers are two megabytes as text, and sixteen times that here.
+    let heavy = json!({"name": "heavy", "inputSchema": {"enum": vec![1; 1 << 20]}});
+    let (tools, quarantined) = read(&config, &[json!({"tools": [{"name": "a"}, heavy, {"name": "b"}], "nextCursor": "more"})]);
+    assert_eq!(tools, [tool("a", Declared::default())]);
+    assert_eq!(quarantined, [(String::new(), "the tools take more than 32 MiB: the rest is left out".to_owned())]);
+
+    let (_, quarantined) = read(&config, &[json!({"tools": vec![json!(7); 5_000]})]);
+    assert_eq!(quarantined.len(), MAX_COMPLAINTS + 1);
+    assert_eq!(quarantined.last().unwrap().1, "there are more than 1000; the others are not named");
+}
+
+#[test]
 fn a_schema_of_another_dialect_is_read_by_its_own_rules() {
     let draft_4 = json!({"$schema": "http://json-schema.org/draft-04/schema#", "type": "object",
         "properties": {"n": {"type": "number", "minimum": 0, "exclusiveMinimum": true}}});

@@ -28,6 +28,13 @@ pub(super) struct Record {
     pub(super) beside: Beside,
 }
 
+impl Record {
+    /// The token to send.
+    pub(super) fn token(&self) -> Option<String> {
+        Token::of(self).map(|token| token.text)
+    }
+}
+
 /// What is kept beside `rmcp`'s part.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -86,7 +86,16 @@ impl McpServer {
         let visit = visit.map_err(|error| failed(&error))?;
         refusal(&visit, metadata.issuer.as_deref())?;
         let _lock = place.lock().await?;
-        session.handle_callback_url(visit.as_str()).await.map(|_| ())
+        session.handle_callback_url(visit.as_str()).await?;
+        let token = place.load()?.and_then(|record| record.token());
+        if let Some(token) = token
+            && !asked.takes(&token).await.map_err(|error| failed(&error))?
+        {
+            place.remove()?;
+            let text = "it does not take the token that its authorization server gave, which may be for another resource";
+            return Err(failed(&text));
+        }
+        Ok(())
     }
 }
 

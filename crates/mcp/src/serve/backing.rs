@@ -132,7 +132,7 @@ pub enum Asks {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// There is no such tool.
-    #[error("there is no tool `{0}`; tools/list tells which there are")]
+    #[error("Unknown tool: {0}; tools/list tells which there are")]
     NoSuchTool(String),
     /// Something else, in words for a model.
     #[error("{0}")]

@@ -43,6 +43,8 @@ pub(super) struct Handler {
     pub(super) calls: TaskTracker,
     /// Fires when the process ends: calls are answered with what is known of them.
     pub(super) puts_down: CancellationToken,
+    /// Fires when the client says nothing more: nobody can be asked there.
+    pub(super) is_deaf: CancellationToken,
     /// Fires when the serving ends.
     pub(super) stop: CancellationToken,
     /// Only where the conformance suite is to find what it looks for.
@@ -66,7 +68,8 @@ enum Asked {
 impl Handler {
     pub(super) fn new(backing: Arc<dyn Backing>) -> Self {
         let (calls, puts_down) = (TaskTracker::new(), CancellationToken::new());
-        Self { backing, tasks: TaskTracker::new(), calls, puts_down, stop: CancellationToken::new(), fixtures: None }
+        let (is_deaf, stop) = (CancellationToken::new(), CancellationToken::new());
+        Self { backing, tasks: TaskTracker::new(), calls, puts_down, is_deaf, stop, fixtures: None }
     }
 
     async fn run(
@@ -170,6 +173,7 @@ impl Handler {
                 }
                 () = self.puts_down.cancelled() => return Asked::PutDown,
                 () = self.gone(context) => return Asked::Cancelled,
+                () = self.is_deaf.cancelled() => return Asked::NotHere,
                 said = &mut asking => return match said {
                     Ok(said) => serde_json::to_value(said).map_or(Asked::NotHere, Asked::Said),
                     Err(error) => {

@@ -5,20 +5,22 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body::Body;
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use serde_json::json;
+use serde_json::Value;
 
 use super::backing::Backing;
+use super::batch::{self, INVALID_REQUEST, Posted};
+use super::body::{self, Answer, Unread, Whole};
 use super::fixtures::Fixtures;
 use super::handler::Handler;
 
@@ -30,6 +32,8 @@ const SESSION_IDLE: Duration = Duration::from_hours(1);
 const MAX_SESSIONS: usize = 1_000;
 /// The code of the error for whoever comes then; the protocol has none of its own.
 const TOO_MANY: i32 = -32_000;
+/// The longest refusal of the protocol's library that is read.
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
 /// The endpoint of both eras: sessions for clients that open one, single requests for the others. Cheap to clone.
 #[derive(Clone)]
@@ -37,6 +41,7 @@ pub struct HttpEndpoint {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     max_sessions: usize,
+    body_limit_bytes: usize,
     handler: Handler,
 }
 
@@ -61,7 +66,7 @@ impl HttpEndpoint {
             .disable_allowed_hosts();
         let (each, sessions) = (handler.clone(), Arc::new(sessions));
         let service = StreamableHttpService::new(move || Ok(each.clone()), Arc::clone(&sessions), config);
-        Self { service, sessions, max_sessions: MAX_SESSIONS, handler }
+        Self { service, sessions, max_sessions: MAX_SESSIONS, body_limit_bytes, handler }
     }
 
     /// The same with another number of sessions that may be open at once.
@@ -82,9 +87,50 @@ impl HttpEndpoint {
         B::Data: Send + 'static,
     {
         if opens_session(&request) && self.sessions.sessions.read().await.len() >= self.max_sessions {
-            return too_many(self.max_sessions).map(Answer::Own);
+            return too_many(self.max_sessions);
         }
-        self.service.handle(request).await.map(Answer::Served)
+        if request.method() != Method::POST {
+            return self.service.handle(request).await.map(Answer::Served);
+        }
+        let (head, sent) = request.into_parts();
+        let sent = match body::read(sent, self.body_limit_bytes).await {
+            Ok(sent) => sent,
+            Err(Unread::TooLong) => {
+                let why = format!("the request is longer than {} bytes", self.body_limit_bytes);
+                return refusal(StatusCode::PAYLOAD_TOO_LARGE, &batch::error(INVALID_REQUEST, &why, &Value::Null));
+            }
+            Err(Unread::Broken(why)) => {
+                let why = format!("the request broke off: {why}");
+                return refusal(StatusCode::BAD_REQUEST, &batch::error(INVALID_REQUEST, &why, &Value::Null));
+            }
+        };
+        match batch::posted(&sent, &head.headers) {
+            Posted::One => {
+                let answer = self.service.handle(http::Request::from_parts(head, Whole::of(sent.clone()))).await;
+                as_message(answer, &sent).await
+            }
+            Posted::Refused(why) => refusal(StatusCode::BAD_REQUEST, &batch::error(INVALID_REQUEST, &why, &Value::Null)),
+            Posted::Many(messages) => {
+                let mut answers = Vec::new();
+                for message in messages {
+                    let sent = Bytes::from(message.to_string());
+                    let request = http::Request::from_parts(head.clone(), Whole::of(sent.clone()));
+                    let answer = as_message(self.service.handle(request).await, &sent).await;
+                    let is_its_own = matches!(answer.status(), StatusCode::BAD_REQUEST if is_json(answer.headers()));
+                    match answer.status() {
+                        StatusCode::ACCEPTED => {}
+                        StatusCode::OK if !is_json(answer.headers()) => answers.push(answer.into_body()),
+                        status if status == StatusCode::OK || is_its_own => {
+                            let read = body::read(answer.into_body(), MAX_REFUSAL_BYTES).await;
+                            answers.push(Answer::Own(Whole::of(batch::event(&read.unwrap_or_default()))));
+                        }
+                        // What is wrong with the request is wrong with all of it.
+                        _ => return answer,
+                    }
+                }
+                together(answers)
+            }
+        }
     }
 
     /// Answers the calls that run with what is known of them, then ends all sessions and streams.
@@ -102,55 +148,71 @@ impl HttpEndpoint {
     }
 }
 
-/// The body of an answer: the protocol's, or a short one of our own.
-enum Answer<B> {
-    Served(B),
-    Own(Option<Bytes>),
-}
-
-impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Answer<B> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Served(body) => Pin::new(body).poll_frame(context),
-            Self::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Served(body) => body.is_end_stream(),
-            Self::Own(text) => text.is_none(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Served(body) => body.size_hint(),
-            Self::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-        }
-    }
-}
-
 /// Whether a request can only be one that opens a session: clients of the era without sessions say so.
 fn opens_session<B>(request: &http::Request<B>) -> bool {
     let has = |name| request.headers().contains_key(name);
     let version = request.headers().get("mcp-protocol-version").and_then(|version| version.to_str().ok());
     let has_none = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str());
-    request.method() == http::Method::POST && !has("mcp-session-id") && !has_none
+    request.method() == Method::POST && !has("mcp-session-id") && !has_none
 }
 
 /// What somebody is told who comes when there is no room.
-fn too_many(limit: usize) -> http::Response<Option<Bytes>> {
-    let message = format!("{limit} sessions are open, which is the limit; close one that is not used, or try again later");
-    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": TOO_MANY, "message": message}});
-    let mut response = http::Response::new(Some(Bytes::from(answer.to_string())));
-    *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
-    let headers = response.headers_mut();
-    headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    headers.insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("60"));
+fn too_many<B>(limit: usize) -> http::Response<Answer<B>> {
+    let why = format!("{limit} sessions are open, which is the limit; close one that is not used, or try again later");
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, &batch::error(TOO_MANY, &why, &Value::Null));
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+    response
+}
+
+fn refusal<B>(status: StatusCode, error: &Value) -> http::Response<Answer<B>> {
+    let mut response = http::Response::new(Answer::Own(Whole::of(error.to_string())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The streams of the messages of a batch as one; nothing where none of them has an answer.
+fn together<B>(answers: Vec<Answer<B>>) -> http::Response<Answer<B>> {
+    if answers.is_empty() {
+        let mut response = http::Response::new(Answer::Own(Whole::default()));
+        *response.status_mut() = StatusCode::ACCEPTED;
+        return response;
+    }
+    let mut response = http::Response::new(Answer::Together(answers));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+/// An answer to one message, whose refusals are messages too: the library's are plain text.
+async fn as_message<B>(answer: http::Response<B>, sent: &Bytes) -> http::Response<Answer<B>>
+where
+    B: Body<Data = Bytes, Error = Infallible>,
+{
+    let status = answer.status();
+    if status.is_success() || is_json(answer.headers()) {
+        return answer.map(Answer::Served);
+    }
+    let (mut head, said) = answer.into_parts();
+    let said = body::read(said, MAX_REFUSAL_BYTES).await.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    // So the library says that it cannot read the message; another media type is named as one.
+    let (status, error) = if status == StatusCode::UNSUPPORTED_MEDIA_TYPE && !said.starts_with("Unsupported Media Type") {
+        batch::no_message(sent)
+    } else {
+        (status, batch::error(INVALID_REQUEST, &said, &Value::Null))
+    };
+    head.headers.remove(CONTENT_LENGTH);
+    let mut response: http::Response<Answer<B>> = refusal(status, &error);
+    for (name, value) in &head.headers {
+        if name != CONTENT_TYPE {
+            response.headers_mut().append(name.clone(), value.clone());
+        }
+    }
     response
 }
 

@@ -1,9 +1,14 @@
 //! One client, over standard input and output.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use rmcp::ServiceExt;
 use rmcp::transport::io::stdio_pipes;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio_util::sync::CancellationToken;
 
 use super::backing::Backing;
 use super::handler::Handler;
@@ -23,8 +28,10 @@ pub enum StdioEnd {
 pub async fn stdio(backing: Arc<dyn Backing>, stop: impl Future<Output = ()> + Send) -> StdioEnd {
     let handler = Handler::new(backing);
     let (tasks, calls, ending) = (handler.tasks.clone(), handler.calls.clone(), handler.stop.clone());
+    let (input, output) = stdio_pipes();
+    let input = UntilItsEnd { input, ended: handler.is_deaf.clone() };
     let serving = async {
-        match handler.serve(stdio_pipes()).await {
+        match handler.serve((input, output)).await {
             Ok(service) => match service.waiting().await {
                 Ok(_) | Err(_) => StdioEnd::Closed,
             },
@@ -42,4 +49,24 @@ pub async fn stdio(backing: Arc<dyn Backing>, stop: impl Future<Output = ()> + S
         tracked.wait().await;
     }
     end
+}
+
+/// What the client writes. Its end is told at once: what was asked for before it is answered still, but nobody answers any more.
+struct UntilItsEnd<R> {
+    input: R,
+    ended: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for UntilItsEnd<R> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, read: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = read.filled().len();
+        let polled = Pin::new(&mut self.input).poll_read(context, read);
+        let has_room = read.remaining() > 0;
+        match &polled {
+            Poll::Ready(Ok(())) if has_room && read.filled().len() == before => self.ended.cancel(),
+            Poll::Ready(Err(_)) => self.ended.cancel(),
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
+        polled
+    }
 }

@@ -66,11 +66,30 @@ pub(crate) struct Endpoint {
 }
 
 /// What the first question showed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Probed {
     pub(crate) finding: Finding,
     /// Whether there is anything at its address that takes messages.
     pub(crate) takes_posts: bool,
+    /// What it said beside a status that `rmcp` tells without its words.
+    said: Option<String>,
+}
+
+impl Probed {
+    /// What is known from before.
+    pub(crate) fn remembered(finding: Finding) -> Self {
+        Self { finding, takes_posts: true, said: None }
+    }
+
+    /// A refusal of the handshake with the server's own words, where it tells a status alone.
+    pub(crate) fn explained(&self, refused: McpError) -> McpError {
+        match (refused, &self.said) {
+            (McpError::Handshake { message }, Some(said)) if message.contains("HTTP ") => {
+                McpError::Handshake { message: format!("{message}: {said}") }
+            }
+            (refused, _) => refused,
+        }
+    }
 }
 
 impl Endpoint {
@@ -126,12 +145,15 @@ impl Endpoint {
                     (status, ..) if status.is_redirection() => return Err(sent_on(&response)),
                     (status, ..) => {
                         let takes_posts = !matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
-                        return Ok(Probed { finding: Finding::from(era_of(response).await), takes_posts });
+                        let is_busy = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+                        let (era, body) = era_of(response).await;
+                        let said = is_busy.then(|| courier::words(&body)).filter(|words| !words.is_empty());
+                        return Ok(Probed { finding: Finding::from(era), takes_posts, said });
                     }
                 }
             }
         };
-        let silent = Probed { finding: Finding { era: Era::Legacy, ground: Ground::Silent }, takes_posts: true };
+        let silent = Probed::remembered(Finding { era: Era::Legacy, ground: Ground::Silent });
         tokio::time::timeout(limit, answered).await.unwrap_or(Ok(silent))
     }
 
@@ -144,6 +166,13 @@ impl Endpoint {
         let response = tokio::time::timeout(CHALLENGE_LIMIT, self.ask(&me(), None)).await;
         let Ok(response) = response else { return Ok(None) };
         Ok(challenge(&response?))
+    }
+
+    /// Whether it takes a token that was given for it.
+    pub(crate) async fn takes(&self, token: &str) -> Result<bool, McpError> {
+        let response = tokio::time::timeout(CHALLENGE_LIMIT, self.ask(&me(), Some(token))).await;
+        let Ok(response) = response else { return Ok(true) };
+        Ok(response?.status() != StatusCode::UNAUTHORIZED)
     }
 
     /// The answer to the question after the era.
@@ -202,8 +231,8 @@ fn sent_on(response: &Response) -> McpError {
     McpError::Handshake { message }
 }
 
-/// The era that an answer to the question names; whoever does not say otherwise is legacy.
-async fn era_of(mut response: Response) -> Era {
+/// The era that an answer to the question names, and what was read for it; whoever does not say otherwise is legacy.
+async fn era_of(mut response: Response) -> (Era, Vec<u8>) {
     let mut read: Vec<u8> = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         read.extend_from_slice(&chunk);
@@ -212,10 +241,10 @@ async fn era_of(mut response: Response) -> Era {
         }
         if let Some(era) = era_in(&read) {
             // A stream may stay open after its answer.
-            return era;
+            return (era, read);
         }
     }
-    Era::Legacy
+    (Era::Legacy, read)
 }
 
 /// The era that a whole body names, or the events of a stream so far.

@@ -39,6 +39,8 @@ pub(crate) struct Special {
     pub(crate) call_scope: Option<&'static str>,
     /// How many refreshes are answered with an error of the authorization server's own.
     pub(crate) breaks: usize,
+    /// Its tokens are for another resource: the server takes none of them.
+    pub(crate) is_of_another: bool,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +80,7 @@ fn protected(asked: &Asked, urls: &(String, String), special: &Special, state: &
     }
     let token = asked.header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
     let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", own.trim_end_matches("/mcp"));
-    match (state.lock().unwrap().tokens.get(token), special.call_scope) {
+    match (state.lock().unwrap().tokens.get(token).filter(|_| !special.is_of_another), special.call_scope) {
         (None, _) => Answer::status("401 Unauthorized")
             .with("www-authenticate", format!("Bearer resource_metadata=\"{metadata}\", scope=\"tools\"")),
         (Some(scopes), Some(scope)) if asked.method() == "tools/call" && !scopes.contains(scope) => {

@@ -307,6 +307,13 @@ fn is_same(own: &RequestId, other: &RequestId) -> bool {
     }
 }
 
+/// A server's page in one line, as much of it as is repeated to people.
+pub(super) fn words(page: &[u8]) -> String {
+    let text = String::from_utf8_lossy(page);
+    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control()).filter(|word| !word.is_empty());
+    first_chars(&words.collect::<Vec<_>>().join(" "))
+}
+
 fn first_chars(text: &str) -> String {
     text.chars().take(MAX_PAGE_CHARS).collect()
 }
