@@ -142,7 +142,8 @@ pub struct Started {
     pub replayable: bool,
 }
 
-/// A source goes on with a call by itself. Whoever drives asks how far it is, and never makes the call again.
+/// A source goes on with a call by itself. Whoever drives asks how far it is, and never makes the call again. Stored when it is
+/// accepted, and again by each driver that takes it up once the source says that it goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAccepted {
     /// Which call.

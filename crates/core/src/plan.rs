@@ -147,7 +147,7 @@ fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
             turn.answer(*question).is_some() || !turn.questions().any(|open| open.id == *question)
         }
         // What it came to is known by now.
-        Entry::TaskAccepted(accepted) => turn.call(accepted.call).is_none_or(|call| call.is_answered || call.task.is_some()),
+        Entry::TaskAccepted(accepted) => turn.is_heard_of(accepted.call),
         Entry::Sampled(sampled) => !turn.samplings().any(|(id, _)| id == sampled.question),
         Entry::Answered(Answered { by: AnsweredBy::Person | AnsweredBy::Policy, .. })
         | Entry::User(_)

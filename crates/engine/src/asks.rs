@@ -29,7 +29,8 @@ pub trait Asks: Send + Sync + Debug {
 #[async_trait]
 pub trait Tasks: Send + Sync + Debug {
     /// The source accepted the call as a task: it goes on there whatever becomes of us. Returns once that is stored; then the
-    /// call is never made again, and whoever drives next asks for the task.
+    /// call is never made again, and whoever drives next asks for the task. Said again of a task that was taken up
+    /// ([`crate::CallContext::task`]), once its source has said that it goes on: so that waiting for it is no failure.
     async fn accepted(&self, task: Value);
 }
 

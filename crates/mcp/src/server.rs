@@ -24,7 +24,7 @@ use crate::connection::Connection;
 use crate::input::Again;
 use crate::list::Quarantined;
 use crate::supervisor::{self, Phase, Shared, Status};
-use crate::task::{Reach, Task};
+use crate::task::{Reach, TakenUp, Task};
 use crate::{Agreed, LogLine, ServerConfig, StartPolicy, Surroundings, TokenStore};
 
 /// How often a call is made again since its server wants something first.
@@ -467,13 +467,14 @@ impl ToolSource for McpServer {
             None => Again::Plain,
         };
         let mut task = context.task.as_deref().and_then(Task::resumed);
+        let mut taken_up = if task.is_some() { TakenUp::Unheard } else { TakenUp::Heard };
         for round in 0..MAX_ROUNDS {
             if let Again::Task { task: own, responses } = &again {
                 self.tell_task(&call.tool, own, responses).await?;
                 task = Some(own.clone());
             }
             let called = match &task {
-                Some(task) => self.follow(&call.tool, task, &context).await?,
+                Some(task) => self.follow(&call.tool, task, &context, &mut taken_up).await?,
                 None => self.call_mended(meant.clone(), call.clone(), again, &context).await?,
             };
             again = Again::Plain;

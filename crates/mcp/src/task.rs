@@ -117,6 +117,15 @@ enum Awaits {
     AtItsEnd,
 }
 
+/// Whether a task that another process began was heard of here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenUp {
+    /// Not yet.
+    Unheard,
+    /// Its server said that it goes on; or it began here.
+    Heard,
+}
+
 /// How its server is reached to be told that a task is not needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -147,7 +156,13 @@ async fn first<T>(what: impl Future<Output = T>, ending: &mut Ending<'_>, contex
 
 impl McpServer {
     /// Asks how far a task is until it is done, or wants something.
-    pub(crate) async fn follow(&self, tool: &str, task: &Task, context: &CallContext) -> Result<Called, ToolError> {
+    pub(crate) async fn follow(
+        &self,
+        tool: &str,
+        task: &Task,
+        context: &CallContext,
+        taken_up: &mut TakenUp,
+    ) -> Result<Called, ToolError> {
         let (mut poll_again, mut lost, mut polls) = (task.poll, 0_u32, 0_u32);
         let (mut awaits, mut ending): (_, Ending<'_>) = (Awaits::Yes, None);
         let mut pause = None;
@@ -183,6 +198,9 @@ impl McpServer {
             let message = state.get("statusMessage").and_then(Value::as_str).map(str::to_owned);
             match state.get("status").and_then(Value::as_str) {
                 Some("working") => {
+                    if std::mem::replace(taken_up, TakenUp::Heard) == TakenUp::Unheard {
+                        context.tasks.accepted(task.stored()).await;
+                    }
                     context.progress.report(Progress { progress: f64::from(polls), total: None, message });
                     if awaits == Awaits::Yes
                         && ending.is_none()

@@ -116,10 +116,12 @@ async fn a_task_is_taken_up_by_the_next_host_and_not_made_again() {
         first.stop().await;
         let task = kept.tasks.lock().unwrap().pop().unwrap();
         let second = fixture_in(config(era, folder.path(), 2), second_ledger.path());
-        let (goes_on, _) = context();
-        let goes_on = CallContext { task: Some(Arc::new(task)), ..goes_on };
+        let heard = Arc::new(Kept::default());
+        let (goes_on, _) = keeping(&heard);
+        let goes_on = CallContext { task: Some(Arc::new(task.clone())), ..goes_on };
         let said = done(second.advance(call("build", nothing()), goes_on).await.unwrap());
         assert_eq!(said, "build is done, colour none");
+        assert_eq!(*heard.tasks.lock().unwrap(), [task], "{era}: that it goes on is kept once");
         assert_eq!(noted(folder.path(), "made"), ["build"], "{era}");
         second.stop().await;
     }

@@ -163,6 +163,11 @@ impl Turn {
         call::find(&self.calls, call)?.task.as_ref()
     }
 
+    /// Whether the source of a call said to this driver that it goes on with its task, or the call is over.
+    pub(crate) fn is_heard_of(&self, call: CallId) -> bool {
+        call::find(&self.calls, call).is_none_or(|call| call.is_answered() || call.is_heard_of(self.epoch()))
+    }
+
     pub(super) fn epoch(&self) -> u64 {
         self.claim.as_ref().map_or(0, |claim| claim.epoch)
     }

@@ -98,6 +98,8 @@ pub(super) struct Call {
     pub(super) asking: Option<Arc<Asking>>,
     /// What its source needs to ask how far it is, where it goes on there by itself; shared, few do.
     pub(super) task: Option<Arc<Value>>,
+    /// The claim under which its source said last that it goes on with the task.
+    heard: Option<u64>,
     pub(super) state: CallState,
 }
 
@@ -130,6 +132,7 @@ impl Call {
             denial: None,
             asking: None,
             task: None,
+            heard: None,
             state: CallState::Undecided,
         }
     }
@@ -158,15 +161,22 @@ impl Call {
         Ok(())
     }
 
-    /// It goes on by itself at its source.
+    /// It goes on by itself at its source. Each driver that takes it up says so once: that its source goes on with it is
+    /// progress, where only taking it up is none.
     pub(super) fn accept(&mut self, epoch: u64, task: &Value) -> Result<(), Misfit> {
         match &self.state {
-            CallState::Started { epoch: started, .. } if *started == epoch && self.task.is_none() => {}
+            CallState::Started { epoch: started, .. } if *started == epoch && !self.is_heard_of(epoch) => {}
             CallState::Started { .. } if self.task.is_some() => return Err("the call is a task already"),
             _ => return Err("the call does not run and cannot become a task"),
         }
         self.task = Some(Arc::new(task.clone()));
+        self.heard = Some(epoch);
         Ok(())
+    }
+
+    /// Whether its source said under this claim that it goes on with its task.
+    pub(super) fn is_heard_of(&self, epoch: u64) -> bool {
+        self.heard == Some(epoch)
     }
 
     /// Takes the result. `success` says that it ran here and worked.

@@ -1,8 +1,9 @@
 //! What comes next: the table of docs/journal.md, row by row.
 
+use serde_json::json;
 use turnwright_core::{
     ApproveMode, CallNeed, CutOffCause, Entry, FinishReason, PendingCall, ProviderFailure, ProviderFailureKind, QuestionReason,
-    Step, StopReason, SyntheticResult, TurnStatus, Verdict,
+    Step, StopReason, SyntheticResult, TaskAccepted, TurnStatus, Verdict,
 };
 
 use crate::told::{
@@ -245,6 +246,28 @@ fn a_call_that_takes_its_host_down_each_time_fails_the_turn() {
     assert_eq!(needs(&told), answers[1..], "the answer of one call is no progress");
     let told = told.tell(failed(next));
     assert!(matches!(told.step(), Step::End(TurnStatus::Failed { .. })), "{:?}", told.step());
+}
+
+#[test]
+fn a_task_that_its_source_goes_on_with_is_waited_for_over_any_number_of_restarts() {
+    let id = call_id(FIRST, 0);
+    let task = || Entry::TaskAccepted(TaskAccepted { call: id, source: "shop".to_owned(), task: json!({"taskId": "t"}) });
+    let mut told = Told::new(settings()).asks_for(1).decides(id, Verdict::Allow).tell(started(id, false)).tell(task());
+    assert_eq!(told.refuses(task()), "the call is a task already");
+    for epoch in 2..=9 {
+        let count = told.turn().next_resumption();
+        assert_eq!(count, 1, "epoch {epoch}");
+        told = told.tell(claimed(epoch)).tell(resumed(count));
+        assert_eq!(needs(&told), [CallNeed::Start]);
+        told = told.tell(started(id, false)).tell(task());
+        assert_eq!(told.refuses(task()), "the call is a task already");
+    }
+    // A source that says nothing any more is given up like all that takes its host down.
+    for epoch in 10..=12 {
+        let count = told.turn().next_resumption();
+        told = told.tell(claimed(epoch)).tell(resumed(count));
+    }
+    assert_eq!(needs(&told), [CallNeed::Answer(SyntheticResult::Interrupted)]);
 }
 
 #[test]
