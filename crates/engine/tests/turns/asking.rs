@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use turnwright_core::{AnswerAction, ApproveMode, Elicitation, ElicitationId, TurnId, TurnStatus, Wants};
+use turnwright_core::{AnswerAction, ApproveMode, Declared, Elicitation, ElicitationId, TurnId, TurnStatus, Wants};
 use turnwright_engine::{
-    CallLimits, Completed, Engine, EngineError, Event, NewMessage, OnWaiting, Reply, ToolOutput, ToolReply, TurnState,
-    WatchFrom,
+    CallLimits, Completed, Engine, EngineError, Event, NewConversation, NewMessage, OnWaiting, Reply, ToolOutput, ToolReply,
+    TurnState, WatchFrom,
 };
-use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
-use crate::support::{Setup, World, completed, engine, id, kinds, results, world};
+use crate::support::{Setup, World, completed, engine, engine_at, id, kinds, results, world};
 
 fn form() -> Elicitation {
     let schema = json!({"type": "object", "properties": {
@@ -374,7 +374,7 @@ async fn who_gives_its_question_up_closes_it() {
 
 #[tokio::test(start_paused = true)]
 async fn read_only_tools_that_begin_early_ask_like_others() {
-    let read_only = turnwright_core::Declared { read_only: true, ..Default::default() };
+    let read_only = Declared { read_only: true, ..Default::default() };
     let tools = || [holding().declared(read_only), parking().declared(read_only)];
     let world = world(provider(&["hold", "park"]), ScriptedSource::new("tools", tools()), Setup::default()).await;
     let sent = world.send("go").await;
@@ -389,4 +389,38 @@ async fn read_only_tools_that_begin_early_ask_like_others() {
     let world = crate::support::world(provider(&["park"]), ScriptedSource::new("tools", tools()), setup).await;
     assert_eq!(world.turn("go").await, completed());
     assert_eq!(results(&world.journal().await), [r#"call_4_0 Success {"state":"opaque"} who decline null"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_parks_again_is_judged_by_what_it_waits_for_then() {
+    let calls = [call(0, "tools__park", "{}")];
+    let then = [call(0, "tools__echo", "{}")];
+    let answers = [Answer::whole(calls), Answer::whole(then), Answer::whole([text("Done.")])];
+    let read_only = Declared { read_only: true, ..Declared::default() };
+    let source = ScriptedSource::new("tools", [parking().declared(read_only), ScriptedTool::echo("echo")]);
+    let store = Arc::new(MemoryStore::default());
+    let clock = Arc::new(ManualClock::at(1_000));
+    let setup = Setup { approve: ApproveMode::Ask, ..Setup::default() };
+    let engine = engine_at(store, ScriptedProvider::new(answers), Arc::new(source), setup, clock.clone());
+    engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    engine.limit_approvals(Duration::from_hours(1));
+    engine.keep_resuming();
+    let sent = engine.send(&id(), NewMessage::text("go")).await.unwrap();
+    assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    // A question of a tool has no such limit: the engine looks, and has nothing to wait for.
+    clock.advance(7_200_000);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let question = engine.questions(&id()).await.unwrap()[0].id;
+    engine.answer(&id(), question, accept(json!({"name": "Ann"}))).await.unwrap();
+    assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+
+    clock.advance(3_500_000);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(engine.waiting(&id()).await.unwrap().len(), 1, "it waits for less than an hour");
+    clock.advance(100_000);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+
+    assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    let denied = "Denied This call was denied by the approval timeout: nobody decided within 1 hour. It did not run.";
+    assert!(results(&engine.journal(&id()).await.unwrap())[1].ends_with(denied));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use turnwright_core::{CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, TurnId, Verdict};
+use turnwright_core::{CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, Seq, TurnId, Verdict};
 
 use super::{Act, act, still_open};
 use crate::EngineError;
@@ -13,9 +13,18 @@ use crate::engine::Engine;
 use crate::inner::Inner;
 use crate::live::State;
 
-/// When the oldest question of each parked turn is overdue, in milliseconds since 1970 UTC: so that a journal is read once,
-/// and nothing of a parked turn is kept in memory but this.
-pub(in crate::engine) type Deadlines = HashMap<(ConversationId, TurnId), u64>;
+/// When the oldest question of each parked turn is overdue: so that a journal is read once, and nothing of a parked turn is
+/// kept in memory but this.
+pub(in crate::engine) type Deadlines = HashMap<(ConversationId, TurnId), Deadline>;
+
+/// When the oldest question of a parked turn is overdue.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engine) struct Deadline {
+    /// As of which entry: a turn that went on and parked again waits for something else.
+    seen: Option<Seq>,
+    /// In milliseconds since 1970 UTC; nothing, where it waits for nothing of this kind.
+    at_ms: Option<u64>,
+}
 
 impl Engine {
     /// How long people are waited for before a call is denied in their place; for ever where nothing is said. Looked after by
@@ -42,7 +51,9 @@ impl Engine {
         });
         for open in parked {
             let key = (open.conversation.clone(), open.turn);
-            if deadlines.get(&key).is_some_and(|deadline| now < *deadline) {
+            let last = self.inner.store.last_seq(&open.conversation).await?;
+            let known = deadlines.get(&key).filter(|known| known.seen == last);
+            if known.is_some_and(|known| known.at_ms.is_none_or(|at_ms| now < at_ms)) {
                 continue;
             }
             let live = match self.load_open(&open).await {
@@ -51,9 +62,10 @@ impl Engine {
                 Err(error) => return Err(error),
             };
             act(&self.inner, &live, |state| Ok(overdue(&self.inner, state, limit_ms))).await?;
-            let oldest = asked_at(&live.lock()).map(|(_, _, at_ms)| at_ms).min();
-            // A turn that waits for nothing of this kind has no deadline until it is another one.
-            deadlines.insert(key, oldest.map_or(u64::MAX, |at_ms| at_ms.saturating_add(limit_ms)));
+            let state = live.lock();
+            let oldest = asked_at(&state).map(|(_, _, at_ms)| at_ms).min();
+            let at_ms = oldest.map(|at_ms| at_ms.saturating_add(limit_ms));
+            deadlines.insert(key, Deadline { seen: state.journal.last_seq(), at_ms });
         }
         Ok(())
     }
