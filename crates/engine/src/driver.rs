@@ -512,7 +512,7 @@ impl Driver {
 
     fn entries_of(&self, rest: Rest) -> Vec<Entry> {
         match (rest, self.live.lock().journal.turn()) {
-            (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, turn, elicited),
+            (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, &self.live, turn, elicited),
             (Rest::Asks(elicited), None) => vec![Entry::Elicited(elicited)],
             (Rest::Result(result), _) => vec![Entry::Result(result)],
         }

@@ -168,14 +168,14 @@ impl Asked {
     }
 
     /// The entries of a question of a call that runs.
-    pub(super) fn entries(&mut self, inner: &Inner, turn: &Turn, question: Question) -> Vec<Entry> {
+    pub(super) fn entries(&mut self, inner: &Inner, live: &Live, turn: &Turn, question: Question) -> Vec<Entry> {
         let Question { call, source, ask, reply } = question;
         let limit = Duration::from_millis(inner.question_limit_ms.load(Ordering::Relaxed));
         let until_ms = inner.clock.now_ms().saturating_add(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         let id = turn.next_question(call);
         let is_sampling = matches!(ask.wants, Wants::Sampling { .. });
         let mut asks = vec![ask];
-        let ruled = ruled(inner, turn, &source, &mut asks, Reach::Now);
+        let ruled = ruled(inner, &inner.policy_of(live, turn.id()), turn, &source, &mut asks, Reach::Now);
         let mut entries = vec![Entry::Elicited(Elicited { call, source, asks, waits: Waits::Open { until_ms } })];
         entries.extend(ruled.into_iter().flatten().map(|ruled| answer_ruled(id, ruled)));
         if !is_sampling && (!can_ask(turn.settings()) || inner.is_unattended.load(Ordering::Relaxed)) {
@@ -244,7 +244,7 @@ impl Driver {
         }
         let state = self.live.lock();
         let turn = state.journal.open_turn().filter(|turn| turn.is_held_by(&self.claim))?;
-        Some(self.asked.entries(&self.inner, turn, question))
+        Some(self.asked.entries(&self.inner, &self.live, turn, question))
     }
 }
 
@@ -265,13 +265,14 @@ async fn next_over(open: &mut [Open]) -> (ElicitationId, Entry) {
 }
 
 /// The entries of a call that is over until people have answered.
-pub(super) fn parked(inner: &Inner, turn: &Turn, mut elicited: Elicited) -> Vec<Entry> {
+pub(super) fn parked(inner: &Inner, live: &Live, turn: &Turn, mut elicited: Elicited) -> Vec<Entry> {
     if turn.rounds(elicited.call) >= MAX_ROUNDS {
         let text = format!("The tool asked the user for something {MAX_ROUNDS} times and still wants more. It did not finish.");
         return vec![Entry::Result(ToolResult::failed(elicited.call, ToolErrorKind::ExecutionFailed, text))];
     }
     let first = turn.next_question(elicited.call);
-    let ruled = ruled(inner, turn, &elicited.source, &mut elicited.asks, Reach::Later);
+    let policy = inner.policy_of(live, turn.id());
+    let ruled = ruled(inner, &policy, turn, &elicited.source, &mut elicited.asks, Reach::Later);
     let can_ask = can_ask(turn.settings());
     let answers: Vec<_> = (0_u32..)
         .zip(elicited.asks.iter().zip(ruled))

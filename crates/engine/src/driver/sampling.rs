@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::timeout;
-use turnwright_core::policy::Action;
+use turnwright_core::policy::{Action, Policy};
 use turnwright_core::{
     AnswerAction, AnsweredBy, Assembler, Declared, Elicitation, ElicitationId, Entry, ModelRef, Origin, ProviderFailure,
     ProviderFailureKind, Sampled, Sampling, SamplingOutcome, SamplingSpent, Seq, StreamDelta, Turn, Wants,
@@ -46,49 +46,63 @@ pub(super) enum Reach {
 
 /// Completes what a source asks of models, and says what the policy and the budget say to it. In the order of `asks`; `None` is for
 /// people to answer.
-pub(super) fn ruled(inner: &Inner, turn: &Turn, source: &str, asks: &mut [Elicitation], reach: Reach) -> Vec<Option<Ruled>> {
+pub(super) fn ruled(
+    inner: &Inner,
+    policy: &Policy,
+    turn: &Turn,
+    source: &str,
+    asks: &mut [Elicitation],
+    reach: Reach,
+) -> Vec<Option<Ruled>> {
+    let ruler = Ruler { inner, policy, turn, source, reach };
     let mut spent = turn.spent(source);
     asks.iter_mut()
         .map(|ask| match &mut ask.wants {
-            Wants::Sampling { request } => rule(inner, turn, source, request, &mut spent, reach),
+            Wants::Sampling { request } => ruler.rule(request, &mut spent),
             Wants::Form { .. } | Wants::Url { .. } => None,
         })
         .collect()
 }
 
-fn rule(
-    inner: &Inner,
-    turn: &Turn,
-    source: &str,
-    request: &mut Sampling,
-    spent: &mut SamplingSpent,
+/// What a source's questions to models are judged by.
+struct Ruler<'a> {
+    inner: &'a Inner,
+    /// The configured rules with those that people had remembered.
+    policy: &'a Policy,
+    turn: &'a Turn,
+    source: &'a str,
     reach: Reach,
-) -> Option<Ruled> {
-    let model = inner.providers.hinted(&request.hints, turn.model()).unwrap_or_else(|| turn.model().clone());
-    let told = json!({"model": model.to_string()});
-    request.model = Some(model);
-    let by_policy = |action, reason| Some(Ruled { action, by: AnsweredBy::Policy, reason: Some(reason) });
-    match request.budget.left(*spent) {
-        Ok(left) => request.max_tokens = request.max_tokens.min(left),
-        Err(why) => return by_policy(AnswerAction::Decline, why),
-    }
-    // A rule that denies all tools of a server denies it this too.
-    if let Some(rule) = inner.policy.denied_by(&format!("{source}__sampling"), &told) {
-        return by_policy(AnswerAction::Decline, rule);
-    }
-    let name = format!("{source}{RULED_AS}");
-    let verdict = inner.policy.decide(turn.settings().approve, &name, Declared::default(), &told);
-    match verdict.action {
-        Action::Allow => {
-            spent.requests = spent.requests.saturating_add(1);
-            spent.output_tokens = spent.output_tokens.saturating_add(request.max_tokens);
-            by_policy(AnswerAction::Accept, verdict.rule)
+}
+
+impl Ruler<'_> {
+    fn rule(&self, request: &mut Sampling, spent: &mut SamplingSpent) -> Option<Ruled> {
+        let Self { inner, policy, turn, source, reach } = *self;
+        let model = inner.providers.hinted(&request.hints, turn.model()).unwrap_or_else(|| turn.model().clone());
+        let told = json!({"model": model.to_string()});
+        request.model = Some(model);
+        let by_policy = |action, reason| Some(Ruled { action, by: AnsweredBy::Policy, reason: Some(reason) });
+        match request.budget.left(*spent) {
+            Ok(left) => request.max_tokens = request.max_tokens.min(left),
+            Err(why) => return by_policy(AnswerAction::Decline, why),
         }
-        Action::Deny => by_policy(AnswerAction::Decline, verdict.rule),
-        Action::Ask if reach == Reach::Now && inner.is_unattended.load(Ordering::Relaxed) => {
-            Some(Ruled { action: AnswerAction::Decline, by: AnsweredBy::Nobody, reason: None })
+        // A rule that denies all tools of a server denies it this too.
+        if let Some(rule) = policy.denied_by(&format!("{source}__sampling"), &told) {
+            return by_policy(AnswerAction::Decline, rule);
         }
-        Action::Ask => None,
+        let name = format!("{source}{RULED_AS}");
+        let verdict = policy.decide(turn.settings().approve, &name, Declared::default(), &told);
+        match verdict.action {
+            Action::Allow => {
+                spent.requests = spent.requests.saturating_add(1);
+                spent.output_tokens = spent.output_tokens.saturating_add(request.max_tokens);
+                by_policy(AnswerAction::Accept, verdict.rule)
+            }
+            Action::Deny => by_policy(AnswerAction::Decline, verdict.rule),
+            Action::Ask if reach == Reach::Now && inner.is_unattended.load(Ordering::Relaxed) => {
+                Some(Ruled { action: AnswerAction::Decline, by: AnsweredBy::Nobody, reason: None })
+            }
+            Action::Ask => None,
+        }
     }
 }
 

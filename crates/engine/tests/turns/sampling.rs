@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::sync::Semaphore;
-use turnwright_core::policy::{Action, RuleText};
+use turnwright_core::policy::{Action, RuleText, Scope};
 use turnwright_core::{
     AnswerAction, ApproveMode, ContentBlock, Elicitation, Entry, ModelRef, Sampling, SamplingBudget, SamplingMessage,
     SamplingOutcome, SamplingRole, Usage, Wants,
 };
 use turnwright_engine::{
-    Engine, EngineError, Event, NewMessage, Reply, ToolOutput, ToolReply, TurnState, WaitingQuestion, WatchFrom,
+    Engine, EngineError, Event, NewMessage, NewRule, Reply, ToolOutput, ToolReply, TurnState, WaitingQuestion, WatchFrom,
 };
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -295,4 +295,21 @@ async fn a_tool_may_bring_tools_of_its_own_which_it_runs_itself() {
     let asked = provider.asked();
     assert_eq!((asked[1].as_str(), asked[2].as_str()), ("user: Throw.", "user: Throw.\nassistant:  [dice]\nresult: six"));
     assert_eq!(world.source.effects().len(), 3, "nobody ran `dice` here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_a_person_had_remembered_holds_for_it_as_for_a_call() {
+    for (action, said) in [(Action::Allow, "accept 4"), (Action::Deny, "decline nothing")] {
+        for tool in ["park", "hold"] {
+            let setup = Setup { approve: ApproveMode::Ask, rules: tools_alone(), ..Setup::default() };
+            let world = world(provider(&[tool]), source(), setup).await;
+            let rule = rule("tools__sampling/*", action);
+            let new = NewRule { scope: Scope::User, conversation: None, rule };
+            let stored = world.engine.add_rule(new).await.unwrap();
+            world.turn("go").await;
+            let told = results(&world.journal().await);
+            assert!(told[0].starts_with(&format!("call_4_0 Success {said} (")), "{told:?}");
+            assert!(told[0].contains(&stored.id), "it names the rule: {told:?}");
+        }
+    }
 }
