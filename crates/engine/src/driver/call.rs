@@ -1,6 +1,7 @@
 //! One tool call: runs it within its limits and gives its result, whatever happens.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use crate::{CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Teleme
 
 /// How long a call that is told to end may take to give its real result.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long of that passes before watchers are told.
+const UNTOLD_STOP: Duration = Duration::from_millis(100);
 
 /// A call that was started.
 pub(super) struct CallJob {
@@ -162,11 +165,10 @@ impl CallJob {
             Ending::Returned(_) | Ending::Panicked => ending,
             Ending::Cancelled | Ending::TooLong(_) | Ending::IdleTooLong(_) => {
                 self.cancel.cancel();
-                let late = tokio::time::timeout(GRACE, &mut work).await;
-                match (late, &ending) {
+                match wound_down(&self.live, &tool.definition.name, work.as_mut()).await {
                     // A real result counts also when it comes late; what a tool says of its own cancellation does not.
-                    (Ok(done @ Ok(Ok(_))), _) => ended(done),
-                    (_, _) => ending,
+                    Some(done @ Ok(Ok(_))) => ended(done),
+                    Some(_) | None => ending,
                 }
             }
         };
@@ -208,6 +210,16 @@ impl CallJob {
         result.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
         Rest::Result(result)
     }
+}
+
+/// What a call that was told to end comes to in time. Where it takes long, watchers are told that the stop has arrived.
+async fn wound_down<T>(live: &Live, name: &str, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    if let Ok(done) = tokio::time::timeout(UNTOLD_STOP, work.as_mut()).await {
+        return Some(done);
+    }
+    let text = format!("`{name}` was told to end and has not ended yet");
+    live.lock().tell(vec![Event::Notice { level: "info", text }]);
+    tokio::time::timeout(GRACE.saturating_sub(UNTOLD_STOP), work).await.ok()
 }
 
 /// Runs a call outside of any turn.

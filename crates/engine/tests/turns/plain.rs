@@ -233,6 +233,28 @@ async fn a_stop_cancels_a_running_tool_whose_real_result_still_counts() {
     drop(ended);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_a_tool_does_not_heed_is_told_to_watchers_within_a_fifth_of_a_second() {
+    let begun = Arc::new(Semaphore::new(0));
+    let begun_inside = begun.clone();
+    let tool = ScriptedTool::new("deaf", move |_, _| {
+        begun_inside.add_permits(1);
+        std::future::pending::<Result<ToolOutput, _>>()
+    });
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__deaf", "{}")])]);
+    let world = world(provider, ScriptedSource::new("tools", [tool]), Setup::default()).await;
+    let sent = world.send("go").await;
+    begun.acquire().await.unwrap().forget();
+    let mut watch = world.engine.watch(&world.id, turnwright_engine::WatchFrom::Now).await.unwrap();
+    let stopped = tokio::time::Instant::now();
+    world.engine.cancel(&world.id, None).await.unwrap();
+    let text = "`tools__deaf` was told to end and has not ended yet".to_owned();
+    let notice = turnwright_engine::Event::Notice { level: "info", text };
+    while !watch.next().await.unwrap().events.contains(&notice) {}
+    assert!(stopped.elapsed() <= Duration::from_millis(200), "by the clock that the test holds");
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), TurnState::Ended(TurnStatus::Cancelled));
+}
+
 #[tokio::test]
 async fn the_same_idempotency_key_stores_one_message() {
     let provider = ScriptedProvider::new([Answer::whole([text("Once.")])]);
