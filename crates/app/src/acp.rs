@@ -5,6 +5,7 @@
 //! that decides about a turn. Standard output belongs to the protocol; the log goes to standard error.
 
 mod agent;
+mod choices;
 mod prompting;
 mod started;
 mod updates;

@@ -1,20 +1,22 @@
 //! What a client asks of the agent.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
-    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities,
-    PromptRequest, PromptResponse, SessionCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionMode,
-    SessionModeState, SessionNotification, SetSessionModeRequest, SetSessionModeResponse, StopReason,
+    AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
+    DeleteSessionResponse, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
+    PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
+    SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification, SessionResumeCapabilities,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, StopReason,
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
-use turnwright_core::{ApproveMode, ConversationId};
-use turnwright_engine::{Engine, NewConversation, WatchFrom};
+use turnwright_core::ConversationId;
+use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 use turnwright_server::timestamp;
 
+use super::choices::Choices;
 use super::prompting::{Prompting, failed};
 use super::started::{Started, start_hosts};
 use super::updates::Updates;
@@ -23,37 +25,27 @@ use crate::cli::Everywhere;
 /// How many sessions a list shows.
 const LISTED: usize = 100;
 
-/// The approve modes as the protocol's session modes.
-const MODES: [(&str, &str, &str, ApproveMode); 3] = [
-    ("ask", "Ask", "Asks before a call that is not declared read-only", ApproveMode::Ask),
-    ("read-only", "Read only", "Runs what is declared read-only, denies the rest", ApproveMode::ReadOnly),
-    ("all", "Everything", "Runs every call that no rule denies", ApproveMode::All),
-];
-
 /// The agent: one host, and what clients chose for their sessions.
 #[derive(Debug)]
 struct Turnwright {
     started: Started,
-    modes: Mutex<HashMap<SessionId, ApproveMode>>,
+    choices: Choices,
 }
 
 /// Serves the client at standard input and output until it goes away.
 pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     let (started, wished) = Started::new();
-    let agent = Arc::new(Turnwright { started, modes: Mutex::default() });
+    let agent = Arc::new(Turnwright { started, choices: Choices::default() });
     let (creating, loading, listing) = (agent.clone(), agent.clone(), agent.clone());
-    let (choosing, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
+    let (choosing, setting, resuming, closing) = (agent.clone(), agent.clone(), agent.clone(), agent.clone());
+    let (deleting, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
     // What takes long is spawned: the connection reads the next message only once a handler is done.
     let connection = Agent
         .v1()
         .name("turnwright")
         .on_receive_request(
             async move |request: InitializeRequest, responder, _cx: ConnectionTo<Client>| {
-                responder.respond(
-                    InitializeResponse::new(request.protocol_version).agent_capabilities(capabilities()).agent_info(
-                        Implementation::new("turnwright", env!("CARGO_PKG_VERSION")).title("Turnwright".to_owned()),
-                    ),
-                )
+                responder.respond(introduced(&request))
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -80,7 +72,36 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
         )
         .on_receive_request(
             async move |request: SetSessionModeRequest, responder, _cx: ConnectionTo<Client>| {
-                responder.respond_with_result(choosing.choose(&request))
+                let chosen = choosing.choices.choose_mode(&request).map(|()| SetSessionModeResponse::new());
+                responder.respond_with_result(chosen)
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: SetSessionConfigOptionRequest, responder, cx: ConnectionTo<Client>| {
+                let agent = setting.clone();
+                cx.spawn(async move { responder.respond_with_result(agent.choose(&request).await) })
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: ResumeSessionRequest, responder, cx: ConnectionTo<Client>| {
+                let agent = resuming.clone();
+                cx.spawn(async move { responder.respond_with_result(agent.resume(request).await) })
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: CloseSessionRequest, responder, cx: ConnectionTo<Client>| {
+                let agent = closing.clone();
+                cx.spawn(async move { responder.respond(agent.close(&request.session_id).await) })
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: DeleteSessionRequest, responder, cx: ConnectionTo<Client>| {
+                let agent = deleting.clone();
+                cx.spawn(async move { responder.respond_with_result(agent.delete(&request.session_id).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -112,11 +133,22 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     served
 }
 
+fn introduced(request: &InitializeRequest) -> InitializeResponse {
+    let this = Implementation::new("turnwright", env!("CARGO_PKG_VERSION")).title("Turnwright".to_owned());
+    InitializeResponse::new(request.protocol_version).agent_capabilities(capabilities()).agent_info(this)
+}
+
 fn capabilities() -> AgentCapabilities {
     AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
-        .session_capabilities(SessionCapabilities::new().list(SessionListCapabilities::default()))
+        .session_capabilities(
+            SessionCapabilities::new()
+                .list(SessionListCapabilities::default())
+                .resume(SessionResumeCapabilities::default())
+                .close(SessionCloseCapabilities::default())
+                .delete(SessionDeleteCapabilities::default()),
+        )
 }
 
 impl Turnwright {
@@ -124,8 +156,8 @@ impl Turnwright {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let made = engine.create(NewConversation::default()).await.map_err(|error| failed(&error))?;
         let session = SessionId::new(made.id.to_string());
-        let modes = self.modes_of(&session, &engine);
-        Ok(NewSessionResponse::new(session).modes(modes))
+        let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
+        Ok(NewSessionResponse::new(session).modes(modes).config_options(options))
     }
 
     async fn load(&self, request: LoadSessionRequest, client: &ConnectionTo<Client>) -> Result<LoadSessionResponse, Error> {
@@ -142,7 +174,9 @@ impl Turnwright {
         for update in told {
             client.send_notification(SessionNotification::new(request.session_id.clone(), update))?;
         }
-        Ok(LoadSessionResponse::new().modes(self.modes_of(&request.session_id, &engine)))
+        let session = request.session_id;
+        let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
+        Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
     async fn list(&self) -> Result<ListSessionsResponse, Error> {
@@ -156,22 +190,45 @@ impl Turnwright {
         Ok(ListSessionsResponse::new(told.collect()))
     }
 
-    fn choose(&self, request: &SetSessionModeRequest) -> Result<SetSessionModeResponse, Error> {
-        let wanted = request.mode_id.to_string();
-        let Some((.., mode)) = MODES.iter().find(|(id, ..)| *id == wanted) else {
-            let known = MODES.map(|(id, ..)| id).join(", ");
-            return Err(Error::new(ErrorCode::INVALID_PARAMS, format!("there is no mode `{wanted}`; there are {known}")));
-        };
-        self.modes.lock().unwrap_or_else(PoisonError::into_inner).insert(request.session_id.clone(), *mode);
-        Ok(SetSessionModeResponse::new())
+    async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
+        let (engine, _) = self.started.begun().await?;
+        self.choices.choose_option(request, &engine)?;
+        Ok(SetSessionConfigOptionResponse::new(self.choices.options(&request.session_id, &engine).await))
+    }
+
+    /// Goes on with a session without telling what was said: the client has it.
+    async fn resume(&self, request: ResumeSessionRequest) -> Result<ResumeSessionResponse, Error> {
+        let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
+        let session = request.session_id;
+        engine.conversation(&name(&session)?).await.map_err(|error| failed(&error))?;
+        let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
+        Ok(ResumeSessionResponse::new().modes(modes).config_options(options))
+    }
+
+    /// Stops what runs in a session; its conversation stays.
+    async fn close(&self, session: &SessionId) -> CloseSessionResponse {
+        self.cancel(session).await;
+        self.choices.forget(session);
+        CloseSessionResponse::new()
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<DeleteSessionResponse, Error> {
+        let (engine, _) = self.started.begun().await?;
+        match engine.delete(&name(session)?).await {
+            // What is not there need not be deleted.
+            Ok(()) | Err(EngineError::NotFound { .. }) => {}
+            Err(error) => return Err(failed(&error)),
+        }
+        self.choices.forget(session);
+        Ok(DeleteSessionResponse::new())
     }
 
     async fn prompt(&self, request: PromptRequest, client: ConnectionTo<Client>) -> Result<StopReason, Error> {
         let (engine, folder) = self.started.begun().await?;
         let conversation = name(&request.session_id)?;
-        let approve = self.mode(&request.session_id, &engine);
+        let overlay = self.choices.overlay(&request.session_id, &engine);
         let prompting =
-            Prompting { engine: &engine, folder: &folder, session: request.session_id, conversation, approve, client };
+            Prompting { engine: &engine, folder: &folder, session: request.session_id, conversation, overlay, client };
         prompting.run(request.prompt).await
     }
 
@@ -181,19 +238,6 @@ impl Turnwright {
         if let Err(error) = engine.cancel(&conversation, None).await {
             tracing::debug!(%error, "nothing to stop");
         }
-    }
-
-    fn mode(&self, session: &SessionId, engine: &Engine) -> ApproveMode {
-        let chosen = self.modes.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied();
-        chosen.unwrap_or(engine.defaults().approve)
-    }
-
-    fn modes_of(&self, session: &SessionId, engine: &Engine) -> SessionModeState {
-        let current = self.mode(session, engine);
-        // Where nothing runs at all, that is what reading alone comes closest to.
-        let current = MODES.iter().find(|(.., mode)| *mode == current).map_or("read-only", |(id, ..)| id);
-        let all = MODES.map(|(id, name, what, _)| SessionMode::new(id, name).description(what.to_owned()));
-        SessionModeState::new(current, all.to_vec())
     }
 }
 

@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
 use turnwright_core::policy::Scope;
-use turnwright_core::{AnswerAction, ApproveMode, ContentBlock, ConversationId, QuestionReason, Seq, Verdict};
+use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, QuestionReason, Seq, Verdict};
 use turnwright_engine::{
     Choice, Engine, EngineError, KeptBy, NewMessage, Remember, Reply, SettingsOverlay, WaitingCall, WatchFrom,
 };
@@ -29,7 +29,7 @@ pub(super) struct Prompting<'a> {
     pub(super) folder: &'a Path,
     pub(super) session: SessionId,
     pub(super) conversation: ConversationId,
-    pub(super) approve: ApproveMode,
+    pub(super) overlay: SettingsOverlay,
     pub(super) client: ConnectionTo<Client>,
 }
 
@@ -40,7 +40,7 @@ impl Prompting<'_> {
     /// Where it could not be said, or the turn failed.
     pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<StopReason, Error> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
-        let overlay = SettingsOverlay { approve: Some(self.approve), ..SettingsOverlay::default() };
+        let overlay = self.overlay.clone();
         let message = NewMessage { content, overlay, create: true, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
         let offered = self.engine.look(&self.conversation, |journal| journal.offered().clone()).await.unwrap_or_default();
         let sent = self.engine.send(&self.conversation, message).await.map_err(|error| failed(&error))?;
@@ -74,12 +74,32 @@ impl Prompting<'_> {
             stale(declined.map(drop))?;
         }
         for call in self.engine.waiting(&self.conversation).await.map_err(|error| failed(&error))? {
-            let (verdict, remember) = self.verdict(&call).await?;
+            let asked = tokio::select! {
+                biased;
+                settled = self.settled(call.call) => { settled?; None }
+                verdict = self.verdict(&call) => Some(verdict?),
+            };
+            let Some((verdict, remember)) = asked else { continue };
             let choice = Choice { verdict, arguments: None, reason: None };
             let decided = self.engine.decide_and_remember(&self.conversation, call.call, choice, remember).await;
             stale(decided.map(drop))?;
         }
         Ok(())
+    }
+
+    /// Waits until nobody is asked about a call any more: it was decided elsewhere, or the turn was stopped.
+    async fn settled(&self, call: CallId) -> Result<(), Error> {
+        let watch = self.engine.watch(&self.conversation, WatchFrom::Now).await;
+        let mut watch = watch.map_err(|error| failed(&error))?;
+        loop {
+            let waiting = self.engine.waiting(&self.conversation).await.map_err(|error| failed(&error))?;
+            if waiting.iter().all(|waiting| waiting.call != call) {
+                return Ok(());
+            }
+            if watch.next().await.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     async fn verdict(&self, call: &WaitingCall) -> Result<(Verdict, Option<Remember>), Error> {

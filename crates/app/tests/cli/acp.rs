@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, InitializeRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind,
-    PromptRequest, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
-    SessionId, SessionNotification, SessionUpdate, StopReason, ToolCallContent, ToolCallStatus,
+    CancelNotification, CloseSessionRequest, ContentBlock, DeleteSessionRequest, EmbeddedResource, EmbeddedResourceResource,
+    InitializeRequest, ListSessionsRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind, PromptRequest,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ResourceLink, ResumeSessionRequest,
+    SelectedPermissionOutcome, SessionConfigKind, SessionConfigSelectOptions, SessionId, SessionNotification, SessionUpdate,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason, TextResourceContents, ToolCallContent, ToolCallStatus,
+    ToolKind,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
@@ -23,12 +26,22 @@ pub(crate) async fn with_agent<T: Send + 'static>(
     answer: PermissionOptionKind,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
+    with_client(place, Some(answer), work).await
+}
+
+/// The same with a client that may never answer.
+async fn with_client<T: Send + 'static>(
+    place: &Place,
+    answer: Option<PermissionOptionKind>,
+    work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     let mut command = tokio::process::Command::from(place.command(&["acp"]));
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn().unwrap();
     let streams = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
     let told = Told::default();
     let into = told.clone();
+    let unanswered = Mutex::new(Vec::new());
     let done = Client
         .v1()
         .on_receive_notification(
@@ -40,6 +53,10 @@ pub(crate) async fn with_agent<T: Send + 'static>(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _cx| {
+                let Some(answer) = answer else {
+                    unanswered.lock().unwrap().push(responder);
+                    return Ok(());
+                };
                 let chosen = request.options.iter().find(|option| option.kind == answer).unwrap().option_id.clone();
                 let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(chosen));
                 responder.respond(RequestPermissionResponse::new(outcome))
@@ -154,7 +171,16 @@ async fn a_session_is_loaded_with_all_that_was_said_by_another_process() {
     .await
     .unwrap();
     assert!(text(&told).contains("hello file"), "{told:?}");
-    assert!(matches!(told.lock().unwrap().first(), Some(SessionUpdate::UserMessageChunk(_))), "{told:?}");
+    let told = told.lock().unwrap();
+    assert!(matches!(told.first(), Some(SessionUpdate::UserMessageChunk(_))), "{told:?}");
+    let called = told.iter().find_map(|update| if let SessionUpdate::ToolCall(call) = update { Some(call) } else { None });
+    let called = called.unwrap();
+    assert_eq!(called.kind, ToolKind::Read, "{called:?}");
+    let is_done = told.iter().any(|update| {
+        matches!(update, SessionUpdate::ToolCallUpdate(update)
+            if update.tool_call_id == called.tool_call_id && update.fields.status == Some(ToolCallStatus::Completed))
+    });
+    assert!(is_done, "{told:?}");
 }
 
 #[tokio::test]
@@ -195,4 +221,92 @@ async fn what_cannot_be_done_is_refused_in_words() {
     })
     .await
     .unwrap();
+}
+
+#[tokio::test]
+async fn a_prompt_is_cancelled_while_its_client_is_asked_and_does_not_answer() {
+    let place = Place::new();
+    with_client(&place, None, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        let asking = prompt(&agent, &session, "write \"hi\" to file \"b.txt\"");
+        let stopping = async {
+            while place.json(&["approvals", "list", "--json"]).as_array().is_none_or(Vec::is_empty) {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            agent.send_notification(CancelNotification::new(session.clone()))
+        };
+        let (stopped, sent) = tokio::join!(asking, stopping);
+        sent?;
+        assert_eq!(stopped?, StopReason::Cancelled);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(!place.path("b.txt").exists());
+}
+
+#[tokio::test]
+async fn a_model_is_chosen_for_a_session_and_a_mode_with_it() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let made = agent.send_request(NewSessionRequest::new(place.path(""))).block_task().await?;
+        let options = made.config_options.unwrap();
+        let SessionConfigKind::Select(models) = &options[0].kind else { panic!("{options:?}") };
+        let SessionConfigSelectOptions::Ungrouped(known) = &models.options else { panic!("{options:?}") };
+        assert!(known.iter().any(|option| option.value == models.current_value), "{options:?}");
+        let chosen = models.current_value.to_string();
+        let request = SetSessionConfigOptionRequest::new(made.session_id.clone(), "model", chosen.as_str());
+        assert_eq!(agent.send_request(request).block_task().await?.config_options, options);
+        let request = SetSessionConfigOptionRequest::new(made.session_id.clone(), "model", "nobody/nothing");
+        let refused = agent.send_request(request).block_task().await.unwrap_err();
+        assert!(refused.message.contains("nobody"), "{refused:?}");
+        agent.send_request(SetSessionModeRequest::new(made.session_id.clone(), "all")).block_task().await?;
+        prompt(&agent, &made.session_id, "write \"hi\" to file \"b.txt\"").await?;
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(place.path("b.txt").exists(), "the mode runs it without asking");
+}
+
+#[tokio::test]
+async fn a_session_goes_on_without_being_told_again_and_is_deleted() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        prompt(&agent, &session, "hello").await?;
+        agent.send_request(CloseSessionRequest::new(session.clone())).block_task().await?;
+        told.lock().unwrap().clear();
+        agent.send_request(ResumeSessionRequest::new(session.clone(), place.path(""))).block_task().await?;
+        assert_eq!(told.lock().unwrap().len(), 0);
+        assert_eq!(prompt(&agent, &session, "hello again").await?, StopReason::EndTurn);
+        agent.send_request(DeleteSessionRequest::new(session.clone())).block_task().await?;
+        agent.send_request(DeleteSessionRequest::new(session.clone())).block_task().await?;
+        let gone = agent.send_request(ResumeSessionRequest::new(session, place.path(""))).block_task().await.unwrap_err();
+        assert!(gone.message.contains("conversation"), "{gone:?}");
+        let listed = agent.send_request(ListSessionsRequest::new()).block_task().await?;
+        assert_eq!(listed.sessions, []);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn what_an_editor_embeds_in_a_prompt_is_kept_with_its_message() {
+    let place = Place::new();
+    let session = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        let text = TextResourceContents::new("fn main() {}", "file:///main.rs");
+        let resource = EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(text));
+        let link = ResourceLink::new("a.txt", "file:///a.txt");
+        let blocks = vec![ContentBlock::from("hello"), ContentBlock::Resource(resource), ContentBlock::ResourceLink(link)];
+        let answered = agent.send_request(PromptRequest::new(session.clone(), blocks)).block_task().await?;
+        assert_eq!(answered.stop_reason, StopReason::EndTurn);
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let kept = place.json(&["conversations", "export", &session.to_string(), "--format", "openai"]).to_string();
+    assert!(kept.contains("fn main() {}") && kept.contains("file:///a.txt"), "{kept}");
 }
