@@ -41,12 +41,13 @@ impl JournalError {
 
 /// A conversation's entries and what they add up to.
 ///
-/// [`Journal::apply`] is the only mutation; the rest looks. Cloning is cheap per entry: entries are shared.
+/// [`Journal::apply`] is the only mutation; the rest looks. Cloning is cheap however long it is: all is shared until one of the
+/// two takes another entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Journal {
-    entries: Vec<StoredEntry>,
+    entries: Arc<Vec<StoredEntry>>,
     /// The turns that there were, oldest first: where looking back begins.
-    turns: Vec<TurnId>,
+    turns: Arc<Vec<TurnId>>,
     folded: Folded,
 }
 
@@ -55,7 +56,7 @@ pub struct Journal {
 struct Folded {
     turn: Option<Turn>,
     offered: Arc<[Arc<ToolDefinition>]>,
-    hidden: HashSet<Seq>,
+    hidden: Arc<HashSet<Seq>>,
     compaction: Option<Arc<Compaction>>,
     epoch: u64,
 }
@@ -83,8 +84,10 @@ impl Journal {
             return Err(JournalError::OutOfOrder { expected, found: stored.seq });
         }
         self.folded.apply(stored.seq, &stored.entry, |seq| self.entries.get(index(seq)?).map(|stored| &*stored.entry))?;
-        self.turns.extend(self.folded.turn.as_ref().map(Turn::id).filter(|turn| turn.0 == stored.seq));
-        self.entries.push(stored);
+        if let Some(turn) = self.folded.turn.as_ref().map(Turn::id).filter(|turn| turn.0 == stored.seq) {
+            Arc::make_mut(&mut self.turns).push(turn);
+        }
+        Arc::make_mut(&mut self.entries).push(stored);
         Ok(())
     }
 
@@ -262,7 +265,7 @@ impl Folded {
 
     /// The message at `seq` is shown no more. A summary that may tell of it goes with it.
     fn not_shown(&mut self, seq: Seq) {
-        self.hidden.insert(seq);
+        Arc::make_mut(&mut self.hidden).insert(seq);
         if self.compaction.as_ref().is_some_and(|compaction| compaction.through() >= seq) {
             self.compaction = None;
         }

@@ -4,7 +4,7 @@
 //! message is followed by exactly one result per call, in call order (laws 2 and 3). Nothing is dropped to repair
 //! anything. Each dialect builds its request from this.
 
-use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -90,9 +90,41 @@ pub struct PromptResult<'a> {
     /// The call.
     pub call: &'a ToolCall,
     /// Its result.
-    pub result: Cow<'a, ToolResult>,
+    pub result: ShownResult<'a>,
     /// The arguments that a person put in the place of the call's.
     pub edit: Option<&'a str>,
+}
+
+/// The result that a call is shown with. Small where it is stored, as nearly all are: a prompt may hold thousands.
+#[derive(Debug, Clone)]
+pub enum ShownResult<'a> {
+    /// The journal's.
+    Stored(&'a ToolResult),
+    /// Of nobody's journal, such as one that says that there is none yet.
+    Made(Box<ToolResult>),
+}
+
+impl Deref for ShownResult<'_> {
+    type Target = ToolResult;
+
+    fn deref(&self) -> &ToolResult {
+        match self {
+            Self::Stored(result) => result,
+            Self::Made(result) => result,
+        }
+    }
+}
+
+impl<'a> From<&'a ToolResult> for ShownResult<'a> {
+    fn from(result: &'a ToolResult) -> Self {
+        Self::Stored(result)
+    }
+}
+
+impl From<ToolResult> for ShownResult<'_> {
+    fn from(result: ToolResult) -> Self {
+        Self::Made(Box::new(result))
+    }
 }
 
 impl PromptResult<'_> {
@@ -314,8 +346,8 @@ fn is_empty(message: &AssistantMessage) -> bool {
 
 fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>, edit: Option<&'a str>) -> PromptResult<'a> {
     let result = result.map_or_else(
-        || Cow::Owned(ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.")),
-        Cow::Borrowed,
+        || ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.").into(),
+        ShownResult::Stored,
     );
     PromptResult { id, call, result, edit }
 }

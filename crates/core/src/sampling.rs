@@ -3,13 +3,12 @@
 //! It goes the way of every question of a tool: stored, allowed or not, then carried out and stored. *Not here:* whether it is
 //! allowed, and the asking of the model.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::prompt::{Prompt, PromptMessage, PromptResult};
+use crate::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use crate::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, ElicitationId, Finish, FinishReason, ModelRef, Origin,
     Outcome, ProviderFailure, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Usage,
@@ -214,7 +213,7 @@ impl Said {
 }
 
 fn shown<'a>(call: &'a ToolCall, result: &'a ToolResult) -> PromptResult<'a> {
-    PromptResult { id: result.call, call, result: Cow::Borrowed(result), edit: None }
+    PromptResult { id: result.call, call, result: ShownResult::from(result), edit: None }
 }
 
 impl Sampling {

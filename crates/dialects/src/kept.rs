@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use turnwright_core::prompt::{Prompt, PromptMessage};
+use turnwright_core::prompt::{Prompt, PromptMessage, ShownResult};
 use turnwright_core::{Origin, Seq, ToolDefinition};
 
 use crate::dialect::{Body, Target};
@@ -218,7 +218,7 @@ impl Key {
             PromptMessage::User { seq, .. } => Some(Self::User(*seq)),
             PromptMessage::Assistant { seq, .. } => Some(Self::Assistant(*seq)),
             PromptMessage::Results(results) => {
-                let is_stored = results.iter().all(|result| matches!(result.result, std::borrow::Cow::Borrowed(_)));
+                let is_stored = results.iter().all(|result| matches!(result.result, ShownResult::Stored(_)));
                 is_stored.then_some(Self::Results)
             }
         }

@@ -26,6 +26,8 @@ use crate::{
 mod act;
 mod agree;
 mod asking;
+mod beginning;
+mod branch;
 mod finding;
 mod import;
 mod news;
@@ -39,6 +41,7 @@ mod waits;
 
 pub use act::{Choice, ClientResult, Decided, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
+pub use beginning::Extent;
 pub use import::WholeJournal;
 pub use ruling::{Explained, NewRule, Remember};
 pub use wait::TurnState;

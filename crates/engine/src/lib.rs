@@ -44,8 +44,8 @@ pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
     Awaited, Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,
-    NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait, WaitingCall,
-    WaitingQuestion, WholeJournal, always, questions_in,
+    Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
+    WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

@@ -1,6 +1,7 @@
 //! The port to storage: journals, and the records that are written with them.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -45,6 +46,24 @@ pub trait Store: Send + Sync + Debug {
     /// has an answer already, through whichever conversation; nothing is written then either.
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
 
+    /// Creates a conversation with the first entries of another, those through `through`, all or nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], where there is one with its id; [`StoreError::Gone`], where there is no conversation `of` that
+    /// has them all.
+    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
+        let count = usize::try_from(through.get()).unwrap_or(usize::MAX);
+        let stored = self.entries(of, Seq::FIRST, count).await?;
+        if stored.last().map(|last| last.seq) != Some(through) {
+            return Err(StoreError::Gone { conversation: of.clone() });
+        }
+        let times_ms = stored.iter().map(|stored| stored.at_ms).collect();
+        let entries = stored.into_iter().map(|stored| Arc::unwrap_or_clone(stored.entry)).collect();
+        let (id, at_ms) = (conversation.id.clone(), conversation.updated_at_ms);
+        let side = vec![SideRecord::Create(conversation), SideRecord::Times(times_ms)];
+        self.append(Append { conversation: id, at: Seq::FIRST, entries, at_ms, side }).await.map(drop)
+    }
+
     /// The entries from `from` on, oldest first, at most `limit`.
     ///
     /// # Errors
@@ -54,6 +73,15 @@ pub trait Store: Send + Sync + Debug {
 
     /// The place of the last entry; `None` where there is none or no such conversation.
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError>;
+
+    /// Whether an entry may take back what others show: a message is hidden, or a turn taken up again. A store that does not
+    /// know says so too; its conversations are then read whole where a part would do.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn takes_back(&self, _id: &ConversationId) -> Result<bool, StoreError> {
+        Ok(true)
+    }
 
     /// The turns that are not over, over all conversations.
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;

@@ -81,12 +81,20 @@ impl Store for SweptStore {
         self.store.append(append).await
     }
 
+    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
+        self.store.copy(conversation, of, through).await
+    }
+
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
         self.store.entries(id, from, limit).await
     }
 
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         self.store.last_seq(id).await
+    }
+
+    async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {
+        self.store.takes_back(id).await
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {

@@ -2,12 +2,11 @@
 
 #![cfg(test)]
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Declared, Finish, FinishReason, ModelFacts, ModelRef,
     Origin, Outcome, ProviderFailureKind, Seq, StreamDelta, ToolCall, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
@@ -199,7 +198,7 @@ fn results<'a>(message: &'a AssistantMessage, outcomes: &[(Outcome, &str)]) -> P
     let result = |(call, (outcome, text)): (&'a ToolCall, &(Outcome, &str))| PromptResult {
         id: CallId { message: seq(2), index: 0 },
         call,
-        result: Cow::Owned(ToolResult::of(CallId { message: seq(2), index: 0 }, *outcome, *text)),
+        result: ShownResult::from(ToolResult::of(CallId { message: seq(2), index: 0 }, *outcome, *text)),
         edit: None,
     };
     PromptMessage::Results(message.calls().zip(outcomes).map(result).collect())

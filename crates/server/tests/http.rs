@@ -22,6 +22,8 @@ use turnwright_testkit::{
 mod by_hand;
 #[path = "http/limits.rs"]
 mod limits;
+#[path = "http/long.rs"]
+mod long;
 #[path = "http/operating.rs"]
 mod operating;
 

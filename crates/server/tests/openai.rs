@@ -502,3 +502,46 @@ async fn a_response_that_goes_on_from_an_older_one_begins_a_conversation_of_its_
     let gone = server.respond(&json!({"input": "4", "previous_response_id": "resp_9_none"})).await;
     assert_eq!((gone.status, &gone.json()["error"]["param"]), (404, &json!("previous_response_id")));
 }
+
+#[tokio::test]
+async fn a_history_that_comes_again_begins_another_conversation_that_says_the_same() {
+    let server = server(["one", "two", "three", "four"].map(|said| Answer::whole([text(said)])));
+    let history = json!([user("a"), {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "x", "type": "function", "function": {"name": "theirs", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "x", "content": "r"}, {"role": "assistant", "content": "b"}]);
+    let says = |history: &Value, last: &str| {
+        let messages: Vec<Value> = history.as_array().unwrap().iter().cloned().chain([user(last)]).collect();
+        json!({"messages": messages})
+    };
+    let named = |answered: &Answered| answered.header("x-turnwright-conversation").to_owned();
+    let first = named(&server.chat(&says(&history, "c")).await);
+    let second = named(&server.chat(&says(&history, "d")).await);
+    assert_ne!(first, second);
+    let expected = |question: &str, answer: &str| {
+        [("user", "a"), ("assistant", ""), ("tool", "r"), ("assistant", "b"), ("user", question), ("assistant", answer)]
+            .map(|(role, said)| (role.to_owned(), said.to_owned()))
+    };
+    assert_eq!(server.messages(&first).await, expected("c", "one"));
+    assert_eq!(server.messages(&second).await, expected("d", "two"));
+    assert_eq!(server.provider.asked()[1].replace("user: d", "user: c"), server.provider.asked()[0]);
+
+    // What is another result is another history, and what was deleted is taken over anew.
+    let mut other = history.clone();
+    other[2]["content"] = json!("s");
+    let third = named(&server.chat(&says(&other, "c")).await);
+    assert_eq!(server.messages(&third).await[2], ("tool".to_owned(), "s".to_owned()));
+    let path = format!("/api/v1/conversations/{first}");
+    assert_eq!(server.send(Method::DELETE, &path, Body::empty(), &[]).await.status, 204);
+    let fourth = named(&server.chat(&says(&history, "e")).await);
+    assert_eq!(server.messages(&fourth).await, expected("e", "four"));
+    assert_eq!(server.messages(&second).await, expected("d", "two"));
+}
+
+#[tokio::test]
+async fn what_should_not_be_stored_is_stored_and_told_to_be() {
+    let server = server([Answer::whole([text("one")])]);
+    let answered = server.respond(&json!({"input": "1", "store": false})).await.json();
+    assert_eq!(answered["store"], true);
+    let path = format!("/v1/responses/{}", answered["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.status, 200);
+}

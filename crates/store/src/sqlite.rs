@@ -103,6 +103,10 @@ impl Store for SqliteStore {
         Ok(entries.into_iter().zip(times_ms).zip(places).map(stored).collect())
     }
 
+    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
+        self.writer.write(Write::Copy { conversation, of: of.clone(), through }).await
+    }
+
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
         let id = id.clone();
         self.readers.read(move |connection| read::entries(connection, &id, from, limit)).await
@@ -111,6 +115,11 @@ impl Store for SqliteStore {
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         let id = id.clone();
         self.readers.read_here(move |connection| read::last_seq(connection, &id)).await
+    }
+
+    async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {
+        let id = id.clone();
+        self.readers.read(move |connection| read::takes_back(connection, &id)).await
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {

@@ -291,6 +291,11 @@ impl Store for MemoryStore {
         self.ask(|tables| Ok(tables.conversations.get(id).and_then(|kept| kept.entries.last()).map(|entry| entry.seq)))
     }
 
+    async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {
+        let takes_back = |stored: &StoredEntry| matches!(stored.entry.kind(), "hidden" | "retried");
+        Ok(self.with(|tables| tables.conversations.get(id).is_some_and(|kept| kept.entries.iter().any(takes_back))))
+    }
+
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
         self.ask(|tables| Ok(tables.open.values().cloned().collect()))
     }

@@ -1,11 +1,10 @@
 //! Real provider traffic: every recorded answer decodes to what a correct client makes of it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ModelRef, Outcome, ProviderFailure, Seq, ToolResult, TurnSettings,
 };
@@ -284,7 +283,7 @@ fn encoded(message: &AssistantMessage, recorded: &[Value]) -> Vec<Value> {
     let results = message.calls().zip(0..).map(|(call, index)| {
         let id = CallId { message: Seq::FIRST, index };
         let result = ToolResult::of(id, Outcome::Success, result_of(call.provider_id.as_deref()));
-        PromptResult { id, call, result: Cow::Owned(result), edit: None }
+        PromptResult { id, call, result: ShownResult::from(result), edit: None }
     });
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message }, PromptMessage::Results(results.collect())];

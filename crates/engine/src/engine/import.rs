@@ -5,6 +5,8 @@ use std::sync::Arc;
 use turnwright_core::{ConversationId, Entry, IdError, Journal, MessageId, Seq, StoredEntry, fork};
 
 use super::{Conversation, Engine, NewConversation, act, new_id, record};
+use crate::live::From;
+use crate::registry::live_of;
 use crate::{Append, EngineError, Idempotent, SideRecord, StoreError};
 
 /// A conversation with its journal, all of whose turns are over.
@@ -122,7 +124,9 @@ impl Engine {
             created_at_ms,
             updated_at_ms: at_ms.max(created_at_ms),
         };
-        let mut side = vec![SideRecord::Create(record(&conversation)?), SideRecord::Times(times_ms)];
+        let record_of_it = record(&conversation)?;
+        let live = live_of(&record_of_it)?;
+        let mut side = vec![SideRecord::Create(record_of_it), SideRecord::Times(times_ms)];
         if let Some((key, fingerprint)) = idempotency {
             let record = Idempotent { fingerprint, answer: id.to_string() };
             side.push(SideRecord::Idempotent { key: self.own_key(&key), record });
@@ -130,7 +134,9 @@ impl Engine {
         let append = Append { conversation: id, at: Seq::FIRST, entries, at_ms, side };
         let inner = self.inner.clone();
         let store = async move {
-            inner.store.append(append).await?;
+            // Whoever brings a conversation goes on with it: what was stored need not be read again for that.
+            live.apply(inner.store.append(append).await?, From::Others);
+            inner.registry.keep(Arc::new(live));
             Ok(conversation)
         };
         self.inner.whole(store).await

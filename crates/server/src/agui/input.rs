@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
 
 use crate::error::ApiError;
-use crate::openai::history::{Item, Said};
+use crate::openai::history::{Item, Messages, Said};
 use crate::openai::settings;
 
 /// `RunAgentInput`. What is not named here is ignored.
@@ -95,18 +95,18 @@ fn item(place: &str, message: &Value) -> Result<Item, ApiError> {
     let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let role = text("role");
     match role.as_str() {
-        "system" | "developer" => Ok(Item { said: Said::System(text("content")), messages: Vec::new() }),
+        "system" | "developer" => Ok(Item { said: Said::System(text("content")), messages: Messages::Made(Vec::new()) }),
         "user" => {
             let said = blocks(place, content)?;
             let parts = serde_json::to_value(said.iter().map(part).collect::<Vec<_>>()).unwrap_or_default();
-            Ok(Item { said: Said::User(said), messages: vec![json!({"role": "user", "content": parts})] })
+            Ok(Item { said: Said::User(said), messages: Messages::Made(vec![json!({"role": "user", "content": parts})]) })
         }
         "assistant" => {
             let calls = message.get("toolCalls").cloned().unwrap_or_else(|| json!([]));
             let ids = calls.as_array().map(Vec::as_slice).unwrap_or_default();
             let ids = ids.iter().filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
             let wire = json!({"role": "assistant", "content": content, "tool_calls": calls});
-            Ok(Item { said: Said::Answer { text: text("content"), calls: ids }, messages: vec![wire] })
+            Ok(Item { said: Said::Answer { text: text("content"), calls: ids }, messages: Messages::Made(vec![wire]) })
         }
         "tool" => {
             let call = text("toolCallId");
@@ -114,9 +114,9 @@ fn item(place: &str, message: &Value) -> Result<Item, ApiError> {
                 return Err(wrong("has no `toolCallId`".to_owned()));
             }
             let wire = json!({"role": "tool", "tool_call_id": call, "content": content});
-            Ok(Item { said: Said::Result { call, content: blocks(place, content)? }, messages: vec![wire] })
+            Ok(Item { said: Said::Result { call, content: blocks(place, content)? }, messages: Messages::Made(vec![wire]) })
         }
-        "reasoning" | "activity" => Ok(Item { said: Said::Echo, messages: Vec::new() }),
+        "reasoning" | "activity" => Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) }),
         _ => Err(wrong(format!("has the role `{role}`, which is not known here"))),
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
-use turnwright_core::{CallId, ContentBlock, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, UserId, Verdict};
+use turnwright_core::{
+    CallId, ContentBlock, ConversationId, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
+};
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, WholeJournal,
 };
@@ -296,25 +298,32 @@ fn of_conversation(ask: &Ask) -> SettingsOverlay {
 
 /// Takes the history that the client brings over into a new conversation.
 async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<(), ApiError> {
-    let messages: Vec<_> = ask.history.before_users().flat_map(|item| &item.messages).collect();
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
-    let bytes = serde_json::to_vec(&messages).map_err(|error| unreadable(error.to_string()))?;
+    let mut bytes = vec![b'['];
+    let written = ask.history.before_users().try_for_each(|item| item.messages.write(&mut bytes));
+    bytes.push(b']');
+    written.map_err(|error| unreadable(error.to_string()))?;
     let settings = ask.overlay.over(state.engine().defaults());
+    let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
+    if branch(state, conversation, ask, &taken).await? {
+        return Ok(());
+    }
     let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
     let Some(read) = read.conversations.into_iter().next() else { return Ok(()) };
+    let last = u64::try_from(read.entries.len()).ok().and_then(Seq::new);
     let whole = WholeJournal {
-        conversation: NewConversation {
-            id: Some(conversation.clone()),
-            title: None,
-            overlay: of_conversation(ask),
-            idempotency: None,
-        },
+        conversation: new_conversation(conversation, ask),
         created_at_ms: None,
         entries: read.entries,
         times_ms: Vec::new(),
     };
     match state.engine().import(whole).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            if let Some(last) = last {
+                state.known().taken_over(&taken, conversation.clone(), last);
+            }
+            Ok(())
+        }
         // The same request came before.
         Err(EngineError::Exists { .. } | EngineError::Store(turnwright_engine::StoreError::Exists { .. }))
             if ask.idempotency.is_some() =>
@@ -325,6 +334,21 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
         Err(EngineError::Exists { id }) if ask.conversation.is_some() => {
             Err(ApiError::not_found(format_args!("conversation `{id}`")))
         }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn new_conversation(conversation: &ConversationId, ask: &Ask) -> NewConversation {
+    NewConversation { id: Some(conversation.clone()), title: None, overlay: of_conversation(ask), idempotency: None }
+}
+
+/// Begins a conversation with what was taken over before and is the same to the letter; whether there is such a thing.
+async fn branch(state: &ServerState, conversation: &ConversationId, ask: &Ask, taken: &Fingerprint) -> Result<bool, ApiError> {
+    let Some((of, last)) = state.known().find_taken_over(taken) else { return Ok(false) };
+    match state.engine().branch(&of, last, new_conversation(conversation, ask)).await {
+        Ok(_) => Ok(true),
+        // It was deleted meanwhile; or this one is there already, which is told as where it is taken over.
+        Err(EngineError::NotFound { .. } | EngineError::Invalid { .. } | EngineError::Exists { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,5 +1,8 @@
 //! What a request says: the conversation as its client has it, with what is new at its end. Pure.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, text_of};
@@ -29,7 +32,40 @@ pub(crate) enum Said {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
     pub(crate) said: Said,
-    pub(crate) messages: Vec<Value>,
+    pub(crate) messages: Messages,
+}
+
+/// Messages of Chat Completions.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Messages {
+    /// One, as the client wrote it.
+    Written(String),
+    /// What is said in another form.
+    Made(Vec<Value>),
+}
+
+impl Messages {
+    /// Adds them to a JSON list that `out` is in the middle of.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let begin = |out: &mut Vec<u8>| {
+            if out.last() != Some(&b'[') {
+                out.push(b',');
+            }
+        };
+        match self {
+            Self::Written(text) => {
+                begin(out);
+                out.extend_from_slice(text.as_bytes());
+            }
+            Self::Made(values) => {
+                for value in values {
+                    begin(out);
+                    serde_json::to_writer(&mut *out, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a request says.
@@ -118,25 +154,56 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
 /// # Errors
 /// 400, with the message that is wrong.
 pub(crate) fn messages(messages: &[&RawValue]) -> Result<Vec<Item>, ApiError> {
-    messages.iter().enumerate().map(|(at, message)| self::message(&format!("messages[{at}]"), message)).collect()
+    messages.iter().enumerate().map(|(at, message)| self::message(at, message)).collect()
 }
 
-fn message(place: &str, message: &RawValue) -> Result<Item, ApiError> {
-    let wrong = |what: String| ApiError::invalid(format!("`{place}` {what}")).about(place);
-    let wire: Value = serde_json::from_str(message.get()).map_err(|error| wrong(format!("is no message: {error}")))?;
-    let content = wire.get("content").unwrap_or(&Value::Null);
-    let said = match wire.get("role").and_then(Value::as_str) {
-        Some("system" | "developer") => Said::System(text_of(&blocks(place, content)?)),
-        Some("user") => Said::User(blocks(place, content)?),
-        Some("assistant") => {
-            let calls = wire.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let calls = calls.iter().filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
-            Said::Answer { text: plain_text(content), calls }
-        }
+/// What of a message says what it is. The rest is read where it is taken over.
+#[derive(Debug, Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow, default)]
+    role: Option<&'a RawValue>,
+    #[serde(default)]
+    content: Value,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<&'a RawValue>,
+}
+
+/// A text; nothing where it is something else.
+fn raw_text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    let raw = raw?.get();
+    match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {
+        Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+        _ => serde_json::from_str(raw).ok().map(Cow::Owned),
+    }
+}
+
+/// The names of calls.
+fn raw_calls(raw: Option<&RawValue>) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct WireCall<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+    }
+    let calls: Vec<WireCall<'_>> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    calls.into_iter().filter_map(|call| raw_text(call.id).map(Cow::into_owned)).collect()
+}
+
+fn message(at: usize, message: &RawValue) -> Result<Item, ApiError> {
+    let place = || format!("messages[{at}]");
+    let wrong = |what: String| ApiError::invalid(format!("`{}` {what}", place())).about(place());
+    let wire: WireMessage<'_> =
+        serde_json::from_str(message.get()).map_err(|error| wrong(format!("is no message: {error}")))?;
+    let content = &wire.content;
+    let said = match raw_text(wire.role).as_deref() {
+        Some("system" | "developer") => Said::System(text_of(&blocks(&place(), content)?)),
+        Some("user") => Said::User(blocks(&place(), content)?),
+        Some("assistant") => Said::Answer { text: plain_text(content), calls: raw_calls(wire.tool_calls) },
         Some("tool") => {
-            let call = wire.get("tool_call_id").and_then(Value::as_str).filter(|id| !id.is_empty());
-            let call = call.ok_or_else(|| wrong("has no `tool_call_id`".to_owned()))?;
-            Said::Result { call: call.to_owned(), content: blocks(place, content)? }
+            let call = raw_text(wire.tool_call_id).filter(|id| !id.is_empty());
+            let call = call.ok_or_else(|| wrong("has no `tool_call_id`".to_owned()))?.into_owned();
+            Said::Result { call, content: blocks(&place(), content)? }
         }
         Some("function") => Said::Echo,
         Some(role) => {
@@ -144,7 +211,7 @@ fn message(place: &str, message: &RawValue) -> Result<Item, ApiError> {
         }
         None => return Err(wrong("has no `role`".to_owned())),
     };
-    Ok(Item { said, messages: vec![wire] })
+    Ok(Item { said, messages: Messages::Written(message.get().to_owned()) })
 }
 
 /// The text of an answer that is sent back.
@@ -241,7 +308,7 @@ fn bytes_in(url: &str) -> Option<(String, String)> {
 pub(crate) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
     match input {
         Value::String(text) => {
-            let messages = vec![json!({"role": "user", "content": text})];
+            let messages = Messages::Made(vec![json!({"role": "user", "content": text})]);
             Ok(vec![Item { said: Said::User(vec![ContentBlock::text(text)]), messages }])
         }
         Value::Array(items) => items.iter().enumerate().map(|(at, item)| self::item(&format!("input[{at}]"), item)).collect(),
@@ -267,29 +334,29 @@ fn item(place: &str, item: &Value) -> Result<Item, ApiError> {
                 "assistant" => Said::Answer { text: plain_text(content), calls: Vec::new() },
                 _ => return Err(wrong(format!("has the role `{role}`; system, developer, user and assistant are known"))),
             };
-            Ok(Item { said, messages: vec![json!({"role": role, "content": content})] })
+            Ok(Item { said, messages: Messages::Made(vec![json!({"role": role, "content": content})]) })
         }
         "function_call" => {
             let (id, name) = (needed("call_id")?, needed("name")?);
             let function = json!({"name": name, "arguments": text("arguments").unwrap_or_default()});
             let call = json!({"id": id, "type": "function", "function": function});
-            let messages = vec![json!({"role": "assistant", "content": null, "tool_calls": [call]})];
+            let messages = Messages::Made(vec![json!({"role": "assistant", "content": null, "tool_calls": [call]})]);
             Ok(Item { said: Said::Answer { text: String::new(), calls: vec![id] }, messages })
         }
         "function_call_output" => {
             let call = needed("call_id")?;
             let output = item.get("output").unwrap_or(&Value::Null);
-            let messages = vec![json!({"role": "tool", "tool_call_id": call, "content": output})];
+            let messages = Messages::Made(vec![json!({"role": "tool", "tool_call_id": call, "content": output})]);
             Ok(Item { said: Said::Result { call, content: blocks(place, output)? }, messages })
         }
         "mcp_approval_response" => {
             let is_approved =
                 item.get("approve").and_then(Value::as_bool).ok_or_else(|| wrong("has no `approve`".to_owned()))?;
             let said = Said::Approval { request: needed("approval_request_id")?, is_approved, reason: text("reason") };
-            Ok(Item { said, messages: Vec::new() })
+            Ok(Item { said, messages: Messages::Made(Vec::new()) })
         }
         "reasoning" | "mcp_call" | "mcp_list_tools" | "mcp_approval_request" | "item_reference" => {
-            Ok(Item { said: Said::Echo, messages: Vec::new() })
+            Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) })
         }
         _ => Err(wrong(format!("is of type `{kind}`, which is not known here"))),
     }

@@ -1,14 +1,14 @@
 //! Which conversation a history is of, for clients that keep the history themselves and name nothing.
 //!
 //! Kept in memory, for the newest of them: a client that comes back after a restart begins a new conversation, into which its
-//! history is taken over.
+//! history is taken over. What was taken over once and comes again, as from a client that branches, need not be read again.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use turnwright_core::{ConversationId, TurnId, UserId};
+use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
 
 /// How many histories are remembered.
 const MAX_KNOWN: usize = 4_096;
@@ -24,6 +24,9 @@ pub(crate) struct KnownHistories {
 struct Known {
     found: HashMap<u64, (ConversationId, TurnId)>,
     order: VecDeque<u64>,
+    /// What was taken over, and the last entry of that.
+    taken_over: HashMap<u64, (ConversationId, Seq)>,
+    order_taken: VecDeque<u64>,
 }
 
 /// The fingerprint of a history in the making.
@@ -50,7 +53,36 @@ impl Fingerprint {
     }
 }
 
+impl Fingerprint {
+    /// Of a history as it is written, taken over with these settings.
+    pub(crate) fn of_history(mut self, written: &[u8], settings: &TurnSettings) -> Self {
+        self.0.write(written);
+        // What cannot be written is like nothing else.
+        serde_json::to_string(settings).map_err(|error| error.to_string()).hash(&mut self.0);
+        self
+    }
+}
+
 impl KnownHistories {
+    /// Remembers that a history was taken over as the entries of `conversation` through `last`.
+    pub(crate) fn taken_over(&self, history: &Fingerprint, conversation: ConversationId, last: Seq) {
+        let key = history.0.finish();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.taken_over.insert(key, (conversation, last)).is_none() {
+            known.order_taken.push_back(key);
+        }
+        if known.order_taken.len() > MAX_KNOWN
+            && let Some(oldest) = known.order_taken.pop_front()
+        {
+            known.taken_over.remove(&oldest);
+        }
+    }
+
+    /// As which entries this history was taken over.
+    pub(crate) fn find_taken_over(&self, history: &Fingerprint) -> Option<(ConversationId, Seq)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).taken_over.get(&history.0.finish()).cloned()
+    }
+
     /// Of an empty history of this user's.
     pub(crate) fn fingerprint(&self, user: &UserId) -> Fingerprint {
         let mut hasher = self.keys.build_hasher();

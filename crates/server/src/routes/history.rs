@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{ConversationId, Journal, MessageId, prompt};
+use turnwright_engine::Extent;
 use turnwright_host::export::{self, ExportForm, UnknownForm};
 use utoipa::openapi::schema::{AnyOf, AnyOfBuilder};
 use utoipa::openapi::{RefOr, Schema};
@@ -49,8 +50,11 @@ pub(super) async fn list(
     }
     let cursor = page.cursor.as_deref();
     // One more tells whether there are more.
-    let part = |journal: &Journal| messages_after(journal, cursor, limit.saturating_add(1));
-    let part = state.engine().look(&conversation, part).await?.ok_or_else(|| unknown_cursor(cursor))?;
+    let wanted = limit.saturating_add(1);
+    let part = |journal: &Journal, extent| {
+        messages_after(journal, cursor, wanted).filter(|found| found.len() == wanted || extent == Extent::Whole)
+    };
+    let part = state.engine().look_at_beginning(&conversation, part).await?.ok_or_else(|| unknown_cursor(cursor))?;
     Ok(json(StatusCode::OK, api::List::page(part, limit, |message| message.id.clone())))
 }
 

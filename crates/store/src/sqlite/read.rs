@@ -79,6 +79,11 @@ pub(super) fn last_seq(connection: &Connection, id: &ConversationId) -> Result<O
     Ok(next.and_then(|next| Seq::new(u64::try_from(next).ok()?.checked_sub(1)?)))
 }
 
+pub(super) fn takes_back(connection: &Connection, id: &ConversationId) -> Result<bool, Unread> {
+    let mut statement = connection.prepare_cached(sql::TAKES_BACK)?;
+    Ok(statement.exists((id.as_str(),))?)
+}
+
 pub(super) fn open_turns(connection: &Connection) -> Result<Vec<OpenTurn>, Unread> {
     let mut statement = connection.prepare_cached(sql::OPEN_TURNS)?;
     let mut rows = statement.query(())?;

@@ -17,6 +17,9 @@ statements! {
     UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1";
     ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = ?3 WHERE key = ?1";
     INSERT_ENTRY = "INSERT INTO entry (place, version, at_ms, body) VALUES (?1, ?2, ?3, ?4)";
+    COPY_ENTRIES = "INSERT INTO entry (place, version, at_ms, body)
+        SELECT place + ((?3 - ?1) << 32), version, at_ms, body FROM entry
+        WHERE place BETWEEN (?1 << 32) + 1 AND (?1 << 32) + ?2 ORDER BY place";
     OPEN_TURN = "INSERT INTO open_turn (conversation, turn, is_parked, kept_by) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (conversation) DO UPDATE
         SET turn = excluded.turn, is_parked = excluded.is_parked, kept_by = excluded.kept_by";
@@ -39,6 +42,11 @@ statements! {
     ENTRIES = "SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
         LEFT JOIN entry ON entry.place BETWEEN (conversation.key << 32) + ?2 AND (conversation.key << 32) + 4294967295
         WHERE conversation.id = ?1 ORDER BY entry.place LIMIT ?3";
+    /// By how the bodies begin: no more of them is read.
+    TAKES_BACK = r#"SELECT 1 FROM conversation CROSS JOIN entry
+        ON entry.place BETWEEN conversation.key << 32 AND (conversation.key << 32) + 4294967295
+        WHERE conversation.id = ?1
+        AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried') LIMIT 1"#;
     IDEMPOTENT = "SELECT fingerprint, answer FROM idempotency WHERE key = ?1";
     OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner
         FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";

@@ -18,6 +18,7 @@ pub(super) enum Write {
     Create(ConversationRecord),
     Update(ConversationRecord),
     Delete(ConversationId),
+    Copy { conversation: ConversationRecord, of: ConversationId, through: Seq },
     Append(EncodedAppend),
     Document(Change),
     Account(accounts::Change),
@@ -60,7 +61,7 @@ impl Write {
     /// About how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Create(record) | Self::Update(record) => record_bytes(record),
+            Self::Create(record) | Self::Update(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
             Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) => 0,
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
@@ -87,6 +88,7 @@ impl Write {
             Self::Create(record) => create(connection, record),
             Self::Update(record) => update(connection, record),
             Self::Delete(id) => delete(connection, id),
+            Self::Copy { conversation, of, through } => copy(connection, conversation, of, *through),
             Self::Append(append) => append.carry_out(connection),
             Self::Document(change) => change.carry_out(connection).map(Ok),
             Self::Account(change) => change.carry_out(connection),
@@ -141,6 +143,18 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::
     // From its name with a `/` to the sign after that.
     let (first, end) = (format!("{id}/"), format!("{id}0"));
     connection.prepare_cached(sql::DELETE_DOCUMENTS)?.execute((CONVERSATION_DOCUMENTS, first, end))?;
+    Ok(Ok(()))
+}
+
+/// The entries go from row to row: what they say is not looked at.
+fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationId, through: Seq) -> rusqlite::Result<Verdict> {
+    let after = integer(through.get()).saturating_add(1);
+    let Some((source, _)) = find(connection, of)?.filter(|(_, next)| after <= *next) else { return Ok(Err(gone(of))) };
+    if insert(connection, record, after, integer(record.updated_at_ms))? == 0 {
+        return Ok(Err(exists(&record.id)));
+    }
+    let key = connection.last_insert_rowid();
+    connection.prepare_cached(sql::COPY_ENTRIES)?.execute((source, integer(through.get()), key))?;
     Ok(Ok(()))
 }
 

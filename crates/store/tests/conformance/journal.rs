@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use turnwright_core::Seq;
+use turnwright_core::{Control, Entry, MessageId, Seq, TurnId};
 use turnwright_engine::{KeptBy, SideRecord, StoreError};
 
 use super::Backend;
@@ -13,7 +13,7 @@ pub(super) async fn every_kind_of_entry_comes_back_as_it_was_appended(backend: &
     let store = backend.open().await;
     store.create(record("a", 1)).await.unwrap();
     let append = append("a", 1, every_kind());
-    let kinds: HashSet<&str> = append.entries.iter().map(turnwright_core::Entry::kind).collect();
+    let kinds: HashSet<&str> = append.entries.iter().map(Entry::kind).collect();
     assert_eq!(kinds.len(), 16, "the fixtures hold every kind");
 
     let answered = store.append(append.clone()).await.unwrap();
@@ -34,6 +34,49 @@ pub(super) async fn entries_that_were_taken_over_keep_their_times(backend: &dyn 
     let times_ms: Vec<u64> = answered.iter().map(|entry| entry.at_ms).collect();
     assert_eq!(times_ms, [11, 12, at_ms]);
     assert_eq!(all(&*store, "a").await, answered);
+}
+
+pub(super) async fn whether_something_is_taken_back_is_told_of_each_conversation(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let hidden = Entry::Control(Control::Hidden { message: MessageId(seq(1)) });
+    let retried = Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: None });
+    let journals =
+        [("plain", said("2")), ("hides", hidden), ("retries", retried), ("quotes", said("{\"control\":{\"hidden\""))];
+    for (id, second) in journals {
+        store.create(record(id, 1)).await.unwrap();
+        store.append(append(id, 1, vec![said("1"), second, said("3")])).await.unwrap();
+    }
+
+    let mut told = Vec::new();
+    for id in ["plain", "hides", "retries", "quotes", "nobody"] {
+        told.push(store.takes_back(&id.parse().unwrap()).await.unwrap());
+    }
+
+    assert_eq!(told, [false, true, true, false, false]);
+}
+
+pub(super) async fn a_conversation_begins_with_the_first_entries_of_another(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    store.append(append("a", 1, every_kind())).await.unwrap();
+    let whole = all(&*store, "a").await;
+    let id = "a".parse().unwrap();
+
+    store.copy(record("b", 7), &id, seq(5)).await.unwrap();
+    store.append(append("b", 6, vec![said("more")])).await.unwrap();
+
+    assert_eq!(all(&*store, "b").await[..5], whole[..5]);
+    assert_eq!(all(&*store, "b").await[5..], stored(&append("b", 6, vec![said("more")])));
+    assert_eq!(store.conversation(&"b".parse().unwrap()).await.unwrap().unwrap().created_at_ms, record("b", 7).created_at_ms);
+    let exists = StoreError::Exists { conversation: "b".parse().unwrap() };
+    assert_eq!(store.copy(record("b", 7), &id, seq(5)).await, Err(exists));
+    let too_far = store.copy(record("c", 7), &id, seq(whole.len() as u64 + 1)).await;
+    assert_eq!(too_far, Err(StoreError::Gone { conversation: id.clone() }));
+    let of_nobody = store.copy(record("c", 7), &"x".parse().unwrap(), seq(1)).await;
+    assert_eq!(of_nobody, Err(StoreError::Gone { conversation: "x".parse().unwrap() }));
+    assert_eq!(store.conversation(&"c".parse().unwrap()).await.unwrap(), None);
+    store.delete(&id).await.unwrap();
+    assert_eq!(all(&*store, "b").await.len(), 6);
 }
 
 pub(super) async fn entries_are_read_from_any_place_and_in_part(backend: &dyn Backend) {
@@ -64,7 +107,7 @@ pub(super) async fn an_append_at_a_taken_place_conflicts_and_leaves_nothing(back
     let first = append("a", 1, vec![said("first"), said("second")]);
     store.append(first.clone()).await.unwrap();
 
-    let open = SideRecord::TurnOpen { turn: turnwright_core::TurnId(seq(1)), parked: false, kept_by: KeptBy::Servers };
+    let open = SideRecord::TurnOpen { turn: TurnId(seq(1)), parked: false, kept_by: KeptBy::Servers };
     let late = with(append("a", 2, vec![said("late"), said("later")]), vec![open]);
     let refused = store.append(late).await;
 

@@ -55,6 +55,8 @@ claims! {
     conversations::a_deleted_name_can_be_used_again,
     journal::every_kind_of_entry_comes_back_as_it_was_appended,
     journal::entries_that_were_taken_over_keep_their_times,
+    journal::whether_something_is_taken_back_is_told_of_each_conversation,
+    journal::a_conversation_begins_with_the_first_entries_of_another,
     journal::entries_are_read_from_any_place_and_in_part,
     journal::an_append_at_a_taken_place_conflicts_and_leaves_nothing,
     journal::an_append_beyond_the_next_place_conflicts,

@@ -1,10 +1,9 @@
 //! Recorded requests, read into our model and built again, ask the same.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::prompt::{PromptMessage, PromptResult};
+use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, ReasoningEffort, ToolCall,
     ToolChoice, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
@@ -130,7 +129,7 @@ fn prompt_messages(turns: &[Turn]) -> Vec<PromptMessage<'_>> {
                 let all = results.iter().zip(&calls).map(|(result, call)| PromptResult {
                     id: result.call,
                     call,
-                    result: Cow::Borrowed(result),
+                    result: ShownResult::from(result),
                     edit: None,
                 });
                 PromptMessage::Results(all.collect())

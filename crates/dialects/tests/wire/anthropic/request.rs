@@ -1,10 +1,9 @@
 //! Requests.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, CutOffCause, EmbeddedResource, Finish, FinishReason,
     ModelRef, Origin, Outcome, OutputFormat, ProviderFailure, ReasoningEffort, Seq, ToolCall, ToolDefinition, ToolErrorKind,
@@ -83,7 +82,7 @@ pub(super) fn answer(number: u64, message: &AssistantMessage) -> PromptMessage<'
 fn result(number: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
     let id = CallId { message: seq(number), index };
     let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-    PromptResult { id, call, result: Cow::Owned(result), edit: None }
+    PromptResult { id, call, result: ShownResult::from(result), edit: None }
 }
 
 pub(super) fn ok(number: u64, index: u32, call: &ToolCall) -> PromptResult<'_> {
@@ -390,7 +389,7 @@ fn an_image_beside_structured_content_shows_both() {
     let said = says(vec![AssistantBlock::Call(a.clone())]);
     let image = ContentBlock::Image { data: PNG.to_owned(), mime_type: "image/png".to_owned() };
     let mut result = result(2, 0, &a, Outcome::Success, vec![image]);
-    result.result.to_mut().structured_content = Some(json!({"x": 1}));
+    result.result = ToolResult { structured_content: Some(json!({"x": 1})), ..(*result.result).clone() }.into();
     result.edit = Some("{}");
     let ask = Ask::new(vec![message(1, &hello), answer(2, &said), PromptMessage::Results(vec![result])]);
     let content = ask.messages()[2][1][0]["content"].clone();

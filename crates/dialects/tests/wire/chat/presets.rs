@@ -1,10 +1,9 @@
 //! What is sent to the servers and services that are known to be different.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
     Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolResult, TurnSettings, Usage,
@@ -263,7 +262,7 @@ fn an_assistant_message_follows_results_where_a_user_message_may_not() {
         usage: Usage::default(),
     };
     let id = CallId { message: Seq::FIRST, index: 0 };
-    let result: Cow<'_, ToolResult> = Cow::Owned(ToolResult { content: vec![], ..ToolResult::of(id, Outcome::Success, "") });
+    let result: ShownResult<'_> = ShownResult::from(ToolResult { content: vec![], ..ToolResult::of(id, Outcome::Success, "") });
     let roles = |preset: &str| {
         let messages = vec![
             PromptMessage::Assistant { seq: Seq::FIRST, message: &message },

@@ -1,10 +1,9 @@
 //! Requests.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, EmbeddedResource, Finish, FinishReason, ModelRef,
     NativeBlock, Origin, Outcome, OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind,
@@ -61,7 +60,7 @@ fn seq(number: u64) -> Seq {
 fn result(message: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
     let id = CallId { message: seq(message), index };
     let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-    PromptResult { id, call, result: Cow::Owned(result), edit: None }
+    PromptResult { id, call, result: ShownResult::from(result), edit: None }
 }
 
 struct Ask<'a> {
@@ -412,7 +411,7 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
     let id = CallId { message: Seq::new(4).unwrap(), index: 0 };
     let result = ToolResult::of(id, Outcome::Success, "hi");
     let call = calls.calls().next().unwrap();
-    let results = || PromptMessage::Results(vec![PromptResult { id, call, result: Cow::Borrowed(&result), edit: None }]);
+    let results = || PromptMessage::Results(vec![PromptResult { id, call, result: ShownResult::from(&result), edit: None }]);
     let whole = || {
         vec![
             PromptMessage::User { seq: Seq::FIRST, message: &first },
@@ -446,7 +445,7 @@ fn what_was_kept_changes_nothing_of_what_is_written() {
     let call = call(Some("x"), "{}");
     let message = says(vec![AssistantBlock::Call(call.clone())]);
     let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "done");
-    let result = PromptResult { id: stored.call, call: &call, result: Cow::Borrowed(&stored), edit: None };
+    let result = PromptResult { id: stored.call, call: &call, result: ShownResult::from(&stored), edit: None };
     let all = [
         PromptMessage::User { seq: seq(1), message: &first },
         PromptMessage::Assistant { seq: seq(2), message: &message },

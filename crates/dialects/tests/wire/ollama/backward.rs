@@ -1,10 +1,9 @@
 //! Recorded requests, read into our model and built again, ask the same.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ContentBlock, ModelRef, Outcome, ReasoningEffort, ToolCall, ToolDefinition,
     ToolResult, TurnSettings, UserMessage,
@@ -93,8 +92,12 @@ fn prompt_messages(turns: &[Turn]) -> Vec<PromptMessage<'_>> {
             Turn::Results(results) => {
                 assert_eq!(results.len(), calls.len());
                 let all = results.iter().zip(&calls);
-                let all =
-                    all.map(|(result, call)| PromptResult { id: result.call, call, result: Cow::Borrowed(result), edit: None });
+                let all = all.map(|(result, call)| PromptResult {
+                    id: result.call,
+                    call,
+                    result: ShownResult::from(result),
+                    edit: None,
+                });
                 PromptMessage::Results(all.collect())
             }
         });

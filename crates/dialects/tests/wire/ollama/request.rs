@@ -1,10 +1,9 @@
 //! Requests.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Finish, FinishReason, ModelRef, Origin, Outcome,
     OutputFormat, ReasoningEffort, Seq, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, Usage,
@@ -65,7 +64,7 @@ fn results(number: u64, message: &AssistantMessage, all: Vec<(Outcome, Vec<Conte
     let results = message.calls().zip(all).zip(0..).map(|((call, (outcome, content)), index)| {
         let id = CallId { message: seq(number), index };
         let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-        PromptResult { id, call, result: Cow::Owned(result), edit: None }
+        PromptResult { id, call, result: ShownResult::from(result), edit: None }
     });
     PromptMessage::Results(results.collect())
 }
@@ -266,7 +265,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
     let (first, second) = (says("a"), says("b"));
     let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "one");
     let asked: Vec<_> = message.calls().collect();
-    let result = PromptResult { id: stored.call, call: asked[0], result: Cow::Borrowed(&stored), edit: None };
+    let result = PromptResult { id: stored.call, call: asked[0], result: ShownResult::from(&stored), edit: None };
     let all =
         [asks(1, &first), answers(2, &message), PromptMessage::Results(vec![result]), answers(4, &last), asks(5, &second)];
     let mut kept = Kept::default();

@@ -1,10 +1,9 @@
 //! What the tests of Responses share.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, ConversationId, Finish, FinishReason, ModelRef,
     NativeBlock, Origin, Outcome, Seq, ToolCall, ToolDefinition, ToolResult, TurnSettings, Usage, UserMessage,
@@ -92,7 +91,12 @@ pub(super) fn results(
 ) -> PromptMessage<'_> {
     let results = message.calls().zip(0..).zip(contents).map(|((call, index), (outcome, content))| {
         let id = CallId { message: seq(number), index };
-        PromptResult { id, call, result: Cow::Owned(ToolResult { content, ..ToolResult::of(id, outcome, "") }), edit: None }
+        PromptResult {
+            id,
+            call,
+            result: ShownResult::from(ToolResult { content, ..ToolResult::of(id, outcome, "") }),
+            edit: None,
+        }
     });
     PromptMessage::Results(results.collect())
 }

@@ -15,11 +15,10 @@
 //! - An empty `content` of reasoning, which some clients leave out.
 //! - Reasoning without encrypted content: with nothing kept on the other side it is refused or means nothing.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use turnwright_core::prompt::{PromptMessage, PromptResult};
+use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, ContentBlock, EmbeddedResource, Outcome, OutputFormat, ToolResult, UserMessage,
 };
@@ -132,7 +131,7 @@ fn build(said: &[Said], recorded: &Value) -> Value {
                 let results = message.calls().zip(0..).map(|(call, index)| {
                     let id = CallId { message: seq(number), index };
                     let content = results[call.provider_id.as_deref().unwrap()].clone();
-                    let result = Cow::Owned(ToolResult { content, ..ToolResult::of(id, Outcome::Success, "") });
+                    let result = ShownResult::from(ToolResult { content, ..ToolResult::of(id, Outcome::Success, "") });
                     PromptResult { id, call, result, edit: None }
                 });
                 messages.push(PromptMessage::Results(results.collect()));

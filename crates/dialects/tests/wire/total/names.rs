@@ -1,6 +1,6 @@
 //! Names that a model invented: a past call goes back under a name that its API takes.
 
-use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult};
+use turnwright_core::prompt::{Prompt, PromptMessage, PromptResult, ShownResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Finish, FinishReason, ModelRef, Outcome, Seq, ToolCall,
     ToolResult, TurnSettings, Usage, UserMessage,
@@ -62,7 +62,7 @@ fn ten_thousand_invented_names_are_mended_so_that_every_api_takes_them() {
             let seq = Seq::FIRST.next();
             let results = message.calls().zip(0..).map(|(call, index)| {
                 let id = CallId { message: seq, index };
-                let result = std::borrow::Cow::Owned(ToolResult::of(id, Outcome::Success, "done"));
+                let result = ShownResult::from(ToolResult::of(id, Outcome::Success, "done"));
                 PromptResult { id, call, result, edit: None }
             });
             let messages = vec![

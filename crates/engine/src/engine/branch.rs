@@ -1,0 +1,54 @@
+//! A conversation that begins with the very entries of another.
+
+use std::sync::Arc;
+
+use turnwright_core::{ConversationId, Entry, Seq};
+
+use super::{Conversation, Engine, NewConversation, act, new_id, record};
+use crate::EngineError;
+use crate::live::From;
+use crate::registry::live_of;
+
+impl Engine {
+    /// Creates a conversation with the first entries of another as they are, those through `through`, in which every turn is
+    /// over. Nothing is read that is in memory, and the store copies without looking: for a client that says the same again
+    /// and goes on otherwise. No idempotency key is looked at.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::Exists`]; [`EngineError::Invalid`] where a setting is out of range, there is
+    /// no entry `through`, or a turn is open there.
+    pub async fn branch(&self, id: &ConversationId, through: Seq, new: NewConversation) -> Result<Conversation, EngineError> {
+        self.must_not_decide(&new.overlay)?;
+        let of = self.load_newest(id).await?;
+        let count = usize::try_from(through.get()).unwrap_or(usize::MAX);
+        let entries = of.lock().journal.entries().get(..count).map(<[_]>::to_vec);
+        let entries =
+            entries.ok_or_else(|| EngineError::Invalid { what: format!("conversation `{id}` has no entry {through}") })?;
+        let first = entries.iter().find_map(|stored| match &*stored.entry {
+            Entry::User(message) => act::title_of(&message.content),
+            _ => None,
+        });
+        let now = self.inner.clock.now_ms();
+        let conversation = Conversation {
+            id: new.id.map_or_else(new_id, Ok)?,
+            owner: self.user.clone(),
+            title: new.title.or(first),
+            overlay: new.overlay,
+            created_at_ms: now,
+            updated_at_ms: now,
+        };
+        let record = record(&conversation)?;
+        let live = live_of(&record)?;
+        live.apply(entries, From::Others);
+        if let Some(turn) = live.lock().journal.open_turn() {
+            return Err(EngineError::Invalid { what: format!("{} is not over", turn.id()) });
+        }
+        let (inner, id) = (self.inner.clone(), id.clone());
+        let store = async move {
+            inner.store.copy(record, &id, through).await?;
+            inner.registry.keep(Arc::new(live));
+            Ok(conversation)
+        };
+        self.inner.whole(store).await
+    }
+}
