@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{ContentBlock, Declared, Resumption, ToolErrorKind, UserId};
+use turnwright_core::{ContentBlock, ConversationId, Declared, Resumption, ToolErrorKind, UserId};
 
 use crate::{Asks, Nobody, Standstill, Tasks, ToolReply, TraceContext};
 
@@ -255,6 +255,8 @@ pub struct CallContext {
     pub task: Option<Arc<Value>>,
     /// Whose conversation calls.
     pub user: UserId,
+    /// The conversation that calls, where it is one.
+    pub conversation: Option<ConversationId>,
     /// What [`ToolReply::Asks`] left, and the answers, where the call is made again.
     pub resume: Option<Resumption>,
     /// Where the call stands in a trace, for whom it is passed on to.
@@ -266,7 +268,7 @@ impl CallContext {
     pub fn new(cancel: CancellationToken, progress: Arc<dyn ProgressSink>) -> Self {
         let (asks, tasks) = (Arc::new(Nobody), Arc::new(Nobody));
         let (standstill, user) = (Standstill::default(), UserId::local());
-        Self { cancel, progress, asks, standstill, tasks, task: None, user, resume: None, trace: None }
+        Self { cancel, progress, asks, standstill, tasks, task: None, user, conversation: None, resume: None, trace: None }
     }
 
     /// The same in a conversation of this user.

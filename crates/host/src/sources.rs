@@ -198,6 +198,11 @@ fn add_built_ins(
     if tools.filesystem.enabled && !sources.is_taken("filesystem") {
         let mut config = FilesystemConfig::new(roots.clone());
         config.max_read_bytes = tools.filesystem.max_read_bytes.unwrap_or(config.max_read_bytes);
+        config.denied.extend(tools.filesystem.deny.iter().cloned());
+        config.hard_links = tools.filesystem.hard_links;
+        config.trash = Some(loaded.data_dir.join("trash"));
+        config.ours = std::iter::once(loaded.data_dir.clone()).chain(loaded.file.clone()).collect();
+        config.max_image_bytes = tools.filesystem.max_image_bytes.unwrap_or(config.max_image_bytes);
         config.max_write_bytes = tools.filesystem.max_write_bytes.unwrap_or(config.max_write_bytes);
         config.max_entries =
             tools.filesystem.max_entries.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_entries);

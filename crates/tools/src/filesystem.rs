@@ -1,16 +1,25 @@
 //! Files and folders below configured roots.
 //!
-//! Every tool works on a [`Place`](crate::roots::Place) and so cannot leave its root. Reading, listing, searching and
-//! stat are declared read-only. Work happens on the blocking pool, owned by the source.
+//! Every tool works on a spot (`open.rs`), a name in an open folder, and so cannot leave its root nor reach what is denied.
+//! Reading, listing, searching and stat are declared read-only. Work happens on the blocking pool, owned by the source.
 
+mod carry;
+mod diff;
 mod edit;
+mod encoding;
+mod guard;
 mod list;
+mod moving;
 mod open;
 mod read;
 mod search;
+mod seen;
 mod stat;
+mod trash;
 mod write;
 
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +27,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
+pub use self::edit::{Edit, EditRefusal, Found, Replaced, apply_edits};
+use self::guard::Guard;
+use self::open::Spot;
+pub use self::search::PathGlob;
+use self::seen::Seen;
+use self::trash::Trash;
 use crate::error::failed;
 use crate::roots::Roots;
 use crate::{RootsError, ToolSpec, TypedSource};
@@ -27,8 +42,18 @@ use crate::{RootsError, ToolSpec, TypedSource};
 pub struct FilesystemConfig {
     /// The folders that may be touched. Relative paths start at the first.
     pub roots: Vec<PathBuf>,
-    /// The largest file or part of a file that is read at once, in bytes.
+    /// What is not touched below them, in the form of `.gitignore`: a later pattern wins, `!` takes back.
+    pub denied: Vec<String>,
+    /// Files and folders that are not touched wherever they are met: those of the program itself.
+    pub ours: Vec<PathBuf>,
+    /// Whether files that have several names may be read: other names may be outside of the roots.
+    pub hard_links: bool,
+    /// Where deleted things go; without it nothing is deleted.
+    pub trash: Option<PathBuf>,
+    /// The largest part of a text file that is read at once, in bytes.
     pub max_read_bytes: u64,
+    /// The largest image that is read, in bytes.
+    pub max_image_bytes: u64,
     /// The largest file that is written, in bytes.
     pub max_write_bytes: u64,
     /// The most entries that a listing names, and the most matches that a search gives.
@@ -36,9 +61,20 @@ pub struct FilesystemConfig {
 }
 
 impl FilesystemConfig {
-    /// These roots with the default limits: 1 MiB read at once, 8 MiB written, 1,000 entries.
+    /// These roots with the default limits: 1 MiB read at once, images of 4 MiB, 8 MiB written, 1,000 entries. What looks
+    /// like a secret is denied, files with several names are not read, and nothing is deleted.
     pub fn new(roots: Vec<PathBuf>) -> Self {
-        Self { roots, max_read_bytes: 1024 * 1024, max_write_bytes: 8 * 1024 * 1024, max_entries: 1_000 }
+        Self {
+            roots,
+            denied: guard::SECRETS.iter().map(ToString::to_string).collect(),
+            ours: Vec::new(),
+            hard_links: false,
+            trash: None,
+            max_read_bytes: 1024 * 1024,
+            max_image_bytes: 4 * 1024 * 1024,
+            max_write_bytes: 8 * 1024 * 1024,
+            max_entries: 1_000,
+        }
     }
 }
 
@@ -47,29 +83,73 @@ impl FilesystemConfig {
 struct Shared {
     roots: Roots,
     config: FilesystemConfig,
+    guard: Guard,
+    /// Device and number of what belongs to this program.
+    ours: HashSet<(u64, u64)>,
+    trash: Option<Trash>,
+    seen: Seen,
     /// Held from the read to the rename of a change, so that two changes of one file do not undo one another.
     changing: Mutex<()>,
 }
 
-/// The tool source `filesystem`: `read`, `write`, `edit`, `list`, `search`, `stat`.
+impl Shared {
+    fn open(config: FilesystemConfig) -> Result<Self, RootsError> {
+        let trash = config.trash.as_deref().map(Trash::open).transpose()?;
+        let paths = config.ours.iter().chain(&config.trash);
+        let ours = paths.filter_map(|path| std::fs::metadata(path).ok()).map(|found| (found.dev(), found.ino())).collect();
+        Ok(Self {
+            roots: Roots::open(&config.roots)?,
+            guard: Guard::new(&config.denied)?,
+            ours,
+            trash,
+            seen: Seen::default(),
+            changing: Mutex::new(()),
+            config,
+        })
+    }
+}
+
+/// Who calls.
+#[derive(Debug)]
+struct Caller {
+    cancel: CancellationToken,
+    /// Whose reads and writes belong together: the conversation's, and where there is none the user's.
+    who: String,
+}
+
+impl Caller {
+    /// What the state of a file is remembered under.
+    fn key(&self, spot: &Spot<'_>) -> seen::Key {
+        (self.who.clone(), spot.place.root().to_owned(), spot.real.clone())
+    }
+}
+
+/// The tool source `filesystem`: `read`, `write`, `edit`, `list`, `search`, `stat`, `move`, and with a trash `delete` and
+/// `restore`.
 ///
 /// # Errors
-/// [`RootsError`] where a root is not a folder that can be opened.
+/// [`RootsError`] where a root is not a folder that can be opened, a pattern says nothing, or the trash cannot be used.
 pub fn filesystem(config: FilesystemConfig) -> Result<TypedSource, RootsError> {
-    let shared = Arc::new(Shared { roots: Roots::open(&config.roots)?, config, changing: Mutex::new(()) });
+    let shared = Arc::new(Shared::open(config)?);
+    let has_trash = shared.trash.is_some();
     let source = TypedSource::new("filesystem");
     let worker = Worker { shared, tracker: source.tracker().clone() };
+    let reads = |name: &str, text: &str, title: &str| ToolSpec::new(name, text).title(title).read_only();
+    let writes = |name: &str, text: &str, title: &str| ToolSpec::new(name, text).title(title).serial();
     let source = source
-        .tool(ToolSpec::new("read", read::DESCRIPTION).title("Read a file").read_only(), worker.clone().runs(read::read))
-        .tool(ToolSpec::new("write", write::DESCRIPTION).title("Write a file").serial(), worker.clone().runs(write::write))
-        .tool(ToolSpec::new("edit", edit::DESCRIPTION).title("Edit a file").serial(), worker.clone().runs(edit::edit))
-        .tool(ToolSpec::new("list", list::DESCRIPTION).title("List a folder").read_only(), worker.clone().runs(list::list))
-        .tool(
-            ToolSpec::new("search", search::DESCRIPTION).title("Search files").read_only(),
-            worker.clone().runs(search::search),
-        )
-        .tool(ToolSpec::new("stat", stat::DESCRIPTION).title("Describe a file").read_only(), worker.runs(stat::stat));
-    Ok(source)
+        .tool(reads("read", read::DESCRIPTION, "Read a file"), worker.clone().runs(read::read))
+        .tool(writes("write", write::DESCRIPTION, "Write a file"), worker.clone().runs(write::write))
+        .tool(writes("edit", edit::DESCRIPTION, "Edit a file"), worker.clone().runs(edit::edit))
+        .tool(reads("list", list::DESCRIPTION, "List a folder"), worker.clone().runs(list::list))
+        .tool(reads("search", search::DESCRIPTION, "Search files"), worker.clone().runs(search::search))
+        .tool(reads("stat", stat::DESCRIPTION, "Describe a file"), worker.clone().runs(stat::stat))
+        .tool(writes("move", moving::DESCRIPTION, "Move a file"), worker.clone().runs(moving::move_to));
+    if !has_trash {
+        return Ok(source);
+    }
+    Ok(source
+        .tool(writes("delete", trash::DELETE, "Delete a file"), worker.clone().runs(trash::delete))
+        .tool(writes("restore", trash::RESTORE, "Bring a deleted file back"), worker.runs(trash::restore)))
 }
 
 /// Carries file work to the blocking pool.
@@ -79,7 +159,7 @@ struct Worker {
     tracker: TaskTracker,
 }
 
-type Work<A> = fn(&Shared, &A, &CancellationToken) -> Result<ToolOutput, ToolError>;
+type Work<A> = fn(&Shared, &A, &Caller) -> Result<ToolOutput, ToolError>;
 type Working = futures_util::future::BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
 impl Worker {
@@ -91,7 +171,9 @@ impl Worker {
             Box::pin(async move {
                 let cancel = context.cancel.child_token();
                 let _given_up = cancel.clone().drop_guard();
-                let task = tracker.spawn_blocking(move || work(&shared, &arguments, &cancel));
+                let who = context.conversation.map_or_else(|| context.user.to_string(), |id| id.to_string());
+                let caller = Caller { cancel, who };
+                let task = tracker.spawn_blocking(move || work(&shared, &arguments, &caller));
                 task.await.unwrap_or_else(|error| Err(failed(format!("the file work broke off: {error}"))))
             })
         }

@@ -10,6 +10,6 @@ mod roots;
 mod typed;
 
 pub use command::{CommandConfig, Launch, Launcher, PlainLauncher, Program, command};
-pub use filesystem::{FilesystemConfig, filesystem};
+pub use filesystem::{Edit, EditRefusal, FilesystemConfig, Found, PathGlob, Replaced, apply_edits, filesystem};
 pub use roots::RootsError;
 pub use typed::{ToolSpec, TypedSource};

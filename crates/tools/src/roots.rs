@@ -42,6 +42,22 @@ pub enum RootsError {
         /// What the system says.
         source: io::Error,
     },
+    /// What must not be touched is written in a way that says nothing.
+    #[error("the pattern `{pattern}` of what must not be touched cannot be used: {reason}")]
+    Pattern {
+        /// As it was configured.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The folder of deleted things cannot be used.
+    #[error("the trash {} cannot be used", path.display())]
+    Trash {
+        /// As it was configured.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 /// A place below a root.
@@ -96,6 +112,12 @@ impl Roots {
             .ok_or_else(|| self.outside(path))
     }
 
+    /// The place `path` below the root that really is at `root`, where that is still a root.
+    pub(crate) fn place_in(&self, root: &Path, path: &Path, shown: String) -> Option<Place<'_>> {
+        let root = self.0.iter().find(|known| known.real == root)?;
+        Some(Place { root, path: path.to_path_buf(), shown })
+    }
+
     /// The failure of a path that leads out.
     fn outside(&self, path: &str) -> ToolError {
         let roots: Vec<String> = self.0.iter().map(|root| format!("`{}`", root.real.display())).collect();
@@ -113,6 +135,9 @@ impl Roots {
                 error
             }
             (io::ErrorKind::PermissionDenied, Some(_)) => denied(format!("the system does not allow it: `{shown}`: {error}")),
+            (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => {
+                failed(format!("`{shown}` was not written: the disk is full; what was there is unchanged"))
+            }
             (io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename, _) => {
                 invalid(format!("`{shown}` is not a usable path: {error}"))
             }
@@ -122,6 +147,11 @@ impl Roots {
 }
 
 impl Place<'_> {
+    /// Where the root really is.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root.real
+    }
+
     /// The root's handle.
     pub(crate) fn dir(&self) -> &Dir {
         &self.root.dir

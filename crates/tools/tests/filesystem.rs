@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{World, call, call_of, context, failure, text};
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{Declared, ToolErrorKind};
+use turnwright_core::{ContentBlock, Declared, ToolErrorKind};
 use turnwright_engine::source::{SourceState, ToolSource};
 use turnwright_tools::filesystem;
 
@@ -18,7 +18,15 @@ fn the_tools_and_what_is_declared_about_them() {
     let tools: Vec<(String, Declared)> = source.tools().iter().map(|tool| (tool.name.clone(), tool.declared)).collect();
     let reads = Declared { read_only: true, ..Declared::default() };
     let writes = Declared { serial: true, ..Declared::default() };
-    let expected = [("read", reads), ("write", writes), ("edit", writes), ("list", reads), ("search", reads), ("stat", reads)];
+    let expected = [
+        ("read", reads),
+        ("write", writes),
+        ("edit", writes),
+        ("list", reads),
+        ("search", reads),
+        ("stat", reads),
+        ("move", writes),
+    ];
     assert_eq!(tools, expected.map(|(name, declared)| (name.to_owned(), declared)));
     assert_eq!(source.name(), "filesystem");
 }
@@ -53,17 +61,43 @@ async fn a_file_is_read_whole_and_exactly() {
 }
 
 #[tokio::test]
-async fn a_file_over_the_limit_says_how_to_read_it() {
+async fn of_a_file_over_the_limit_the_first_lines_come_and_say_how_to_go_on() {
     let world = World::new();
-    world.put("big.txt", "x".repeat(70_112));
+    world.put("big.txt", "twelve bytes\n".repeat(10));
+    world.put("line.txt", "x".repeat(200));
     let mut config = world.config();
-    config.max_read_bytes = 65_536;
+    config.max_read_bytes = 40;
     let source = filesystem(config).unwrap();
-    let expected = "`big.txt` is 70,112 bytes, limit 65,536; read it in parts with offset and limit";
-    assert_eq!(
-        failure(&source, "read", json!({"path": "big.txt"})).await,
-        (ToolErrorKind::ExecutionFailed, expected.to_owned())
-    );
+    let first = "twelve bytes\n".repeat(3) + "\n[lines 1 to 3 of a file of 130 bytes; read on with line 4]";
+    assert_eq!(text(&source, "read", json!({"path": "big.txt"})).await, first);
+    let next = "twelve bytes\n\n[lines 4 to 4 of a file of 130 bytes; read on with line 5]";
+    assert_eq!(text(&source, "read", json!({"path": "big.txt", "line": 4, "lines": 1})).await, next);
+    let last = "twelve bytes\n\n[lines 10 to 10 of a file of 130 bytes; the end]";
+    assert_eq!(text(&source, "read", json!({"path": "big.txt", "line": 10})).await, last);
+    let long = "x".repeat(40)
+        + "\n[lines 1 to 1 of a file of 200 bytes; line 1 is longer than what is read at once; read it with offset and limit]";
+    assert_eq!(text(&source, "read", json!({"path": "line.txt"})).await, long);
+    let past = failure(&source, "read", json!({"path": "big.txt", "line": 12})).await;
+    assert_eq!(past, (ToolErrorKind::InvalidArguments, "line 12 is past the end: `big.txt` has 10 lines".to_owned()));
+    let both = failure(&source, "read", json!({"path": "big.txt", "line": 1, "offset": 1})).await;
+    assert_eq!(both.0, ToolErrorKind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn a_file_of_ten_gigabytes_is_paged_without_being_held() {
+    use std::os::unix::fs::FileExt;
+    let world = World::new();
+    let file = std::fs::File::create(world.root.join("huge")).unwrap();
+    file.write_all_at("one\ntwo\n".as_bytes(), 0).unwrap();
+    file.write_all_at("x".repeat(70_000).as_bytes(), 8).unwrap();
+    file.write_all_at(b"the end\n", 10_000_000_000).unwrap();
+    let source = world.filesystem();
+    let first = text(&source, "read", json!({"path": "huge", "line": 1, "lines": 2})).await;
+    assert_eq!(first, "one\ntwo\n\n[lines 1 to 2 of a file of 10,000,000,008 bytes; read on with line 3]");
+    let last = text(&source, "read", json!({"path": "huge", "offset": 10_000_000_000_u64})).await;
+    assert_eq!(last, "the end\n\n[bytes 10000000000 to 10000000008 of 10000000008; the end]");
+    let too_large = failure(&source, "edit", json!({"path": "huge", "old_text": "one", "new_text": "1"})).await.1;
+    assert_eq!(too_large, "`huge` is 10,000,000,008 bytes, limit 8,388,608: too large to edit");
 }
 
 #[tokio::test]
@@ -75,9 +109,7 @@ async fn parts_add_up_to_the_file_and_cut_no_character() {
     let (mut offset, mut read) = (0_u64, String::new());
     loop {
         let output = call(&source, "read", json!({"path": "a.txt", "offset": offset, "limit": 7})).await.unwrap();
-        let [turnwright_core::ContentBlock::Text { text }, turnwright_core::ContentBlock::Text { text: note }] =
-            output.content.as_slice()
-        else {
+        let [ContentBlock::Text { text }, ContentBlock::Text { text: note }] = output.content.as_slice() else {
             panic!("a part and a note")
         };
         read.push_str(text);
@@ -100,23 +132,48 @@ async fn a_part_that_begins_in_a_character_begins_after_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_is_refused_with_its_place() {
+async fn texts_in_other_encodings_are_read_and_edited_in_them() {
     let world = World::new();
-    world.put("latin.txt", b"caf\xe9 au lait");
-    world.put("binary", b"PK\x00\x01");
-    world.put("cut.txt", b"a\xc3");
+    let utf_16: Vec<u8> = [0xfeff].into_iter().chain("één\ntwee\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    world.put("latin.txt", b"caf\xe9 au lait\n");
+    world.put("wide.txt", &utf_16);
+    world.put("marked.txt", b"\xef\xbb\xbfmarked\n");
     let source = world.filesystem();
-    let cases = [
-        ("latin.txt", "`latin.txt` is not UTF-8 text: the byte at offset 3 is 0xe9"),
-        ("binary", "`binary` is a binary file, not text: it holds zero bytes"),
-        ("cut.txt", "`cut.txt` is not UTF-8 text: the byte at offset 1 is 0xc3"),
-    ];
-    for (path, expected) in cases {
-        let result = failure(&source, "read", json!({"path": path})).await;
-        assert_eq!(result, (ToolErrorKind::ExecutionFailed, expected.to_owned()));
-    }
-    let part = failure(&source, "read", json!({"path": "latin.txt", "offset": 1, "limit": 5})).await.1;
-    assert_eq!(part, "`latin.txt` is not UTF-8 text: the byte at offset 3 is 0xe9");
+    let read = |path: &'static str| text(&source, "read", json!({"path": path}));
+    assert_eq!(read("latin.txt").await, "café au lait\n\n[read as windows-1252]");
+    assert_eq!(read("wide.txt").await, "één\ntwee\n\n[read as UTF-16LE]");
+    assert_eq!(read("marked.txt").await, "marked\n");
+    let second = text(&source, "read", json!({"path": "wide.txt", "line": 2})).await;
+    assert_eq!(second, "twee\n\n[lines 2 to 2 of a file of 20 bytes; the end]\n[read as UTF-16LE]");
+    text(&source, "edit", json!({"path": "latin.txt", "old_text": "lait", "new_text": "thé"})).await;
+    text(&source, "edit", json!({"path": "marked.txt", "old_text": "marked", "new_text": "known"})).await;
+    assert_eq!(std::fs::read(world.root.join("latin.txt")).unwrap(), b"caf\xe9 au th\xe9\n");
+    assert_eq!(std::fs::read(world.root.join("marked.txt")).unwrap(), b"\xef\xbb\xbfknown\n");
+    let refused = failure(&source, "edit", json!({"path": "latin.txt", "old_text": "café", "new_text": "世"})).await.1;
+    assert_eq!(refused, "`latin.txt` is written as windows-1252, which has no `世`; nothing was written");
+}
+
+#[tokio::test]
+async fn what_is_not_text_is_refused_and_images_are_images() {
+    let world = World::new();
+    world.put("binary", b"PK\x00\x01");
+    let image = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+    world.put("dot.png", image);
+    let mut config = world.config();
+    config.max_image_bytes = 100;
+    let source = filesystem(config).unwrap();
+    let refused = failure(&source, "read", json!({"path": "binary"})).await;
+    let expected = "`binary` is a binary file, not text: it holds zero bytes";
+    assert_eq!(refused, (ToolErrorKind::ExecutionFailed, expected.to_owned()));
+    let output = call(&source, "read", json!({"path": "dot.png"})).await.unwrap();
+    let [ContentBlock::Text { text: note }, ContentBlock::Image { data, mime_type }] = output.content.as_slice() else {
+        panic!("a note and an image: {output:?}")
+    };
+    assert_eq!((note.as_str(), mime_type.as_str()), ("[`dot.png`: image/png, 29 bytes]", "image/png"));
+    assert_eq!(data, "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAA=");
+    world.put("large.png", [&image[..], &[0; 100]].concat());
+    let large = failure(&source, "read", json!({"path": "large.png"})).await.1;
+    assert_eq!(large, "`large.png` is an image of 129 bytes, limit 100; make it smaller first");
 }
 
 #[tokio::test]
@@ -138,10 +195,11 @@ async fn a_file_is_written_with_its_parents_and_then_replaced() {
     let world = World::new();
     let source = world.filesystem();
     let output = call(&source, "write", json!({"path": "a/b/c.txt", "content": "first"})).await.unwrap();
-    assert_eq!(output.structured_content, Some(json!({"path": "a/b/c.txt", "size_bytes": 5, "is_new": true})));
+    let expected = json!({"path": "a/b/c.txt", "size_bytes": 5, "is_new": true});
+    assert_eq!(output.structured_content, Some(expected));
     assert_eq!(
         text(&source, "write", json!({"path": "a/b/c.txt", "content": "second"})).await,
-        "wrote 6 bytes to `a/b/c.txt` (replaced)"
+        "wrote 6 bytes to `a/b/c.txt` (replaced)\n@@ -1 +1 @@\n-first\n\\ no line end\n+second\n\\ no line end"
     );
     assert_eq!(world.get("a/b/c.txt"), "second");
     assert_eq!(std::fs::read_dir(world.root.join("a/b")).unwrap().count(), 1, "no temporary file stays");
@@ -187,10 +245,13 @@ async fn an_edit_replaces_the_one_occurrence_or_all() {
     world.put("a.txt", "one\ntwo\none\n");
     let source = world.filesystem();
     let edit = |old: &str, new: &str, all: Value| json!({"path": "a.txt", "old_text": old, "new_text": new, "all": all});
-    assert_eq!(text(&source, "edit", edit("two", "2", Value::Null)).await, "replaced old_text once in `a.txt`, in line 2");
+    assert_eq!(
+        text(&source, "edit", edit("two", "2", Value::Null)).await,
+        "replaced old_text once in `a.txt`, in line 2\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n one"
+    );
     assert_eq!(
         text(&source, "edit", edit("one", "1", json!(true))).await,
-        "replaced old_text 2 times in `a.txt`, in lines 1, 3"
+        "replaced old_text 2 times in `a.txt`, in lines 1, 3\n@@ -1,3 +1,3 @@\n-one\n+1\n 2\n-one\n+1"
     );
     assert_eq!(world.get("a.txt"), "1\n2\n1\n");
 }
@@ -200,17 +261,14 @@ async fn an_edit_that_is_not_clear_changes_nothing_and_says_why() {
     let world = World::new();
     world.put("a.txt", "one\n  two\r\none\r\nthree\n");
     let source = world.filesystem();
+    let several =
+        "`a.txt`: old_text occurs 2 times, in lines 1, 3; take in more of what surrounds the one that is meant, or set all";
     let cases = [
-        (
-            "one",
-            "x",
-            "old_text occurs 2 times in `a.txt`, in lines 1, 3; take in more of what surrounds the one that is meant, or set all",
-        ),
-        ("four", "x", "old_text is not in `a.txt`; read the file and copy it exactly"),
-        ("one two", "x", "old_text is not in `a.txt`; it is there with other white space: read the file and copy it exactly"),
-        ("two\none", "x", "old_text is not in `a.txt`; the lines of the file end in \\r\\n"),
-        ("", "x", "old_text is empty; use write for a new file"),
-        ("one", "one", "old_text and new_text are the same: nothing would change"),
+        ("one", "x", several),
+        ("four", "x", "`a.txt`: old_text is not there; read the file and copy it exactly"),
+        ("one two", "x", "`a.txt`: old_text is not there; read the file and copy it exactly"),
+        ("", "x", "`a.txt`: old_text is empty; use write for a new file"),
+        ("one", "one", "`a.txt`: old_text and new_text are the same: nothing would change"),
     ];
     for (old, new, expected) in cases {
         assert_eq!(failure(&source, "edit", json!({"path": "a.txt", "old_text": old, "new_text": new})).await.1, expected);
@@ -279,7 +337,7 @@ async fn a_search_finds_lines_below_a_path() {
     let cases = [
         (
             json!({"pattern": "TODO"}),
-            "a.rs:2: // TODO: two\nsrc/b.rs:2: TODO(x)\nsrc/c.txt:1: TODO\n[1 file was left out: too large, binary or unreadable]",
+            "a.rs:2: // TODO: two\nsrc/b.rs:2: TODO(x)\nsrc/c.txt:1: TODO\n[1 file was left out: binary, unreadable or not to be touched]",
         ),
         (json!({"pattern": "TODO(", "path": "src"}), "b.rs:2: TODO(x)"),
         (json!({"pattern": "todo", "glob": "*.rs", "ignore_case": true, "path": "src"}), "b.rs:1: todo\nb.rs:2: TODO(x)"),
@@ -294,6 +352,138 @@ async fn a_search_finds_lines_below_a_path() {
     }
     let bad = failure(&source, "search", json!({"pattern": "(", "regex": true})).await;
     assert_eq!(bad.0, ToolErrorKind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn several_edits_are_made_or_none_and_white_space_may_differ() {
+    let world = World::new();
+    world.put("a.rs", "fn a() {\n\tone();\n\ttwo();\n}\n");
+    let source = world.filesystem();
+    let edits = json!([{"old_text": "one();", "new_text": "1();"}, {"old_text": "three();", "new_text": "3();"}]);
+    let refused = failure(&source, "edit", json!({"path": "a.rs", "edits": edits})).await.1;
+    assert_eq!(refused, "`a.rs`: edit 2 of 2: old_text is not there; read the file and copy it exactly; no edit was made");
+    assert_eq!(world.get("a.rs"), "fn a() {\n\tone();\n\ttwo();\n}\n");
+    let edits = json!([
+        {"old_text": "one();", "new_text": "1();"},
+        {"old_text": "    1();\n    two();\n", "new_text": "    1();\n    2();\n"},
+    ]);
+    let made = text(&source, "edit", json!({"path": "a.rs", "edits": edits})).await;
+    assert!(made.starts_with(
+        "replaced old_text once in `a.rs`, in line 2\nreplaced old_text once in `a.rs`, in line 2 (found by its words"
+    ));
+    assert_eq!(world.get("a.rs"), "fn a() {\n\t1();\n\t2();\n}\n");
+    let both = failure(&source, "edit", json!({"path": "a.rs", "old_text": "a", "new_text": "b", "edits": []})).await;
+    assert_eq!(both.0, ToolErrorKind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
+    let world = World::new();
+    world.put("a.txt", "first");
+    let source = world.filesystem();
+    let in_one = |tool: &str, arguments: Value| {
+        let mut context = context(&CancellationToken::new());
+        context.conversation = Some("one".parse().unwrap());
+        source.call(call_of(tool, arguments), context)
+    };
+    in_one("read", json!({"path": "a.txt"})).await.unwrap();
+    world.put("a.txt", "other");
+    for (tool, arguments) in [
+        ("write", json!({"path": "a.txt", "content": "mine"})),
+        ("edit", json!({"path": "a.txt", "old_text": "other", "new_text": "mine"})),
+    ] {
+        let error = in_one(tool, arguments).await.unwrap_err();
+        let expected = "`a.txt` changed since it was read; nothing was written: read it again, and then say what it shall hold";
+        assert_eq!(error.model_text, expected);
+    }
+    assert_eq!(world.get("a.txt"), "other");
+    // Who never read it overwrites nothing that it relies on, and what it writes is a change for the other.
+    text(&source, "write", json!({"path": "a.txt", "content": "theirs"})).await;
+    in_one("read", json!({"path": "a.txt"})).await.unwrap();
+    in_one("write", json!({"path": "a.txt", "content": "mine"})).await.unwrap();
+    in_one("edit", json!({"path": "a.txt", "old_text": "mine", "new_text": "done"})).await.unwrap();
+    assert_eq!(world.get("a.txt"), "done");
+}
+
+#[tokio::test]
+async fn things_are_moved_and_nothing_is_replaced() {
+    let world = World::new();
+    world.put("a/one.txt", "one");
+    world.put("two.txt", "two");
+    world.link("a", "link");
+    let source = world.filesystem();
+    assert_eq!(
+        text(&source, "move", json!({"from": "a/one.txt", "to": "b/c/1.txt"})).await,
+        "moved `a/one.txt` to `b/c/1.txt`"
+    );
+    assert_eq!(world.get("b/c/1.txt"), "one");
+    let taken = failure(&source, "move", json!({"from": "two.txt", "to": "b/c/1.txt"})).await.1;
+    assert_eq!(taken, "`b/c/1.txt` is there already; nothing was moved");
+    assert_eq!(failure(&source, "move", json!({"from": ".", "to": "c"})).await.1, "`.` is a root; it stays");
+    assert_eq!(failure(&source, "move", json!({"from": "b", "to": "b/c/d"})).await.1, "`b` cannot be moved into itself");
+    text(&source, "move", json!({"from": "link", "to": "other"})).await;
+    assert!(world.root.join("other").is_symlink() && world.root.join("a").is_dir());
+}
+
+#[tokio::test]
+async fn what_is_deleted_comes_back() {
+    let world = World::new();
+    world.put("folder/a.txt", "a");
+    let mut config = world.config();
+    assert_eq!(failure(&world.filesystem(), "delete", json!({"path": "folder"})).await.0, ToolErrorKind::NotFound);
+    config.trash = Some(world.folder.path().join("trash"));
+    let source = filesystem(config).unwrap();
+    let output = call(&source, "delete", json!({"path": "folder"})).await.unwrap();
+    let id = output.structured_content.unwrap()["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        turnwright_core::text_of(&output.content),
+        format!("deleted the folder `folder`; restore with the id {id} brings it back")
+    );
+    assert!(!world.root.join("folder").exists());
+    world.put("folder", "in the way");
+    let taken = failure(&source, "restore", json!({"id": id})).await.1;
+    assert_eq!(taken, "`folder` is there again; move it away first");
+    std::fs::remove_file(world.root.join("folder")).unwrap();
+    assert_eq!(text(&source, "restore", json!({"id": id})).await, "restored `folder`");
+    assert_eq!(world.get("folder/a.txt"), "a");
+    let again = failure(&source, "restore", json!({"id": id})).await;
+    assert_eq!(again.0, ToolErrorKind::NotFound);
+    assert_eq!(failure(&source, "restore", json!({"id": "../../root"})).await.0, ToolErrorKind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn names_with_line_ends_stay_on_one_line() {
+    let world = World::new();
+    world.put("a\nb.txt", "x\n");
+    let source = world.filesystem();
+    assert_eq!(text(&source, "list", json!({})).await, "a\\nb.txt (2 bytes)");
+    assert_eq!(text(&source, "search", json!({"pattern": "x"})).await, "a\\nb.txt:1: x");
+    assert_eq!(text(&source, "read", json!({"path": "a\nb.txt"})).await, "x\n");
+}
+
+#[tokio::test]
+async fn a_search_leaves_out_what_is_ignored_and_shows_lines_around() {
+    let world = World::new();
+    world.put(".gitignore", "*.log\n/made/\n!kept.log\n");
+    world.put("a.log", "TODO\n");
+    world.put("kept.log", "TODO\n");
+    world.put("made/a.txt", "TODO\n");
+    world.put("src/made/a.txt", "TODO\n");
+    world.put("src/.ignore", "b.txt\n");
+    world.put("src/b.txt", "TODO\n");
+    world.put("src/c.txt", "1\n2\nTODO\n4\n5\n6\nTODO\r\n");
+    let source = world.filesystem();
+    let search = |arguments: Value| text(&source, "search", arguments);
+    assert_eq!(
+        search(json!({"pattern": "TODO$", "regex": true})).await,
+        "kept.log:1: TODO\nsrc/c.txt:3: TODO\nsrc/c.txt:7: TODO\nsrc/made/a.txt:1: TODO"
+    );
+    assert_eq!(search(json!({"pattern": "*.log", "target": "names", "path": "src/.."})).await, "kept.log");
+    let all = search(json!({"pattern": "TODO", "include_ignored": true})).await;
+    assert_eq!(all.lines().count(), 7, "{all}");
+    let around = search(json!({"pattern": "TODO", "path": "src/c.txt", "context": 1})).await;
+    let expected = "c.txt-2- 2\nc.txt:3: TODO\nc.txt-4- 4\n--\nc.txt-6- 6\nc.txt:7: TODO";
+    assert_eq!(around, expected);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ fn tools_are_listed_and_shown() {
     assert!(names.contains(&"filesystem__read") && names.contains(&"command__run"), "{names:?}");
     let shown = place.json(&["tools", "show", "filesystem__read", "--json"]);
     assert_eq!((&shown["server_id"], &shown["read_only"]), (&json!("filesystem"), &json!(true)));
-    assert!(place.run(&["tools", "list"]).stdout.contains("\nfilesystem__read    read-only  Reads a text file"));
+    assert!(place.run(&["tools", "list"]).stdout.contains("\nfilesystem__read     read-only  Reads a file"));
     let none = place.run(&["tools", "show", "filesystem__red"]);
     let stderr = "error: there is no tool `filesystem__red`\nhint: `turnwright tools list` shows those that there are\n";
     assert_eq!(none, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });

@@ -119,6 +119,7 @@ impl CallJob {
         let idempotency_key = idempotency_key(&self.live.id, self.id, &arguments, self.attempt);
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
         let mut context = CallContext::new(self.cancel.clone(), progress).of(&self.live.owner);
+        context.conversation = Some(self.live.id.clone());
         let standstill = context.standstill.clone();
         context.trace = self.telemetry.current_context();
         let may_park = match self.asking {

@@ -28,9 +28,17 @@ pub struct FilesystemTools {
     /// said otherwise; never empty once loaded.
     #[schemars(extend("format" = "path"), length(min = 1))]
     pub roots: Vec<PathBuf>,
+    /// What is not touched below the roots, beside what looks like a secret (`.env`, private keys and the like): patterns as in
+    /// `.gitignore`. One that begins with `!` takes back what an earlier one, or one of ours, denies.
+    pub deny: Vec<String>,
+    /// Whether files that have several names (hard links) may be read; their other names may be outside of the roots.
+    pub hard_links: bool,
     /// The largest file or part of a file that is read at once, in bytes.
     #[schemars(range(min = 1))]
     pub max_read_bytes: Option<u64>,
+    /// The largest image that is read, in bytes.
+    #[schemars(range(min = 1))]
+    pub max_image_bytes: Option<u64>,
     /// The largest file that is written, in bytes.
     #[schemars(range(min = 1))]
     pub max_write_bytes: Option<u64>,
@@ -41,7 +49,16 @@ pub struct FilesystemTools {
 
 impl Default for FilesystemTools {
     fn default() -> Self {
-        Self { enabled: true, roots: Vec::new(), max_read_bytes: None, max_write_bytes: None, max_entries: None }
+        Self {
+            enabled: true,
+            roots: Vec::new(),
+            deny: Vec::new(),
+            hard_links: false,
+            max_read_bytes: None,
+            max_image_bytes: None,
+            max_write_bytes: None,
+            max_entries: None,
+        }
     }
 }
 

@@ -55,6 +55,7 @@ T = "***"  # turnwright.toml:10
 [tools.filesystem]
 enabled = true  # default
 roots = ["/work-dir"]  # default
+hard_links = false  # default
 
 [tools.command]
 enabled = true  # default

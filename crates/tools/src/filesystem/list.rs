@@ -5,12 +5,11 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
-use super::Shared;
-use super::open::kind_of;
+use super::open::{AtEnd, kind_of, kind_of_stat, look, open_folder};
+use super::{Caller, Shared};
 use crate::error::{failed, grouped};
 
 pub(super) const DESCRIPTION: &str = "Lists which files and folders are in a folder (directory), with their sizes.";
@@ -25,15 +24,15 @@ pub(super) struct Arguments {
     path: Option<String>,
 }
 
-pub(super) fn list(shared: &Shared, arguments: &Arguments, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
-    let place = shared.roots.place(arguments.path.as_deref().unwrap_or("."))?;
-    let explain = |error: std::io::Error| shared.roots.explain(&place, &error);
-    let metadata = place.dir().metadata(&place.path).map_err(explain)?;
-    if !metadata.is_dir() {
-        let kind = kind_of(metadata.file_type());
+pub(super) fn list(shared: &Shared, arguments: &Arguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
+    let spot = shared.spot(arguments.path.as_deref().unwrap_or("."), AtEnd::Follow)?;
+    let place = &spot.place;
+    let explain = |error: std::io::Error| shared.swapped(place, &error);
+    let kind = kind_of_stat(&look(&spot.folder, &spot.name).map_err(explain)?);
+    if kind != "folder" {
         return Err(failed(format!("`{}` is a {kind}, not a folder", place.shown)));
     }
-    let folder = place.dir().open_dir(&place.path).map_err(explain)?;
+    let folder = open_folder(&spot.folder, &spot.name).map_err(explain)?;
     let mut names = Vec::new();
     for entry in folder.entries().map_err(explain)?.take(MOST_NAMES) {
         names.push(entry.map_err(explain)?.file_name());
@@ -43,19 +42,20 @@ pub(super) fn list(shared: &Shared, arguments: &Arguments, cancel: &Cancellation
     let mut lines = Vec::new();
     let mut entries = Vec::new();
     for name in names.into_iter().take(shared.config.max_entries) {
-        if cancel.is_cancelled() {
+        if caller.cancel.is_cancelled() {
             return Err(failed("the call was given up"));
         }
         // One that went away since it was named is not there.
         let Ok(metadata) = folder.symlink_metadata(Path::new(&name)) else { continue };
-        let name = name.to_string_lossy();
         let kind = kind_of(metadata.file_type());
+        let is_protected = shared.guard.covers_entry(&spot.real.join(&name), kind == "folder");
+        let name = written(&name.to_string_lossy());
         let (line, size) = match kind {
             "file" => (format!("{name} ({} bytes)", grouped(metadata.len())), Some(metadata.len())),
             "folder" => (format!("{name}/"), None),
             kind => (format!("{name} ({kind})"), None),
         };
-        lines.push(line);
+        lines.push(if is_protected { format!("{line} [not to be touched]") } else { line });
         entries.push(json!({"name": name, "kind": kind, "size_bytes": size}));
     }
     let is_cut = total > shared.config.max_entries;
@@ -71,4 +71,9 @@ pub(super) fn list(shared: &Shared, arguments: &Arguments, cancel: &Cancellation
         is_error: false,
         diagnostic: None,
     })
+}
+
+/// A name on one line: what would break it is written as in a string.
+pub(super) fn written(name: &str) -> String {
+    if name.chars().any(char::is_control) { name.escape_debug().to_string() } else { name.to_owned() }
 }

@@ -4,12 +4,11 @@ use cap_std::fs::PermissionsExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
-use super::Shared;
-use super::open::kind_of;
+use super::open::{AtEnd, kind_of};
+use super::{Caller, Shared};
 use crate::error::grouped;
 
 pub(super) const DESCRIPTION: &str = "Tells whether a path exists and what it is: its kind, how large it is, its permissions \
@@ -22,13 +21,14 @@ pub(super) struct Arguments {
     path: String,
 }
 
-pub(super) fn stat(shared: &Shared, arguments: &Arguments, _: &CancellationToken) -> Result<ToolOutput, ToolError> {
-    let place = shared.roots.place(&arguments.path)?;
-    let explain = |error: std::io::Error| shared.roots.explain(&place, &error);
-    let itself = place.dir().symlink_metadata(&place.path).map_err(explain)?;
+pub(super) fn stat(shared: &Shared, arguments: &Arguments, _: &Caller) -> Result<ToolOutput, ToolError> {
+    let spot = shared.spot(&arguments.path, AtEnd::Itself)?;
+    let place = &spot.place;
+    let explain = |error: std::io::Error| shared.swapped(place, &error);
+    let itself = spot.folder.symlink_metadata(&spot.name).map_err(explain)?;
     let kind = kind_of(itself.file_type());
     let leads_to = if itself.is_symlink() {
-        Some(place.dir().read_link_contents(&place.path).map_err(explain)?.to_string_lossy().into_owned())
+        Some(spot.folder.read_link_contents(&spot.name).map_err(explain)?.to_string_lossy().into_owned())
     } else {
         None
     };

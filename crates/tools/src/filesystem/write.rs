@@ -1,25 +1,30 @@
 //! The tool `write`, and the one way in which files are replaced.
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cap_std::fs::{Dir, OpenOptions, Permissions};
+use cap_std::fs::{Dir, OpenOptions};
+use rustix::fs::{Gid, Mode, Stat, Uid};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
-use super::Shared;
-use super::open::regular;
+use super::diff::diff;
+use super::encoding::{decode, form_of};
+use super::open::{AtEnd, Spot, look, open_file, regular};
+use super::seen::Stamp;
+use super::{Caller, Shared};
 use crate::error::{denied, failed, grouped};
-use crate::roots::{Place, Roots};
 
 pub(super) const DESCRIPTION: &str = "Writes text to a file: creates it with the parents that are missing, \
-    or replaces all that it held.";
+    or replaces all that it held, and shows what changed. A file that changed since it was read is not replaced.";
+
+/// The largest file whose earlier text is compared with the new one, in bytes.
+const MOST_COMPARED: u64 = 8 * 1024 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,90 +35,128 @@ pub(super) struct Arguments {
     content: String,
 }
 
-pub(super) fn write(shared: &Shared, arguments: &Arguments, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
-    let place = shared.roots.place(&arguments.path)?;
-    check_size(shared, &place, arguments.content.len())?;
+pub(super) fn write(shared: &Shared, arguments: &Arguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
+    let Arguments { path, content } = arguments;
+    check_size(shared, path, content.len())?;
     let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
-    if cancel.is_cancelled() {
+    if caller.cancel.is_cancelled() {
         return Err(failed("the call was given up before anything was written"));
     }
-    let is_new = replace(&shared.roots, &place, arguments.content.as_bytes())?;
-    let size = arguments.content.len() as u64;
-    let what = if is_new { "a new file" } else { "replaced" };
-    let text = format!("wrote {} bytes to `{}` ({what})", grouped(size), place.shown);
+    if path.ends_with('/') {
+        return Err(failed(format!("`{path}` does not name a file")));
+    }
+    let spot = shared.spot(path, AtEnd::Make)?;
+    let old = old(shared, &spot)?;
+    let before = old.as_ref().and_then(|_| text_before(&spot));
+    replace(shared, &spot, caller, old.as_ref(), content.as_bytes())?;
+    let size = content.len() as u64;
+    let what = if old.is_none() { "a new file" } else { "replaced" };
+    let text = format!("wrote {} bytes to `{path}` ({what})", grouped(size));
+    let diff = before.map(|before| diff(&before, content)).unwrap_or_default();
+    let diff = diff.trim_end();
+    let shown = (!diff.is_empty()).then(|| ContentBlock::text(diff));
+    let mut told = json!({"path": path, "size_bytes": size, "is_new": old.is_none()});
+    if let (Some(told), false) = (told.as_object_mut(), diff.is_empty()) {
+        told.insert("diff".to_owned(), diff.into());
+    }
     Ok(ToolOutput {
-        content: vec![ContentBlock::text(text)],
-        structured_content: Some(json!({"path": place.shown, "size_bytes": size, "is_new": is_new})),
+        content: std::iter::once(ContentBlock::text(text)).chain(shown).collect(),
+        structured_content: Some(told),
         is_error: false,
         diagnostic: None,
     })
 }
 
 /// Refuses to write more than the limit.
-pub(super) fn check_size(shared: &Shared, place: &Place<'_>, size: usize) -> Result<(), ToolError> {
+pub(super) fn check_size(shared: &Shared, shown: &str, size: usize) -> Result<(), ToolError> {
     let (size, max) = (size as u64, shared.config.max_write_bytes);
     if size > max {
         let (size, max) = (grouped(size), grouped(max));
-        return Err(failed(format!("`{}` would be {size} bytes, limit {max}; nothing was written", place.shown)));
+        return Err(failed(format!("`{shown}` would be {size} bytes, limit {max}; nothing was written")));
     }
     Ok(())
 }
 
-/// Makes `bytes` all that the file holds, at once: whoever reads it sees the old or the new. Says whether it is new.
-pub(super) fn replace(roots: &Roots, place: &Place<'_>, bytes: &[u8]) -> Result<bool, ToolError> {
-    let explain = |error: io::Error| roots.explain(place, &error);
-    let Target { folder, name, permissions } = target(roots, place)?;
-    let (temporary, mut file) = create_temporary(&folder).map_err(explain)?;
-    let written = permissions
-        .as_ref()
-        .map_or(Ok(()), |permissions| file.set_permissions(permissions.clone()))
-        .and_then(|()| file.write_all(bytes))
-        .and_then(|()| folder.rename(&temporary, &folder, &name));
-    if let Err(error) = written {
-        if let Err(left) = folder.remove_file(&temporary) {
+/// What is there, where it may be replaced.
+fn old(shared: &Shared, spot: &Spot<'_>) -> Result<Option<Stat>, ToolError> {
+    let shown = &spot.place.shown;
+    match look(&spot.folder, &spot.name) {
+        Ok(stat) => {
+            regular(&spot.place, &stat)?;
+            if stat.st_mode & 0o222 == 0 {
+                return Err(denied(format!("`{shown}` is write-protected")));
+            }
+            Ok(Some(stat))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(shared.swapped(&spot.place, &error)),
+    }
+}
+
+/// The text that is replaced, where it is one and not too large.
+fn text_before(spot: &Spot<'_>) -> Option<String> {
+    let file = open_file(&spot.folder, &spot.name).ok()?;
+    let stat = rustix::fs::fstat(&file).ok()?;
+    if u64::try_from(stat.st_size).ok()? > MOST_COMPARED || stat.st_nlink > 1 {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_COMPARED).read_to_end(&mut bytes).ok()?;
+    let form = form_of(&bytes).ok()?;
+    Some(decode(form, &bytes)?.into_owned())
+}
+
+/// Makes `bytes` all that the file holds, at once: whoever reads it sees the old or the new. Refused where the file was seen
+/// in another state than it is in. Other names of the file keep what it held.
+pub(super) fn replace(
+    shared: &Shared,
+    spot: &Spot<'_>,
+    caller: &Caller,
+    old: Option<&Stat>,
+    bytes: &[u8],
+) -> Result<(), ToolError> {
+    let explain = |error: io::Error| shared.swapped(&spot.place, &error);
+    let key = caller.key(spot);
+    let check = || match look(&spot.folder, &spot.name) {
+        Ok(stat) if shared.seen.is_stale(&key, Stamp::of(&stat)) => Err(stale(spot)),
+        Ok(stat) if old.is_some_and(|old| Stamp::of(old) != Stamp::of(&stat)) => Err(stale(spot)),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(explain(error)),
+    };
+    check()?;
+    let (temporary, mut file) = create_temporary(&spot.folder).map_err(explain)?;
+    let written = old.map_or(Ok(()), |old| like(&file, old)).and_then(|()| file.write_all(bytes)).map_err(explain);
+    let renamed =
+        written.and_then(|()| check()).and_then(|()| spot.folder.rename(&temporary, &spot.folder, &spot.name).map_err(explain));
+    if let Err(error) = renamed {
+        if let Err(left) = spot.folder.remove_file(&temporary) {
             tracing::warn!(file = %temporary.display(), error = %left, "a temporary file could not be removed");
         }
-        return Err(explain(error));
+        return Err(error);
     }
-    Ok(permissions.is_none())
+    if let Ok(stat) = rustix::fs::fstat(&file) {
+        shared.seen.note(key, Stamp::of(&stat));
+    }
+    Ok(())
 }
 
-/// Where a file is replaced: links on the way are resolved, the folder is held open.
-struct Target {
-    folder: Dir,
-    name: PathBuf,
-    /// Those of the file that is there.
-    permissions: Option<Permissions>,
+fn stale(spot: &Spot<'_>) -> ToolError {
+    let shown = &spot.place.shown;
+    failed(format!("`{shown}` changed since it was read; nothing was written: read it again, and then say what it shall hold"))
 }
 
-fn target(roots: &Roots, place: &Place<'_>) -> Result<Target, ToolError> {
-    let explain = |error: io::Error| roots.explain(place, &error);
-    let dir = place.dir();
-    let (path, permissions) = match dir.metadata(&place.path) {
-        Ok(metadata) => {
-            regular(place, &metadata)?;
-            if metadata.permissions().readonly() {
-                return Err(denied(format!("`{}` is write-protected", place.shown)));
-            }
-            (dir.canonicalize(&place.path).map_err(explain)?, Some(metadata.permissions()))
+/// Gives a new file the permissions and, where that is possible, the owner of the one that it replaces.
+fn like(file: &cap_std::fs::File, old: &Stat) -> io::Result<()> {
+    let own = rustix::fs::fstat(file)?;
+    if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
+        // Only some may give files away; the content counts more.
+        let given = rustix::fs::fchown(file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
+        if let Err(error) = given {
+            tracing::debug!(%error, "a replaced file has another owner");
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if dir.symlink_metadata(&place.path).is_ok() {
-                return Err(failed(format!("`{}` is a link that leads nowhere", place.shown)));
-            }
-            (place.path.clone(), None)
-        }
-        Err(error) => return Err(explain(error)),
-    };
-    let Some(name) = path.file_name().map(PathBuf::from).filter(|_| !place.shown.ends_with('/')) else {
-        return Err(failed(format!("`{}` does not name a file", place.shown)));
-    };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if permissions.is_none() && parent != Path::new(".") {
-        dir.create_dir_all(parent).map_err(explain)?;
     }
-    let folder = dir.open_dir(parent).map_err(explain)?;
-    Ok(Target { folder, name, permissions })
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?)
 }
 
 /// A file of our own in `folder`, under a name that nothing has.

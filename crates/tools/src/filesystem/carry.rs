@@ -1,0 +1,121 @@
+//! Moving what a name stands for to another folder, over the borders of file systems too.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+use turnwright_engine::source::ToolError;
+
+use super::Shared;
+use super::open::{Spot, kind_of_stat, look, open_file, open_folder};
+use crate::error::{failed, grouped};
+
+/// The most files and folders that are looked at, or copied, below one folder.
+const MOST_ENTRIES: usize = 100_000;
+/// The deepest folder that is followed.
+const DEEPEST: usize = 200;
+
+/// Moves `name` of `from` to `new_name` of `to`, where nothing may be.
+pub(super) fn carry(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> io::Result<()> {
+    match rename_to_free(from, name, to, new_name) {
+        Err(Errno::XDEV) => {}
+        done => return Ok(done?),
+    }
+    let mut left = MOST_ENTRIES;
+    copy(from, name, to, new_name, &mut left, DEEPEST).inspect_err(|_| {
+        // What was copied in part is of no use; what is being moved is still where it was.
+        let _ = remove(to, new_name);
+    })?;
+    remove(from, name)
+}
+
+fn rename_to_free(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE) {
+        // Some file systems cannot promise it in one step.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if look(to, new_name).is_err() => {
+            rustix::fs::renameat(from, name, to, new_name)
+        }
+        done => done,
+    }
+}
+
+/// Removes a file, a link or a whole folder.
+pub(super) fn remove(folder: &Dir, name: &Path) -> io::Result<()> {
+    match kind_of_stat(&look(folder, name)?) {
+        "folder" => folder.remove_dir_all(name),
+        _ => folder.remove_file(name),
+    }
+}
+
+fn copy(from: &Dir, name: &Path, to: &Dir, new_name: &Path, left: &mut usize, depth: usize) -> io::Result<()> {
+    let too_much = || io::Error::new(io::ErrorKind::FileTooLarge, "too many files to move to another file system");
+    *left = left.checked_sub(1).ok_or_else(too_much)?;
+    let stat = look(from, name)?;
+    match kind_of_stat(&stat) {
+        "file" => {
+            let mut source = open_file(from, name)?;
+            let mut target = to.open_with(new_name, cap_std::fs::OpenOptions::new().write(true).create_new(true))?;
+            io::copy(&mut source, &mut target)?;
+            Ok(rustix::fs::fchmod(&target, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?)
+        }
+        "link" => {
+            let target = rustix::fs::readlinkat(from, name, Vec::new())?;
+            Ok(rustix::fs::symlinkat(target.as_c_str(), to, new_name)?)
+        }
+        "folder" => {
+            let depth = depth.checked_sub(1).ok_or_else(too_much)?;
+            to.create_dir(new_name)?;
+            let (source, target) = (open_folder(from, name)?, open_folder(to, new_name)?);
+            for entry in source.entries()? {
+                let inner = PathBuf::from(entry?.file_name());
+                copy(&source, &inner, &target, &inner, left, depth)?;
+            }
+            Ok(rustix::fs::fchmod(&target, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?)
+        }
+        kind => Err(io::Error::other(format!("a {kind} cannot be moved to another file system"))),
+    }
+}
+
+impl Shared {
+    /// Refuses to move what holds something that is not to be touched: under another name it would be open.
+    pub(super) fn ask_within(&self, spot: &Spot<'_>) -> Result<(), ToolError> {
+        let shown = &spot.place.shown;
+        let explain = |error: io::Error| self.swapped(&spot.place, &error);
+        if spot.real.as_os_str().is_empty() {
+            return Err(crate::error::denied(format!("`{shown}` is a root; it stays")));
+        }
+        let stat = look(&spot.folder, &spot.name).map_err(explain)?;
+        match kind_of_stat(&stat) {
+            "file" | "link" => return Ok(()),
+            "folder" => {}
+            kind => return Err(failed(format!("`{shown}` is a {kind}; it is not touched"))),
+        }
+        let mut folders = vec![(open_folder(&spot.folder, &spot.name).map_err(explain)?, spot.real.clone())];
+        let mut looked_at = 0;
+        while let Some((folder, path)) = folders.pop() {
+            for entry in folder.entries().map_err(explain)? {
+                let entry = entry.map_err(explain)?;
+                let name = PathBuf::from(entry.file_name());
+                looked_at += 1;
+                if looked_at > MOST_ENTRIES {
+                    let most = grouped(MOST_ENTRIES as u64);
+                    return Err(failed(format!("`{shown}` holds more than {most} files; take its parts one by one")));
+                }
+                let inner = path.join(&name);
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let stat = look(&folder, &name).map_err(explain)?;
+                if self.guard.covers_entry(&inner, is_folder) || self.is_ours(&stat) {
+                    let mut error = self.is_denied(&spot.place);
+                    error.model_text = format!("{} (it holds `{}`)", error.model_text, inner.display());
+                    return Err(error);
+                }
+                if is_folder {
+                    folders.push((open_folder(&folder, &name).map_err(explain)?, inner));
+                }
+            }
+        }
+        Ok(())
+    }
+}
