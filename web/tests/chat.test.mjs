@@ -31,6 +31,21 @@ test("the page opens on the composer, and Enter sends what is in it", async () =
   assert.deepEqual(page.wrong, []);
 });
 
+test("below a path the page loads what it is made of, talks, and asks for nothing beside the path", async () => {
+  const elsewhere = await startPlace({ below: "/turnwright" });
+  try {
+    const page = await lookAt(elsewhere);
+    await say(page, "hello");
+    await page.getByText("You said: hello").waitFor();
+    await page.reload();
+    await page.getByText("You said: hello").waitFor();
+    assert.deepEqual(page.wrong, []);
+    assert.deepEqual(page.strangers, []);
+  } finally {
+    await elsewhere.stop();
+  }
+});
+
 test("Markdown streams in, code has colours and can be copied, reasoning is folded", async () => {
   const page = await lookAt(place);
   await say(page, "markdown");

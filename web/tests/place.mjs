@@ -23,21 +23,21 @@ async function freePort() {
   return port;
 }
 
-/** @param {{config?: string, model?: boolean}} [options] */
-export async function startPlace({ config = "", model: isScripted = true } = {}) {
+/** @param {{config?: string, model?: boolean, below?: string}} [options] `below`: the path that the server is told to be below */
+export async function startPlace({ config = "", model: isScripted = true, below = "" } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "turnwright-page-"));
   const model = await startModel();
   const chosen = isScripted
     ? `model = "scripted/one"\n[providers.scripted]\ndialect = "openai-chat"\nbase_url = "${model.url}"\nmodels = ["one", "two"]\nmax_retries = 0\n`
     : 'model = "practice/practice"\n';
-  writeFileSync(join(folder, "turnwright.toml"), `${chosen}${config}`);
+  writeFileSync(join(folder, "turnwright.toml"), `${chosen}${config}${below && `[server]\nbase_path = "${below}"\n`}`);
   writeFileSync(join(folder, "a.txt"), "hello file\n");
   mkdirSync(join(folder, "config"));
   writeFileSync(join(folder, "config/mcp-servers.json"), '{"mcpServers": {}}');
   const port = await freePort();
   let child = null;
   const place = {
-    folder, model, base: `http://127.0.0.1:${port}`,
+    folder, model, base: `http://127.0.0.1:${port}${below}`,
     async start() {
       child = spawn(binary, ["serve", "--listen", `127.0.0.1:${port}`], {
         cwd: folder, stdio: ["ignore", "ignore", "pipe"],

@@ -187,6 +187,8 @@ pub struct Site {
     pub origin: Option<String>,
     /// Whether the server itself speaks TLS.
     pub is_tls: bool,
+    /// The path below which browsers find it, such as `/turnwright`; empty at the top.
+    pub path: String,
 }
 
 /// The names that a request may call the server.

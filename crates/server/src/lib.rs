@@ -8,6 +8,7 @@
 mod agui;
 mod attached;
 pub mod auth;
+mod base_path;
 mod body;
 mod door;
 mod error;

@@ -39,6 +39,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::{PathItemExt as _, routes};
 
 use crate::auth::identify;
+use crate::base_path::below;
 use crate::door::people_only;
 use crate::error::ApiError;
 use crate::metrics::requests::named;
@@ -139,7 +140,8 @@ described_routes! {
 
 /// All routes, each for callers who may use it.
 pub fn router(state: ServerState) -> Router {
-    health()
+    let path = state.site().path.clone();
+    let routes = health()
         .nest("/api/v1", api())
         .nest("/v1", v1::router())
         .route("/api/chat", post(ui_chat::chat))
@@ -160,7 +162,8 @@ pub fn router(state: ServerState) -> Router {
         .layer(from_fn(people_only))
         .layer(from_fn_with_state(state.clone(), identify))
         .layer(from_fn_with_state(state.clone(), named))
-        .with_state(state)
+        .with_state(state);
+    below(path, routes)
 }
 
 /// The OpenAPI document of the routes under `/api/v1` and of those that tell whether the server is well, from the code.

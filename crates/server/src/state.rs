@@ -205,7 +205,7 @@ impl ServerState {
 
     /// The server as the world knows it.
     pub(crate) fn site(&self) -> &Site {
-        const NONE: &Site = &Site { host: None, origin: None, is_tls: false };
+        const NONE: &Site = &Site { host: None, origin: None, is_tls: false, path: String::new() };
         self.shared.site.get().unwrap_or(NONE)
     }
 

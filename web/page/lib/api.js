@@ -40,7 +40,7 @@ const sentences = {
 export async function refusal(response) {
   if (response.status === 401) {
     const here = location.pathname + location.search + location.hash;
-    location.assign(`/login?return=${encodeURIComponent(here)}`);
+    location.assign(`login?return=${encodeURIComponent(here)}`);
   }
   const fallback = sentences[response.status] ?? `The server answered with status ${response.status}.`;
   try {
@@ -64,7 +64,7 @@ export async function call(path, options = {}) {
   if (options.key) headers["idempotency-key"] = options.key;
   let response;
   try {
-    response = await fetch(`/api/v1${path}`, {
+    response = await fetch(`api/v1${path}`, {
       method: options.method ?? (options.body === undefined ? "GET" : "POST"),
       headers,
       body: options.form ?? (options.body === undefined ? null : JSON.stringify(options.body)),

@@ -168,7 +168,7 @@ export class OpenConversation {
    */
   async #tell(turn) {
     const message = emptyMessage();
-    const ended = await follow(`/api/v1${this.path}/stream`, (data) => {
+    const ended = await follow(`api/v1${this.path}/stream`, (data) => {
       if (data === "[DONE]") return;
       const chunk = JSON.parse(data);
       if (message.parts.length === 0 && chunk.type === "start" && chunk.messageMetadata?.turnId !== turn.id) {
@@ -212,7 +212,7 @@ export class OpenConversation {
     const stop = () => listening.abort();
     this.closing.signal.addEventListener("abort", stop);
     try {
-      await follow(`/api/v1${this.path}/events?after=${this.seen || ""}`, (_, id) => {
+      await follow(`api/v1${this.path}/events?after=${this.seen || ""}`, (_, id) => {
         if (Number(id) > this.seen) stop();
       }, listening.signal);
     } catch (error) {

@@ -26,7 +26,7 @@ export function Side() {
   };
   return html`
     <nav class="side" id="side" aria-label="Conversations">
-      <div class="brand"><img src="/page/icon.svg" alt="" width="24" height="24" /><span>Turnwright</span></div>
+      <div class="brand"><img src="page/icon.svg" alt="" width="24" height="24" /><span>Turnwright</span></div>
       <a class="new" href="#/" aria-current=${at.screen === "chat" && at.id === null ? "page" : undefined}>
         <${Icon} name="plus" /> New conversation</a>
       <input type="search" placeholder="Search" aria-label="Search conversations" value=${search.value} onInput=${onSearch} />
@@ -57,8 +57,8 @@ function Caller() {
   if (me?.how !== "session") return null;
   const leave = async () => {
     try {
-      await fetch("/logout", { method: "POST" });
-      location.assign("/login");
+      await fetch("logout", { method: "POST" });
+      location.assign("login");
     } catch (error) {
       tellError(error);
     }

@@ -47,7 +47,7 @@ async function read(id, first, signal, name) {
   signal.addEventListener("abort", () => enough.abort());
   let isOver = false;
   try {
-    await follow(`/api/v1/conversations/${part(id)}/events?after=${first - 1 || ""}`, (data) => {
+    await follow(`api/v1/conversations/${part(id)}/events?after=${first - 1 || ""}`, (data) => {
       const event = JSON.parse(data);
       if (event.type !== "entry" || isOver) return;
       if (event.seq >= first) entries.push(event);

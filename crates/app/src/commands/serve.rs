@@ -127,26 +127,13 @@ async fn keep_reading(tls: Option<&Tls>) -> Infallible {
     std::future::pending().await
 }
 
-/// Where people find the page.
-fn base_url(server: &config::Server, address: SocketAddr) -> String {
-    let scheme = if server.tls.is_some() { "https" } else { "http" };
-    let base = server.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
-    base.trim_end_matches('/').to_owned()
-}
-
 /// The server as browsers know it.
 fn site(server: &config::Server, address: SocketAddr) -> Site {
-    let Some(url) = server.public_url.as_deref() else {
-        let host = address.ip().is_loopback().then_some(Hosts::Loopback);
-        return Site { host, origin: None, is_tls: server.tls.is_some() };
+    let host = match server.origin().and_then(|origin| origin.split_once("://")) {
+        Some((_, authority)) => Some(Hosts::Named(authority.into())),
+        None => address.ip().is_loopback().then_some(Hosts::Loopback),
     };
-    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
-    let authority = rest.split('/').next().unwrap_or(rest);
-    Site {
-        host: Some(Hosts::Named(authority.into())),
-        origin: Some(format!("{scheme}://{authority}")),
-        is_tls: server.tls.is_some(),
-    }
+    Site { host, origin: server.origin().map(str::to_owned), is_tls: server.tls.is_some(), path: server.path().to_owned() }
 }
 
 /// A link for the first admin, while no admin has ever had a way in.
@@ -182,7 +169,7 @@ async fn serve_on(
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let base = base_url(&host.config().server, address);
+    let base = host.config().server.address(&address.to_string());
     host.keep_telling(&base).await?;
     let tool_activity = match host.config().server.tool_activity {
         config::ToolActivity::Hidden => ToolActivity::Hidden,
@@ -222,7 +209,7 @@ async fn serve_on(
         }
     });
     let scheme = if tls.is_some() { "https" } else { "http" };
-    say(&format!("listening on {scheme}://{address}"));
+    say(&format!("listening on {scheme}://{address}{}", host.config().server.path()));
     if auth == Auth::Required {
         welcome(host, base).await?;
     }

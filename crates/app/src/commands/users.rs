@@ -85,9 +85,7 @@ async fn carry_out(accounts: &Arc<dyn Accounts>, config: &Config, command: Users
 
 /// The address of a link, as far as it is known from here.
 pub(super) fn link(config: &Config, code: &str) -> String {
-    let server = &config.server;
-    let base = server.public_url.clone().unwrap_or_else(|| format!("http://{}", server.listen));
-    format!("{}/login?code={code}", base.trim_end_matches('/'))
+    format!("{}/login?code={code}", config.server.address(&config.server.listen))
 }
 
 async fn add(accounts: &dyn Accounts, new: AddUser, output: &mut Output) -> Result<(), Failure> {

@@ -39,7 +39,8 @@ impl Server {
         let address = wait_for("the address", || {
             let said = stderr.lock().unwrap();
             let line = said.lines().find_map(|line| line.strip_prefix(&format!("listening on {scheme}://")))?.to_owned();
-            said.ends_with('\n').then_some(line)
+            let authority = line.split('/').next()?.to_owned();
+            said.ends_with('\n').then_some(authority)
         });
         Self { child, address, stderr }
     }
@@ -181,4 +182,65 @@ fn a_turn_that_a_server_left_open_goes_on_with_the_next_one() {
         (shown["turn"]["status"] != "running").then_some(())
     });
     next.stop();
+}
+
+#[test]
+fn below_a_path_the_page_finds_its_modules_and_the_start_tells_where_it_is() {
+    let place = Place::with("[server]\nbase_path = \"/turnwright\"\n");
+    let server = Server::start(&place);
+    let told = format!("listening on http://{}/turnwright\n", server.address());
+    assert!(server.said().contains(&told), "{}", server.said());
+    let page = server.request("GET /turnwright/", "");
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    let (_, html) = page.split_once("\r\n\r\n").unwrap();
+    // Everything that the page names is looked for from where it is.
+    let named =
+        html.split('"').filter_map(|word| word.strip_prefix("./").or(Some(word)).filter(|word| word.starts_with("page/")));
+    let mut count = 0;
+    for name in named.filter(|name| !name.ends_with('/')) {
+        let file = server.request(&format!("GET /turnwright/{name}"), "");
+        assert!(file.starts_with("HTTP/1.1 200"), "{name}: {file}");
+        count += 1;
+    }
+    assert!(!html.contains("\"/page/"), "{html}");
+    if count == 0 {
+        println!("skipped in part: the page is not made here (`cargo xtask page`)");
+    }
+    let made = server.request("POST /turnwright/api/v1/conversations", "{}");
+    assert!(made.to_ascii_lowercase().contains("\nlocation: /turnwright/api/v1/conversations/"), "{made}");
+    server.stop();
+}
+
+#[test]
+fn links_name_an_address_that_can_be_opened() {
+    let link = |more: &str| {
+        let place = Place::with(&format!("[server]\nauth = \"tokens\"\n{more}"));
+        let ran = place.run(&["users", "link", "local"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout.split_once("?code=").unwrap().0.to_owned()
+    };
+    assert_eq!(link("listen = \"0.0.0.0:8700\""), "http://localhost:8700/login");
+    assert_eq!(link("listen = \"[::]:8700\"\nbase_path = \"/tw\""), "http://localhost:8700/tw/login");
+    assert_eq!(link("listen = \"10.1.2.3:8700\""), "http://10.1.2.3:8700/login");
+    assert_eq!(link("public_url = \"https://tw.example/\""), "https://tw.example/login");
+    assert_eq!(link("public_url = \"https://tw.example/tw/\""), "https://tw.example/tw/login");
+    assert_eq!(link("public_url = \"https://tw.example\"\nbase_path = \"/tw/\""), "https://tw.example/tw/login");
+}
+
+#[test]
+fn a_base_path_that_cannot_be_is_told() {
+    let says = |more: &str, expected: &str| {
+        let ran = Place::with(&format!("[server]\n{more}\n")).run(&["config", "check"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(expected), "{ran:?}");
+    };
+    for path in ["turnwright", "/", "/a//b", "/a b", "/a/../b", "/a?b"] {
+        says(&format!("base_path = \"{path}\""), "a path of letters, digits and `-_.~`, such as `/turnwright`");
+    }
+    says("base_path = \"/api\"", "a path that does not begin with one of the server's own, as `/api` is");
+    says("public_url = \"https://tw.example/v1\"", "the path of `server.public_url` is `/v1`; it must be a path that does not");
+    says(
+        "public_url = \"https://tw.example/a\"\nbase_path = \"/b\"",
+        "the path of `server.public_url` is `/a`, and `server.base_path` is `/b`; one of them is enough",
+    );
 }

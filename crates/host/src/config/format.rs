@@ -25,6 +25,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
         "http-url" => http_url(text).map(|_| text.to_owned()),
         "base-url" => base_url(text),
+        "base-path" => base_path(text),
         "listen" => must(is_listen(text), "ADDRESS:PORT, such as `127.0.0.1:8700`"),
         "log-level" => must(
             is_log_level(text),
@@ -98,6 +99,25 @@ fn base_url(text: &str) -> Result<String, String> {
     match API_PATHS.iter().find_map(|path| text.strip_suffix(path)) {
         Some(base) => Err(format!("what comes before the API's own path: `{base}`")),
         None => Ok(text.to_owned()),
+    }
+}
+
+/// A path below which the server is found, without a `/` at its end, or what would be right.
+pub(crate) fn base_path(text: &str) -> Result<String, String> {
+    /// What the server answers to at the top: below one of these it could not be told what is asked for.
+    const OWN: [&str; 12] =
+        ["ag-ui", "api", "docs", "healthz", "login", "logout", "mcp", "metrics", "openapi.json", "page", "readyz", "v1"];
+    let is_plain = |part: &str| {
+        let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+        !part.is_empty() && part != "." && part != ".." && part.bytes().all(is_of_names)
+    };
+    let path = text.trim_end_matches('/');
+    let Some(rest) = path.strip_prefix('/').filter(|rest| rest.split('/').all(is_plain)) else {
+        return Err("a path of letters, digits and `-_.~`, such as `/turnwright`".to_owned());
+    };
+    match rest.split('/').next().filter(|first| OWN.contains(first)) {
+        Some(first) => Err(format!("a path that does not begin with one of the server's own, as `/{first}` is")),
+        None => Ok(path.to_owned()),
     }
 }
 

@@ -7,8 +7,10 @@ use turnwright_providers::{ProfileChoice, UnknownProfile};
 
 use super::document::{Node, NodeValue};
 use super::endpoint::{self, Endpoint};
+use super::format::base_path;
 use super::key_path::KeyPath;
 use super::nearest::{listed, nearest};
+use super::root::path_of;
 use super::{Config, Dialect, McpServer, Place, Problem, Profile, fallback};
 use crate::Environment;
 
@@ -53,6 +55,25 @@ impl Meaning<'_> {
                 tell(&keys, text.to_owned());
             }
         }
+    }
+
+    /// What is said of the server's address goes together.
+    pub(crate) fn server(self, problems: &mut Vec<Problem>) {
+        let server = &self.config.server;
+        let below = server.public_url.as_deref().map(path_of).unwrap_or_default().trim_end_matches('/');
+        if below.is_empty() {
+            return;
+        }
+        let wrong = match &server.base_path {
+            Some(base) if below == base => return,
+            Some(base) => format!("`{below}`, and `server.base_path` is `{base}`; one of them is enough"),
+            None => match base_path(below) {
+                Ok(_) => return,
+                Err(right) => format!("`{below}`; it must be {right}"),
+            },
+        };
+        let text = format!("the path of `server.public_url` is {wrong}");
+        problems.push(Problem::new(place_of(self.root, ["server", "public_url"]), text));
     }
 
     /// Whoever is told of waiting turns can be told.

@@ -173,12 +173,49 @@ pub struct Server {
     /// The address by which browsers know the server, such as `https://turnwright.example.org`.
     #[schemars(extend("format" = "http-url"))]
     pub public_url: Option<String>,
+    /// The path below which the server is found, such as `/turnwright`; that of `public_url` where nothing is said.
+    #[schemars(extend("format" = "base-path"))]
+    pub base_path: Option<String>,
     /// How much the server takes at once, and how large.
     pub limits: LimitsConfig,
     /// An `OpenID` Connect provider at which users may sign in.
     pub oidc: Option<OidcConfig>,
     /// Has the server speak TLS by itself.
     pub tls: Option<TlsConfig>,
+}
+
+impl Server {
+    /// The path below which browsers find the server, without a `/` at its end; empty at the top.
+    pub fn path(&self) -> &str {
+        let path = self.base_path.as_deref().or_else(|| self.public_url.as_deref().map(path_of));
+        path.unwrap_or_default().trim_end_matches('/')
+    }
+
+    /// Scheme and authority by which browsers know the server, where that is configured.
+    pub fn origin(&self) -> Option<&str> {
+        self.public_url.as_deref().map(|url| url.strip_suffix(path_of(url)).unwrap_or(url))
+    }
+
+    /// The address under which people find a server that listens at `listens_at`. Who listens everywhere is found on the
+    /// same machine as `localhost`.
+    pub fn address(&self, listens_at: &str) -> String {
+        let path = self.path();
+        if let Some(origin) = self.origin() {
+            return format!("{origin}{path}");
+        }
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let everywhere = listens_at.strip_prefix("0.0.0.0:").or_else(|| listens_at.strip_prefix("[::]:"));
+        match everywhere {
+            Some(port) => format!("{scheme}://localhost:{port}{path}"),
+            None => format!("{scheme}://{listens_at}{path}"),
+        }
+    }
+}
+
+/// The path of a URL with what follows it.
+pub(crate) fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
 /// What the server proves by TLS who it is with.
@@ -262,6 +299,7 @@ impl Default for Server {
             tool_activity: ToolActivity::default(),
             auth: None,
             public_url: None,
+            base_path: None,
             limits: LimitsConfig::default(),
             oidc: None,
             tls: None,

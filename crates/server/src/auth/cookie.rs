@@ -11,16 +11,18 @@ const SESSION_S: u64 = 30 * 24 * 3_600;
 /// How long signing in elsewhere may take, in seconds.
 const SIGN_IN_S: u64 = 600;
 
-/// The cookies as this site names them. Under https they can be set by this host alone, and sent to no other.
+/// The cookies as this site names them. Under https they can be set by https alone, at the top of a host by this host alone,
+/// and are sent to no other; below a path they are sent to what is below it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cookies {
+pub(crate) struct Cookies<'a> {
     is_https: bool,
+    path: &'a str,
 }
 
-impl Cookies {
+impl<'a> Cookies<'a> {
     /// Those of `site`.
-    pub(crate) fn of(site: &Site) -> Self {
-        Self { is_https: site.is_https() }
+    pub(crate) fn of(site: &'a Site) -> Self {
+        Self { is_https: site.is_https(), path: &site.path }
     }
 
     /// The secret of the session that a browser shows.
@@ -44,18 +46,22 @@ impl Cookies {
     }
 
     fn name(self, name: &'static str) -> &'static str {
-        match (self.is_https, name) {
-            (true, "tw_session") => "__Host-tw_session",
-            (true, "tw_sign_in") => "__Host-tw_sign_in",
-            (_, name) => name,
+        // The first of these prefixes is for cookies of the whole host alone.
+        match (self.is_https, self.path, name) {
+            (true, "", "tw_session") => "__Host-tw_session",
+            (true, "", "tw_sign_in") => "__Host-tw_sign_in",
+            (true, _, "tw_session") => "__Secure-tw_session",
+            (true, _, "tw_sign_in") => "__Secure-tw_sign_in",
+            (_, _, name) => name,
         }
     }
 
     fn set(self, name: &'static str, value: Option<&str>, max_age_s: u64) -> Option<HeaderValue> {
         let max_age_s = if value.is_some() { max_age_s } else { 0 };
         let mut text = format!("{}={}", self.name(name), value.unwrap_or_default());
+        let path = if self.path.is_empty() { "/" } else { self.path };
         // Writing to memory does not fail.
-        let _ = write!(text, "; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax");
+        let _ = write!(text, "; Path={path}; Max-Age={max_age_s}; HttpOnly; SameSite=Lax");
         if self.is_https {
             text.push_str("; Secure");
         }

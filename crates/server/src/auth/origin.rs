@@ -55,7 +55,7 @@ mod tests {
             for (name, value) in given {
                 headers.insert(*name, HeaderValue::from_static(value));
             }
-            let site = Site { host: None, origin: origin.map(str::to_owned), is_tls: false };
+            let site = Site { host: None, origin: origin.map(str::to_owned), is_tls: false, path: String::new() };
             assert_eq!(same_origin(&site, &headers).is_ok(), expected, "{origin:?} {given:?}");
         }
     }

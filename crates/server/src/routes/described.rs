@@ -5,10 +5,31 @@ use axum::response::{Html, IntoResponse, Response};
 use http::header;
 
 use super::no_such_route;
+use crate::extract::State;
 
-/// The document, as it is in the repository.
-pub(super) async fn document() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], include_str!("../../openapi.json")).into_response()
+/// The document, as it is in the repository; below a path it says where its routes begin.
+pub(super) async fn document(State(state): State) -> Response {
+    const PATHS: &str = "
+  \"paths\": {";
+    let document = include_str!("../../openapi.json");
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    let path = &state.site().path;
+    if path.is_empty() {
+        return (kind, document).into_response();
+    }
+    // A base path has no character that JSON writes otherwise.
+    (
+        kind,
+        document.replacen(
+            PATHS,
+            &format!(
+                "
+  \"servers\": [{{ \"url\": \"{path}\" }}],{PATHS}"
+            ),
+            1,
+        ),
+    )
+        .into_response()
 }
 
 /// The page.

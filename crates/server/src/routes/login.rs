@@ -11,7 +11,7 @@ use serde::Deserialize;
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{AccountSecret, CredentialKind, SecretHash, User};
 
-use crate::auth::{Auth, Cookies, How, begin_session, open_session, same_origin};
+use crate::auth::{Auth, Cookies, How, Site, begin_session, open_session, same_origin};
 use crate::error::ApiError;
 use crate::extract::{State, Whole};
 use crate::state::ServerState;
@@ -74,7 +74,7 @@ async fn enter_as(state: &ServerState, user: &User, to: Option<&str>, now_ms: u6
 /// On to where the browser wanted to go, with its session.
 fn entered(state: &ServerState, user: &User, session: &AccountSecret, to: Option<&str>) -> Response {
     tracing::info!(user = %user.id, "signed in");
-    let mut response = self::to(back(to));
+    let mut response = self::to(&back(state.site(), to));
     let cookie = Cookies::of(state.site()).set_session(Some(session.expose()));
     response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     response
@@ -139,14 +139,15 @@ pub(super) fn form<T: for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, ApiE
 }
 
 /// Where to go once signed in: a path of this site, or the page.
-pub(super) fn back(path: Option<&str>) -> &str {
+pub(super) fn back(site: &Site, path: Option<&str>) -> String {
     let is_ours = |path: &&str| {
-        path.starts_with('/')
+        path.strip_prefix(site.path.as_str()).is_some_and(|below| below.starts_with('/'))
+            && !path.contains("/..")
             && !path.starts_with("//")
             && !path.contains('\\')
             && path.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    path.filter(is_ours).unwrap_or("/")
+    path.filter(is_ours).map_or_else(|| format!("{}/", site.path), str::to_owned)
 }
 
 /// On to another address, by looking at it.
@@ -173,7 +174,7 @@ pub(super) fn told(
 ) -> Response {
     let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let alert = why.map(|why| format!("<p role=\"alert\">{}</p>", escaped(why))).unwrap_or_default();
-    let back = escaped(back(to));
+    let back = escaped(&back(state.site(), to));
     let fields = match code {
         Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{code}\"><button>Sign in here</button>"),
         None => "<label>Token<input type=\"password\" name=\"token\" autocomplete=\"current-password\" required \

@@ -148,7 +148,7 @@ pub(super) async fn link(State(state): State, Params(named): Params<Named>, whol
     let now_ms = state.engine().clock().now_ms();
     let made = async {
         let secret = issue_link(accounts, &found, now_ms).await?;
-        let path = format!("/login?code={}", secret.expose());
+        let path = format!("{}/login?code={}", state.site().path, secret.expose());
         Ok(api::SignInLink { path, expires_at: timestamp(now_ms.saturating_add(LINK_MS)) })
     };
     let route = format!("users/{}/links", named.id);

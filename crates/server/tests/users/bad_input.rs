@@ -48,9 +48,13 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let server =
-            server_at(Site { host: Some(turnwright_server::Hosts::Named("tw.example".into())), origin: None, is_tls: false })
-                .await;
+        let server = server_at(Site {
+            host: Some(turnwright_server::Hosts::Named("tw.example".into())),
+            origin: None,
+            is_tls: false,
+            path: String::new(),
+        })
+        .await;
         let admin = server.user("anna", Role::Admin).await;
         let scopes = [Scope::Read, Scope::Chat, Scope::Approve, Scope::Admin];
         let (token, _) = server.token(&admin.id, scopes, None).await;

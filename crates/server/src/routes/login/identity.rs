@@ -27,7 +27,7 @@ pub(in crate::routes) async fn leave_for(State(state): State, Query(form): Query
         Err(error) => return Ok(failed(&state, &error)),
     };
     // What the browser must come back with goes with it: whoever was sent a link of another's sign-in has no such cookie.
-    let back = URL_SAFE_NO_PAD.encode(back(form.back.as_deref()));
+    let back = URL_SAFE_NO_PAD.encode(back(state.site(), form.back.as_deref()));
     let kept = format!("{}.{}.{}.{back}", begun.state, begun.nonce, begun.verifier);
     let mut response = to(&begun.url);
     let cookie = Cookies::of(state.site()).set_sign_in(Some(&kept));
