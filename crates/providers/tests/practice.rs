@@ -284,6 +284,17 @@ async fn a_question_gets_the_call_that_its_words_mean() {
 }
 
 #[tokio::test]
+async fn of_tools_that_fit_alike_the_one_that_changes_nothing_is_called() {
+    let path = object(&json!({"path": {"type": "string"}}), &["path"]);
+    let remove = tool("files", "delete", "What is done with files in a folder", path.clone());
+    let mut list = tool("files", "list", "What is done with files in a folder", path);
+    Arc::make_mut(&mut list).declared.read_only = true;
+    let question = user("Which files are in the folder docs?");
+    let answer = answer_with(&[remove, list], vec![PromptMessage::User { seq: Seq::FIRST, message: &question }], true).await;
+    assert_eq!(answer.calls, [("files__list".to_owned(), json!({"path": "docs"}))]);
+}
+
+#[tokio::test]
 async fn several_things_are_asked_for_at_once() {
     let cases: &[(&str, &[(&str, Value)])] = &[
         (

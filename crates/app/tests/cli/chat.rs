@@ -12,6 +12,21 @@ fn the_answer_goes_to_standard_output_and_tool_calls_beside_it() {
 }
 
 #[test]
+fn what_people_ask_first_picks_the_built_in_tool_that_they_mean() {
+    let place = Place::new();
+    let cases = [
+        ("Which files are in the folder docs?", "→ filesystem__list {\"path\":\"docs\"}"),
+        ("Show me the files in docs/", "→ filesystem__list {\"path\":\"docs/\"}"),
+        ("How large is a.txt?", "→ filesystem__stat {\"path\":\"a.txt\"}"),
+        ("Search for \"TODO\" in a.txt", "→ filesystem__search {\"pattern\":\"TODO\",\"path\":\"a.txt\"}"),
+    ];
+    for (question, call) in cases {
+        let ran = place.run(&["chat", question]);
+        assert_eq!(ran.stderr.lines().next(), Some(call), "{question}");
+    }
+}
+
+#[test]
 fn a_message_may_be_piped_in_alone_or_after_a_prompt() {
     let place = Place::new();
     let content = |words: &[&str], input: &str| {

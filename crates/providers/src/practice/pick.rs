@@ -131,7 +131,7 @@ impl Profile<'_> {
     }
 }
 
-/// The tools that fit, the best first; of equal ones, the first offered.
+/// The tools that fit, the best first; of equal ones, those that change nothing, then the first offered.
 fn rank<'a>(tools: &'a [Arc<ToolDefinition>], question: &Question) -> Vec<Candidate<'a>> {
     let profiles: Vec<Profile<'_>> = tools
         .iter()
@@ -169,7 +169,8 @@ fn rank<'a>(tools: &'a [Arc<ToolDefinition>], question: &Question) -> Vec<Candid
             fits.then(|| Candidate { tool: profile.tool, score: hits.iter().sum(), filled })
         })
         .collect();
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let reads_only = |candidate: &Candidate<'_>| candidate.tool.declared.read_only;
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(reads_only(b).cmp(&reads_only(a))));
     candidates
 }
 

@@ -21,8 +21,8 @@ use super::{Caller, Shared};
 use crate::RootsError;
 use crate::error::{denied, failed, invalid, not_found};
 
-pub(super) const DELETE: &str = "Deletes a file or a folder with all that is in it. It goes to a trash, from which restore brings \
-    it back.";
+pub(super) const DELETE: &str =
+    "Deletes a file, or a folder and all it holds. What is deleted goes to a trash; restore brings it back.";
 pub(super) const RESTORE: &str = "Brings back what delete took away, to where it was, by the id that delete gave.";
 
 /// The most deleted things that are kept; the oldest go for good.

@@ -21,7 +21,7 @@ use super::{Caller, Shared};
 use crate::error::{denied, failed, grouped};
 
 pub(super) const DESCRIPTION: &str = "Writes text to a file: creates it with the parents that are missing, \
-    or replaces all that it held, and shows what changed. A file that changed since it was read is not replaced.";
+    or replaces all that it held, and gives the lines that changed. A file that changed since it was read is not replaced.";
 
 /// The largest file whose earlier text is compared with the new one, in bytes.
 const MOST_COMPARED: u64 = 8 * 1024 * 1024;
