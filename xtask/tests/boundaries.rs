@@ -31,15 +31,20 @@ const CRATES: &[Crate] = &[
     Crate { name: "engine", may: &["core"], because: "the driver knows ports, and nothing of what is behind them" },
     Crate {
         name: "providers",
-        may: &["core", "dialects", "engine"],
+        may: &["core", "dialects", "engine", "network"],
         because: "a provider fills one port of the engine, with the dialects; no other port's crate is its business",
     },
-    Crate { name: "mcp", may: &["core", "engine"], because: "it fills the port for tool sources, and nothing else" },
+    Crate {
+        name: "network",
+        may: &[],
+        because: "how requests leave the machine is the same for all who ask, and none of their business is its own",
+    },
+    Crate { name: "mcp", may: &["core", "engine", "network"], because: "it fills the port for tool sources, and nothing else" },
     Crate { name: "tools", may: &["core", "engine"], because: "it fills the port for tool sources, and nothing else" },
     Crate { name: "store", may: &["core", "engine"], because: "it fills the port for storage, and nothing else" },
     Crate {
         name: "host",
-        may: &["core", "engine", "providers", "mcp", "tools", "store"],
+        may: &["core", "engine", "network", "providers", "mcp", "tools", "store"],
         because: "it composes what fills the ports, and knows nothing of who calls it",
     },
     Crate {
@@ -75,7 +80,7 @@ struct Kept {
 const KEPT: &[Kept] = &[
     Kept {
         dependencies: &["reqwest"],
-        within: &["providers", "tools", "mcp", "host"],
+        within: &["network", "providers", "tools", "mcp", "host"],
         because: "what goes out over HTTP is a model call, a tool call, an MCP server, or an identity provider that the host asks",
     },
     Kept { dependencies: &["rmcp", "bollard"], within: &["mcp"], because: "MCP and containers are one kind of tool source" },

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 use turnwright_engine::telemetry::spans;
-use turnwright_host::Environment;
 use turnwright_host::config::{LogFormat, TelemetryConfig};
+use turnwright_host::{Environment, Network};
 
 use crate::telemetry;
 
@@ -17,6 +17,8 @@ pub(crate) struct Logging<'a> {
     pub(crate) level: &'a str,
     pub(crate) format: LogFormat,
     pub(crate) telemetry: &'a TelemetryConfig,
+    /// How they get there.
+    pub(crate) network: &'a Network,
 }
 
 /// Begins to log; colours only where a person reads and wants them. The error is for people: nothing is traced then.
@@ -30,7 +32,7 @@ pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(
         LogFormat::Text => lines.with_filter(filter).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_filter(filter).boxed(),
     };
-    let (traces, problem) = match telemetry::layer(logging.telemetry, environment) {
+    let (traces, problem) = match telemetry::layer(logging.telemetry, logging.network, environment) {
         Ok(traces) => (traces, None),
         Err(problem) => (None, Some(problem)),
     };

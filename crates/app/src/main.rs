@@ -23,7 +23,17 @@ use crate::output::Output;
 #[global_allocator]
 static ALLOCATOR: turnwright_memory::Allocator = turnwright_memory::Allocator;
 
+/// The word by which this program is called as the helper of its own commands.
+const SANDBOX: &str = "__sandbox";
+
 fn main() -> ExitCode {
+    // A command of ours that confines itself first; nothing else has happened yet.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == SANDBOX) {
+        let error = turnwright_host::confine(arguments);
+        output::say(&format!("the command could not be confined: {error}"));
+        return ExitCode::from(126);
+    }
     turnwright_memory::give_back_at_once();
     let mut output = Output::standard();
     let exit = match cli::parse(std::env::args_os()) {

@@ -37,7 +37,12 @@ pub(crate) fn overrides(everywhere: &Everywhere) -> Overrides {
 
 /// What the process was started with.
 pub(crate) fn environment() -> Result<Environment, Failure> {
-    Environment::read().map_err(|error| Failure::usage(format!("the working directory cannot be used: {error}")))
+    let environment =
+        Environment::read().map_err(|error| Failure::usage(format!("the working directory cannot be used: {error}")))?;
+    Ok(match std::env::current_exe() {
+        Ok(program) => environment.with_command_helper(vec![program.into(), crate::SANDBOX.into()]),
+        Err(_) => environment,
+    })
 }
 
 /// Reads the configuration and begins to log.
@@ -46,7 +51,7 @@ pub(crate) fn open(overrides: &Overrides, log_level: &str) -> Result<Opened, Fai
     let loaded = config::open(&environment, overrides)?;
     let config = &loaded.config;
     let level = config.log_level.as_deref().unwrap_or(log_level);
-    let logging = Logging { level, format: config.log_format, telemetry: &config.telemetry };
+    let logging = Logging { level, format: config.log_format, telemetry: &config.telemetry, network: &loaded.network };
     if let Err(problem) = logging::start(logging, &environment) {
         output::say(&format!("warning: {problem}"));
     }
@@ -60,8 +65,9 @@ impl Opened {
     }
 
     /// Starts the host, and says what looks wrong and does not hinder.
-    pub(crate) async fn start(self, needs: Needs) -> Result<Host, Failure> {
-        self.start_with(needs, |builder| builder).await
+    pub(crate) fn start(self, needs: Needs) -> impl Future<Output = Result<Host, Failure>> {
+        // A whole configuration moves through it, which is too much for the stack of each that waits.
+        Box::pin(self.start_with(needs, |builder| builder))
     }
 
     /// The same with what `add` adds.

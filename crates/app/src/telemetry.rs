@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use opentelemetry::propagation::{Injector, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
@@ -15,10 +16,13 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 use turnwright_engine::{TraceContext, telemetry::spans};
-use turnwright_host::{Environment, config::TelemetryConfig};
+use turnwright_host::{Environment, Network, config::TelemetryConfig};
 
 /// The environment's own ways to say where traces go (OpenTelemetry's specification of the OTLP exporter).
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// How long sending may take.
+const SEND_LIMIT: Duration = Duration::from_secs(10);
 
 /// What sends, for as long as the process lives.
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
@@ -31,6 +35,7 @@ pub(crate) fn is_on() -> bool {
 /// The layer that sends spans; none where no receiver is known. The error is for people.
 pub(crate) fn layer<S>(
     config: &TelemetryConfig,
+    network: &Network,
     environment: &Environment,
 ) -> Result<Option<impl Layer<S> + Send + Sync + use<S>>, String>
 where
@@ -47,9 +52,14 @@ where
     if let Some(endpoint) = &config.otlp_endpoint {
         exporter = exporter.with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')));
     }
+    let failed = |error: &dyn std::fmt::Display| format!("traces cannot be sent: {error}");
+    let builder = network.blocking_client().timeout(SEND_LIMIT);
+    // Such a client must not begin where others wait for one another.
+    let client = std::thread::spawn(move || builder.build()).join();
+    let client = client.map_err(|_| failed(&"no client can be made"))?.map_err(|error| failed(&error))?;
     let headers: HashMap<String, String> =
         config.otlp_headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    let exporter = exporter.with_headers(headers).build().map_err(|error| format!("traces cannot be sent: {error}"))?;
+    let exporter = exporter.with_http_client(client).with_headers(headers).build().map_err(|error| failed(&error))?;
     let resource =
         Resource::builder().with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
     let resource =

@@ -237,7 +237,7 @@ impl Driver {
             match stored {
                 Ok(()) => {}
                 Err(StoreError::Gone { .. }) => {
-                    self.inner.registry.bury_this(&self.live);
+                    self.inner.bury(&self.live);
                     return Err(Halt::Quietly);
                 }
                 Err(error) => {
@@ -375,6 +375,10 @@ impl Driver {
         self.slots.granted.clear();
         self.slot_waits.only(std::mem::take(&mut self.slots.wanted));
         match plan.next {
+            Next::Ended(TurnStatus::Cancelled) => {
+                self.inner.end_of(&self.live.id);
+                Course::LetGo
+            }
             Next::Ended(_) | Next::Parked => Course::LetGo,
             Next::Wait => Course::Going,
             Next::CallModel { .. } => {

@@ -357,8 +357,7 @@ impl Engine {
         let (inner, id) = (self.inner.clone(), id.clone());
         let delete = async move {
             inner.store.delete(&id).await?;
-            inner.registry.bury(&id);
-            inner.rules.forget(&id);
+            inner.forget(&id);
             Ok(())
         };
         self.inner.whole(delete).await

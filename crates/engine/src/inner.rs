@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use turnwright_core::policy::Policy;
-use turnwright_core::{Claim, Control, Entry, Journal, TurnSettings, UserId};
+use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
@@ -177,6 +177,26 @@ impl Inner {
         }
     }
 
+    /// A conversation was stopped or deleted: what sources keep running for it ends.
+    pub(crate) fn end_of(&self, conversation: &ConversationId) {
+        for source in self.catalogs.sources().iter() {
+            source.conversation_over(conversation);
+        }
+    }
+
+    /// A conversation was deleted in the store: who drives or watches it is told.
+    pub(crate) fn forget(&self, conversation: &ConversationId) {
+        self.registry.bury(conversation);
+        self.rules.forget(conversation);
+        self.end_of(conversation);
+    }
+
+    /// The same of this one, whether or not another of its name took its place.
+    pub(crate) fn bury(&self, live: &Arc<Live>) {
+        self.registry.bury_this(live);
+        self.end_of(&live.id);
+    }
+
     /// What is told of this engine.
     pub(crate) fn telemetry(&self) -> &Telemetry {
         self.telemetry.get_or_init(Telemetry::default)
@@ -191,7 +211,7 @@ impl Inner {
         let known = live.lock().journal.last_seq();
         let stored = self.store.last_seq(&live.id).await?;
         if stored < known {
-            self.registry.bury_this(live);
+            self.bury(live);
             return Err(StoreError::Gone { conversation: live.id.clone() });
         }
         if stored > known { live.refresh(&*self.store).await } else { Ok(()) }

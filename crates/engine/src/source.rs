@@ -69,6 +69,10 @@ pub trait ToolSource: Send + Sync + Debug {
     /// [`Tasks::accepted`]. It may be ended, and may be told so more than once.
     async fn call_off(&self, _tool: &str, _task: &Value) {}
 
+    /// A conversation was stopped or deleted: what this source keeps running for it beyond its calls ends. Must not block.
+    /// May be told more than once, also of conversations that it never had to do with.
+    fn conversation_over(&self, _conversation: &ConversationId) {}
+
     /// How long a call of `tool` may take.
     fn limits(&self, tool: &str) -> CallLimits;
 

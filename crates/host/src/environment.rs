@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     working_directory: PathBuf,
+    command_helper: Vec<OsString>,
 }
 
 impl Environment {
@@ -22,18 +23,34 @@ impl Environment {
     /// # Errors
     /// Where the working directory cannot be named.
     pub fn read() -> io::Result<Self> {
-        Ok(Self { variables: std::env::vars_os().collect(), working_directory: std::env::current_dir()? })
+        Ok(Self {
+            variables: std::env::vars_os().collect(),
+            working_directory: std::env::current_dir()?,
+            command_helper: Vec::new(),
+        })
     }
 
     /// An environment without variables.
     pub fn new(working_directory: impl Into<PathBuf>) -> Self {
-        Self { variables: BTreeMap::new(), working_directory: working_directory.into() }
+        Self { variables: BTreeMap::new(), working_directory: working_directory.into(), command_helper: Vec::new() }
     }
 
     /// The same with one more variable.
     pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
+    }
+
+    /// The same, with the helper that confines commands: a program that calls [`crate::confine`], with the arguments that make
+    /// it do so. Without one, commands are not confined, and do not run where the configuration requires it.
+    pub fn with_command_helper(mut self, helper: Vec<OsString>) -> Self {
+        self.command_helper = helper;
+        self
+    }
+
+    /// The helper that confines commands; empty where there is none.
+    pub fn command_helper(&self) -> &[OsString] {
+        &self.command_helper
     }
 
     /// The value of a variable; `None` where it is not set or is not UTF-8.
@@ -91,6 +108,7 @@ impl fmt::Debug for Environment {
         f.debug_struct("Environment")
             .field("variables", &self.variables.keys().collect::<Vec<_>>())
             .field("working_directory", &self.working_directory)
+            .field("command_helper", &self.command_helper)
             .finish()
     }
 }

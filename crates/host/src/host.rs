@@ -60,7 +60,7 @@ pub struct Host {
     processes: PathBuf,
     /// Held by the process that tells of waiting turns.
     notify_lock: PathBuf,
-    environment: Environment,
+    pub(crate) environment: Environment,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
@@ -133,7 +133,7 @@ impl HostBuilder {
             local.model_facts = config::model_facts(&loaded.config, &local.name);
             local
         });
-        let providers = Arc::new(ProviderSet::new(loaded.endpoints.iter().cloned().chain(locals)));
+        let providers = Arc::new(ProviderSet::new(loaded.endpoints.iter().cloned().chain(locals), &loaded.network));
         let default_model = default_model(&loaded, &providers, needs, &mut problems).await;
         let engine = Engine::new(EngineParts {
             providers: providers.clone(),

@@ -3,10 +3,12 @@
 //! [`config::open`] reads the configuration, [`Host::start`] makes a running [`Host`] of it, [`Host::builder`] does so with
 //! tool sources of one's own. Everything that happens in conversations is the engine's, see [`Host::engine`].
 
+mod address_range;
 pub mod config;
 mod env_file;
 pub mod environment;
 mod error;
+mod executables;
 mod host;
 mod lineage;
 mod look;
@@ -14,17 +16,20 @@ mod mcp_endpoint;
 mod notify;
 mod oidc;
 mod providers;
+mod sandbox;
 mod servers;
 mod sources;
 mod swept_store;
 mod tidy;
 
+pub use address_range::{AddressRange, AddressRangeError};
 pub use config::{Config, Loaded, Overrides, Problem, Problems};
 pub use environment::Environment;
 pub use error::HostError;
 pub use host::{Host, HostBuilder, Needs};
 pub use mcp_endpoint::{McpEndpoint, McpServing, Questions};
 /// What a check of a model's endpoint finds, and what APIs are sent of a tool's schema.
+pub use turnwright_network::Network;
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 
 pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, McpStatus, NewMcpServer, Owner, ServerRights};
@@ -34,6 +39,9 @@ pub use turnwright_mcp::serve::StdioEnd;
 pub use oidc::{Oidc, OidcBegun, OidcError, OidcUser};
 
 pub use lineage::{lineage, mark_of};
+/// For the `main` of a program that is its own [`Environment::with_command_helper`].
+pub use turnwright_tools::confine;
+
 pub use look::{Finding, Level, ModelCheck, ModelFindings, ProviderModels, ToolCallForm};
 /// What came of signing out at an MCP server.
 pub use turnwright_mcp::SignedOut;

@@ -126,7 +126,9 @@ impl Host {
     pub async fn check_model(&self, model: &ModelRef) -> ModelCheck {
         let outcome = self.findings(model).await;
         let entry = self.providers.entries().find(|(name, _)| *name == model.provider());
-        let endpoint = entry.and_then(|(_, entry)| entry.endpoint.as_ref()).and_then(|endpoint| endpoint_config(endpoint).ok());
+        let endpoint = entry
+            .and_then(|(_, entry)| entry.endpoint.as_ref())
+            .and_then(|endpoint| endpoint_config(endpoint, &self.loaded.network).ok());
         let probe = match endpoint {
             Some(config) => Some(turnwright_providers::probe(&config, model.model(), Arc::new(SystemClock)).await),
             None => None,
@@ -232,6 +234,8 @@ impl Host {
             text: problem.clone(),
         }));
         findings.push(ok("data", format!("{} can be written", self.loaded.data_dir.display())));
+        let sandbox = crate::sandbox::finding(&self.loaded, !self.environment.command_helper().is_empty());
+        findings.extend(sandbox.map(|(level, text)| Finding { subject: "sandbox".to_owned(), level, text }));
         findings.push(ok("model", format!("{} answers where nobody names a model", self.default_model())));
         for provider in self.models().await {
             let subject = format!("provider {}", provider.provider);

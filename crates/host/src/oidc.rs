@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use turnwright_engine::accounts::{AccountSecret, Identity};
+use turnwright_network::Network;
 
 use crate::config::OidcConfig;
 use fetch::Fetch;
@@ -89,8 +90,8 @@ pub enum OidcError {
 
 impl Oidc {
     /// The provider of a configuration. Nothing is asked yet.
-    pub fn new(config: &OidcConfig, redirect_uri: String) -> Self {
-        Self { config: config.clone(), redirect_uri, fetch: Fetch::default(), known: Mutex::default() }
+    pub fn new(config: &OidcConfig, redirect_uri: String, network: Network) -> Self {
+        Self { config: config.clone(), redirect_uri, fetch: Fetch::new(network), known: Mutex::default() }
     }
 
     /// What people call it.

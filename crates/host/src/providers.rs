@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use indexmap::IndexMap;
 use turnwright_core::{ModelRef, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{Provider, Providers, SystemClock};
+use turnwright_network::Network;
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
 
 use crate::config::{Endpoint, EndpointOrigin, fallback, key_names};
@@ -22,17 +23,20 @@ pub(crate) struct ProviderSet {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) endpoint: Option<Endpoint>,
+    /// How it is reached.
+    network: Network,
     made: OnceLock<Result<Arc<dyn Provider>, ProviderFailure>>,
 }
 
 impl ProviderSet {
     /// These endpoints, in this order, and practice at the end. The first of a name counts.
-    pub(crate) fn new(endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
+    pub(crate) fn new(endpoints: impl IntoIterator<Item = Endpoint>, network: &Network) -> Self {
         let mut entries = IndexMap::new();
+        let entry = |endpoint| Entry { endpoint, network: network.clone(), made: OnceLock::new() };
         for endpoint in endpoints {
-            entries.entry(endpoint.name.clone()).or_insert_with(|| Entry { endpoint: Some(endpoint), made: OnceLock::new() });
+            entries.entry(endpoint.name.clone()).or_insert_with(|| entry(Some(endpoint)));
         }
-        entries.entry(PRACTICE.to_owned()).or_insert_with(|| Entry { endpoint: None, made: OnceLock::new() });
+        entries.entry(PRACTICE.to_owned()).or_insert_with(|| entry(None));
         Self { entries }
     }
 
@@ -46,24 +50,25 @@ impl Entry {
         self.made
             .get_or_init(|| match &self.endpoint {
                 None => Ok(Arc::new(Practice) as Arc<dyn Provider>),
-                Some(endpoint) => made(endpoint),
+                Some(endpoint) => made(endpoint, &self.network),
             })
             .clone()
     }
 }
 
-fn made(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderFailure> {
-    let provider = HttpProvider::new(endpoint_config(endpoint)?, Arc::new(SystemClock));
+fn made(endpoint: &Endpoint, network: &Network) -> Result<Arc<dyn Provider>, ProviderFailure> {
+    let provider = HttpProvider::new(endpoint_config(endpoint, network)?, Arc::new(SystemClock));
     Ok(Arc::new(provider))
 }
 
-pub(crate) fn endpoint_config(endpoint: &Endpoint) -> Result<EndpointConfig, ProviderFailure> {
+pub(crate) fn endpoint_config(endpoint: &Endpoint, network: &Network) -> Result<EndpointConfig, ProviderFailure> {
     let unavailable = |text| ProviderFailure::new(ProviderFailureKind::Unavailable, text);
     let Some(dialect) = dialect_named(endpoint.dialect.as_str()) else {
         let (name, dialect) = (&endpoint.name, endpoint.dialect);
         return Err(unavailable(format!("provider `{name}` speaks {dialect}, which this version cannot")));
     };
     let mut config = EndpointConfig::new(&endpoint.name, dialect, &endpoint.base_url);
+    config.network = network.clone();
     config.api_key = endpoint.api_key.as_ref().map(|key| Secret::from(key.expose().to_owned()));
     if matches!(endpoint.origin, EndpointOrigin::Variable(_)) {
         config.key_variable = key_names(&endpoint.name);

@@ -1,5 +1,6 @@
 //! The tool sources of an installation: the built-ins, MCP servers of the configuration and of other programs' files.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,12 @@ use turnwright_mcp::{
     ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
     is_inherited,
 };
-use turnwright_tools::{CommandConfig, FilesystemConfig, command, filesystem};
+use turnwright_tools::net::Way;
+use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, command, filesystem, web};
 
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
-use crate::{Environment, HostError};
+use crate::{Environment, HostError, executables, sandbox};
 
 /// How much of what servers say is done in a browser may wait to be looked at.
 const MAX_COMPLETED: usize = 64;
@@ -53,6 +55,15 @@ impl Sources {
         self.built_in.iter().any(|source| source.name() == name) || self.servers.iter().any(|server| server.name == name)
     }
 
+    /// The mark of the commands, a new one where there is none yet.
+    fn marked(&mut self, ledger: &dyn ProcessLedger, data_dir: &Path) -> Result<String, HostError> {
+        if let Some(mark) = &self.command_mark {
+            return Ok(mark.clone());
+        }
+        let mark = mark(ledger, data_dir)?;
+        Ok(self.command_mark.insert(mark).clone())
+    }
+
     /// Adds a server of a file; one that cannot be one is there with the reason.
     fn add_server(&mut self, name: &str, config: Result<ServerConfig, String>, origin: String) {
         if self.is_taken(name) {
@@ -86,6 +97,7 @@ pub(crate) fn sources(
     surroundings.board = board;
     let (says, completed) = mpsc::channel(MAX_COMPLETED);
     surroundings.completed = Some(says);
+    surroundings.network = loaded.network.clone();
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources =
         Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
@@ -208,23 +220,55 @@ fn add_built_ins(
             tools.filesystem.max_entries.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.max_entries);
         sources.built_in.push(Arc::new(filesystem(config)?));
     }
+    if let Some(mut config) = tools.web.working().filter(|_| !sources.is_taken("web")) {
+        let network = loaded.network.clone();
+        // What a name leads to is seen by whoever connects: a proxy that happens to be in the environment is not trusted with that.
+        if loaded.config.network.proxy.is_some() {
+            config.way = Way::Proxy;
+            config.make_client = Arc::new(move || network.client_of_proxy().unwrap_or_else(|| network.client()));
+        } else {
+            config.make_client = Arc::new(move || network.client());
+        }
+        sources.built_in.push(Arc::new(web(config)));
+    }
     if tools.command.enabled && !sources.is_taken("command") {
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
-        let inherited = environment.variables().filter(|(name, _)| name.to_str().is_some_and(is_inherited));
-        let mut env: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        env.extend(tools.command.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
-        let mark = mark(ledger, &loaded.data_dir)?;
-        env.push((MARK.into(), mark.clone().into()));
-        sources.command_mark = Some(mark);
-        let mut config = CommandConfig::new(roots, env);
+        let mark = sources.marked(ledger, &loaded.data_dir)?;
+        let mut config = CommandConfig::new(roots, variables(environment, &tools.command.env, &mark));
         config.shell = tools.command.shell.clone().map_or(config.shell, PathBuf::from);
         config.default_timeout = tools.command.timeout_ms.map_or(config.default_timeout, Duration::from_millis);
         config.max_timeout = tools.command.max_timeout_ms.map_or(config.max_timeout, Duration::from_millis);
         let most = tools.command.max_output_bytes.and_then(|most| usize::try_from(most).ok());
         config.max_output_bytes = most.unwrap_or(config.max_output_bytes);
+        let background = &mut config.background;
+        let most = tools.command.max_background.and_then(|most| usize::try_from(most).ok());
+        background.per_conversation = most.unwrap_or(background.per_conversation);
+        background.overall = background.overall.max(background.per_conversation);
+        background.longest = tools.command.background_ms.map_or(background.longest, Duration::from_millis);
+        if let Some(sandbox) = sandbox::config(loaded, environment, sandbox::Wanted::of_commands(loaded)) {
+            config.launcher = Arc::new(SandboxLauncher::new(sandbox));
+        }
         sources.built_in.push(Arc::new(command(config)?));
     }
+    let programs: Vec<_> = tools.executable.iter().filter(|(_, tool)| tool.enabled).collect();
+    if !programs.is_empty() && !sources.is_taken(executables::SOURCE) {
+        let mark = sources.marked(ledger, &loaded.data_dir)?;
+        sources.built_in.push(Arc::new(executables::source(&programs, loaded, environment, &mark)));
+    }
     Ok(())
+}
+
+/// The variables of a program: those that are inherited, those of the configuration, and the mark.
+pub(crate) fn variables(
+    environment: &Environment,
+    own: &indexmap::IndexMap<String, config::Secret>,
+    mark: &str,
+) -> Vec<(OsString, OsString)> {
+    let inherited = environment.variables().filter(|(name, _)| name.to_str().is_some_and(is_inherited));
+    let mut variables: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    variables.extend(own.iter().map(|(name, value)| (name.into(), value.expose().into())));
+    variables.push((MARK.into(), mark.into()));
+    variables
 }
 
 /// How the commands of this process are remembered.

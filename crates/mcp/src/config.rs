@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use turnwright_core::{Declared, UserId};
 use turnwright_engine::{CallLimits, Clock, Completed};
+use turnwright_network::Network;
 
 pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
@@ -170,6 +171,8 @@ pub struct Surroundings {
     pub docker_host: Option<String>,
     /// Takes that what servers wanted people to open in a browser is done there.
     pub completed: Option<mpsc::Sender<Completed>>,
+    /// How servers with an address are reached.
+    pub network: Network,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
 }
@@ -186,6 +189,7 @@ impl Surroundings {
             resources: Arc::default(),
             docker_host: None,
             completed: None,
+            network: Network::default(),
             clock,
         }
     }

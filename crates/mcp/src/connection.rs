@@ -237,7 +237,7 @@ async fn handshake(
         Way::Address(address) => {
             let account = Account::of(&config.name, address, opening.surroundings);
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
-            let endpoint = http::Endpoint::new(address, limit, account).await?;
+            let endpoint = http::Endpoint::new(address, limit, account, &opening.surroundings.network).await?;
             let probed = match known {
                 Some(finding) => Probed::remembered(finding),
                 None => endpoint.probe(&me(), most).await?,

@@ -2,9 +2,10 @@
 //!
 //! What `rmcp` does is `rmcp`'s: discovery, registration, PKCE, the checks of the issuer. Ours: `flow` leads a person through
 //! it, `listener` is where the browser comes back, `store` keeps what it brought, sealed, and `account` sends it along and
-//! renews it once for all processes; `machine` signs in where no person does, and `revoke` signs out.
+//! renews it once for all processes; `asks` is how it asks where the operator says how requests leave the machine; `machine` signs in where no person does, and `revoke` signs out.
 
 mod account;
+mod asks;
 mod flow;
 mod listener;
 mod machine;

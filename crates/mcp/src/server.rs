@@ -17,6 +17,7 @@ use turnwright_engine::{
     Asks, CallContext, CallLimits, Reply, SetAside, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply,
     ToolSource,
 };
+use turnwright_network::Network;
 
 use crate::call::{self, Called, Caller, Form};
 use crate::client;
@@ -153,6 +154,10 @@ impl McpServer {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.shared.surroundings.network
     }
 
     pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {

@@ -7,6 +7,7 @@ use reqwest::{Client, Url, redirect};
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
 
 use turnwright_dialects::KeyHeader;
+use turnwright_network::made;
 
 use crate::EndpointConfig;
 use crate::explain::shown_url;
@@ -68,35 +69,25 @@ pub(crate) fn headers(config: &EndpointConfig) -> Result<HeaderMap, ProviderFail
     Ok(headers)
 }
 
-/// A client for the endpoint. Root certificates are loaded only where the address is `https`.
+/// A client for the endpoint.
 pub(crate) async fn client(config: &EndpointConfig) -> Result<Client, ProviderFailure> {
     let url = base(config)?;
-    let is_plain = url.scheme() == "http";
-    let mut builder = Client::builder()
+    let mut builder = config
+        .network
+        .client_for(&url)
         .user_agent(USER_AGENT)
         .connect_timeout(config.timeouts.connect)
         .redirect(redirect::Policy::none())
         .tcp_nodelay(true);
     if is_loopback(&url) {
-        // What runs on this machine is not behind a proxy; its name needs no look-up.
+        // Its name needs no look-up.
         let any_port = |address: IpAddr| SocketAddr::new(address, 0);
         let addresses = [any_port(Ipv4Addr::LOCALHOST.into()), any_port(Ipv6Addr::LOCALHOST.into())];
-        builder = builder.no_proxy().resolve_to_addrs("localhost", &addresses);
+        builder = builder.resolve_to_addrs("localhost", &addresses);
     }
-    if is_plain {
-        builder = builder.tls_certs_only([]);
-    }
-    let make = move || {
-        // Another part of the process may have installed one before: either will do.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        builder.build()
-    };
-    // Reading the system's certificates blocks for milliseconds.
-    let client = if is_plain { Ok(make()) } else { tokio::task::spawn_blocking(make).await };
-    let failed = |error: &dyn std::fmt::Display| {
-        ProviderFailure::new(ProviderFailureKind::Unavailable, format!("its HTTP client cannot be made: {error}"))
-    };
-    client.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    made(builder)
+        .await
+        .map_err(|why| ProviderFailure::new(ProviderFailureKind::Unavailable, format!("its HTTP client cannot be made: {why}")))
 }
 
 fn is_loopback(url: &Url) -> bool {

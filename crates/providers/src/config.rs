@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use turnwright_core::ModelFacts;
 use turnwright_dialects::{Dialect, Profile, catalogue_facts};
+use turnwright_network::Network;
 
 use crate::Secret;
 
@@ -33,6 +34,8 @@ pub struct EndpointConfig {
     pub profile: Profile,
     /// How long is waited.
     pub timeouts: Timeouts,
+    /// How it is reached.
+    pub network: Network,
 }
 
 impl EndpointConfig {
@@ -52,6 +55,7 @@ impl EndpointConfig {
             max_retries: 2,
             profile,
             timeouts: Timeouts::default(),
+            network: Network::default(),
         }
     }
 

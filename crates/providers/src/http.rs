@@ -213,15 +213,7 @@ impl Endpoint {
 
     /// What went wrong before there was a response.
     fn unreachable(&self, error: &reqwest::Error) -> ProviderFailure {
-        let mut reason = String::new();
-        let mut source = std::error::Error::source(error);
-        while let Some(cause) = source {
-            reason = cause.to_string();
-            source = cause.source();
-        }
-        if reason.is_empty() {
-            reason = error.to_string();
-        }
+        let reason = turnwright_network::reason(error);
         let kind =
             if error.is_timeout() && !error.is_connect() { ProviderFailureKind::Timeout } else { ProviderFailureKind::Connect };
         ProviderFailure::new(kind, format!("{} at {}", reason, shown_url(&self.config.base_url)))

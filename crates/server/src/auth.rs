@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use turnwright_engine::accounts::{CredentialKind, Role, Scope};
+use turnwright_host::AddressRange;
 
 pub use accounts::{LINK_MS, NewCredential, TOKEN_PREFIX, issue, issue_link, new_user};
 use accounts::{NotKnown, known};
@@ -28,6 +29,7 @@ use needs::{Need, need};
 pub(crate) use origin::same_origin;
 
 use crate::error::ApiError;
+use crate::forwarded::Client;
 use crate::guard;
 use crate::openai::error::refusal;
 use crate::state::ServerState;
@@ -88,6 +90,7 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
     let options = state.options();
     if options.auth == Auth::Local {
         guard::local_only(&request.uri, &request.headers)?;
+        guard::from_here(Client::of(&request.extensions))?;
         return Ok(Caller::local());
     }
     let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
@@ -102,14 +105,16 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
         Need::Scope(scope) => (scope, false),
         Need::AdminWith(scope) => (scope, true),
     };
-    let caller = caller(state, &request.method, &request.headers).await?;
+    let caller = caller(state, request).await?;
     if is_for_admins && caller.role() != Role::Admin {
         return Err(lacks(&caller, Scope::Admin));
     }
     if caller.may(scope) { Ok(caller) } else { Err(lacks(&caller, scope)) }
 }
 
-async fn caller(state: &ServerState, method: &Method, headers: &HeaderMap) -> Result<Caller, Refused> {
+async fn caller(state: &ServerState, request: &Parts) -> Result<Caller, Refused> {
+    let (method, headers) = (&request.method, &request.headers);
+    let client = Client::of(&request.extensions);
     let accounts = state.accounts()?;
     let now_ms = state.engine().clock().now_ms();
     if let Some(token) = bearer(headers) {
@@ -119,12 +124,12 @@ async fn caller(state: &ServerState, method: &Method, headers: &HeaderMap) -> Re
         };
         return found.map_err(|why| unknown(why, "token"));
     }
-    if let Some(secret) = Cookies::of(state.site()).session(headers) {
+    if let Some(secret) = Cookies::of(state.site(), client).session(headers) {
         let found = known(&**accounts, secret, CredentialKind::Session, now_ms).await.map_err(ApiError::from)?;
         let caller = found.map_err(|why| unknown(why, "session"))?;
         let is_safe = method == Method::GET || method == Method::HEAD || method == Method::OPTIONS;
         if !is_safe || headers.contains_key(header::ORIGIN) {
-            same_origin(state.site(), headers)?;
+            same_origin(state.site(), client, headers)?;
         }
         return Ok(caller);
     }
@@ -189,6 +194,8 @@ pub struct Site {
     pub is_tls: bool,
     /// The path below which browsers find it, such as `/turnwright`; empty at the top.
     pub path: String,
+    /// The proxies whose word counts for who asks, by what name and whether over TLS.
+    pub trusted_proxies: Vec<AddressRange>,
 }
 
 /// The names that a request may call the server.

@@ -13,6 +13,7 @@ use turnwright_core::{ConversationId, IdError};
 use crate::auth::Caller;
 use crate::body;
 use crate::error::ApiError;
+use crate::forwarded::Client;
 use crate::state::ServerState;
 
 /// The server as the caller of a request may use it: its engine acts for the caller.
@@ -25,7 +26,7 @@ impl FromRequestParts<ServerState> for State {
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, ApiError> {
         // Without the layer that makes callers nobody gets in.
         let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::nobody);
-        Ok(Self(state.acting_for(caller)))
+        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions))))
     }
 }
 

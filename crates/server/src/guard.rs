@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode, Uri, header};
 
 use crate::auth::Hosts;
 use crate::error::ApiError;
+use crate::forwarded::Client;
 
 fn refuse<T>(code: &'static str, detail: String) -> Result<T, ApiError> {
     Err(ApiError::new(StatusCode::FORBIDDEN, code, detail))
@@ -49,6 +50,14 @@ pub(crate) fn local_only(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError>
     } else {
         refuse("origin_not_allowed", format!("the Origin is `{origin}`; only this server's own page may call it"))
     }
+}
+
+/// Refuses what a proxy hands on for another machine.
+pub(crate) fn from_here(client: Client) -> Result<(), ApiError> {
+    if client.may_be_here() {
+        return Ok(());
+    }
+    refuse("client_not_allowed", format!("the request comes from {client}; without signing in only this machine is answered"))
 }
 
 /// An authority that names this machine.

@@ -15,6 +15,7 @@ mod error;
 mod extract;
 mod feed;
 mod file_type;
+mod forwarded;
 mod guard;
 mod metrics;
 mod open_stream;

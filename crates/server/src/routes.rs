@@ -42,6 +42,7 @@ use crate::auth::identify;
 use crate::base_path::below;
 use crate::door::people_only;
 use crate::error::ApiError;
+use crate::forwarded::believed;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
@@ -162,6 +163,7 @@ pub fn router(state: ServerState) -> Router {
         .layer(from_fn(people_only))
         .layer(from_fn_with_state(state.clone(), identify))
         .layer(from_fn_with_state(state.clone(), named))
+        .layer(from_fn_with_state(state.clone(), believed))
         .with_state(state);
     below(path, routes)
 }

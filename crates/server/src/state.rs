@@ -12,6 +12,7 @@ use turnwright_host::{McpEndpoint, McpServers, Oidc, ResourceSource, ServerRight
 
 use crate::auth::{Auth, Caller, Site};
 use crate::error::ApiError;
+use crate::forwarded::Client;
 use crate::metrics::Metrics;
 use crate::openai::activity::ToolActivity;
 use crate::openai::known::KnownHistories;
@@ -61,6 +62,7 @@ pub struct ServerState {
     shared: Arc<Shared>,
     engine: Engine,
     caller: Caller,
+    client: Client,
 }
 
 #[derive(Debug)]
@@ -114,7 +116,7 @@ impl ServerState {
             streams: Slots::new(options.streams.all, options.streams.per_user),
             revocations: watch::Sender::new(0),
         });
-        Self { shared, engine, caller: Caller::local() }
+        Self { shared, engine, caller: Caller::local(), client: Client::default() }
     }
 
     /// With users, and as the world knows it.
@@ -182,10 +184,15 @@ impl ServerState {
     }
 
     /// The same for this caller: what belongs to another is not there.
-    pub(crate) fn acting_for(&self, caller: Caller) -> Self {
+    pub(crate) fn acting_for(&self, caller: Caller, client: Client) -> Self {
         let engine = self.engine.acting_for(caller.user().clone());
         let engine = if caller.may(Scope::Approve) { engine } else { engine.without_decisions() };
-        Self { shared: self.shared.clone(), engine, caller }
+        Self { shared: self.shared.clone(), engine, caller, client }
+    }
+
+    /// From where the request comes.
+    pub(crate) fn client(&self) -> Client {
+        self.client
     }
 
     /// Who asks.
@@ -205,7 +212,7 @@ impl ServerState {
 
     /// The server as the world knows it.
     pub(crate) fn site(&self) -> &Site {
-        const NONE: &Site = &Site { host: None, origin: None, is_tls: false, path: String::new() };
+        const NONE: &Site = &Site { host: None, origin: None, is_tls: false, path: String::new(), trusted_proxies: Vec::new() };
         self.shared.site.get().unwrap_or(NONE)
     }
 

@@ -346,8 +346,14 @@ async fn a_token_that_was_made_with_a_token_goes_with_it() {
 
 #[tokio::test]
 async fn a_browser_signs_in_with_a_token_and_out_again() {
-    let server =
-        server_at(Site { host: None, origin: Some("https://tw.example".to_owned()), is_tls: false, path: String::new() }).await;
+    let server = server_at(Site {
+        host: None,
+        origin: Some("https://tw.example".to_owned()),
+        is_tls: false,
+        path: String::new(),
+        trusted_proxies: Vec::new(),
+    })
+    .await;
     let (_, token) = server.member("anna").await;
     let page = server.ask(Method::GET, "/login?return=/%3Fc%3D1", &[], "").await;
     assert!(page.body.contains("value=\"/?c=1\""), "{}", page.body);

@@ -3,21 +3,25 @@
 //! A command runs in a process group of its own, which ends with the call: after the command's own end, at its time limit,
 //! when the call is cancelled and when it is dropped. A process that leaves the group (`setsid`) is found by the mark that
 //! it inherits; one that also throws its environment away is out of reach, and keeping it in is the work of a [`Launcher`]
-//! that isolates.
+//! that isolates: [`SandboxLauncher`].
 
-mod group;
+mod background;
+pub(crate) mod group;
 mod launcher;
-mod output;
+pub(crate) mod output;
 mod program;
-mod run;
+pub(crate) mod run;
+mod sandbox;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use launcher::{Launch, Launcher, PlainLauncher};
+use background::{INPUT, OUTPUT, Processes, START, STOP};
+pub use launcher::{Launch, Launcher, Leader, PlainLauncher, Prepared};
 pub use program::Program;
+pub use sandbox::{CommandLimits, Enclosure, Network, Protections, SandboxConfig, SandboxLauncher, SandboxMode, confine};
 use turnwright_engine::source::CallLimits;
 
 use crate::roots::Roots;
@@ -42,6 +46,26 @@ pub struct CommandConfig {
     pub max_output_bytes: usize,
     /// How it is started.
     pub launcher: Arc<dyn Launcher>,
+    /// How many commands may go on in the background; where it is none, the tools for that are not offered.
+    pub background: BackgroundLimits,
+}
+
+/// How many commands may go on in the background, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackgroundLimits {
+    /// Those that one conversation may have at once.
+    pub per_conversation: usize,
+    /// Those of all conversations.
+    pub overall: usize,
+    /// After which time one is ended.
+    pub longest: Duration,
+}
+
+impl Default for BackgroundLimits {
+    /// 8 in a conversation, 64 in all, 12 hours.
+    fn default() -> Self {
+        Self { per_conversation: 8, overall: 64, longest: Duration::from_hours(12) }
+    }
 }
 
 impl CommandConfig {
@@ -57,6 +81,7 @@ impl CommandConfig {
             grace: Duration::from_secs(2),
             max_output_bytes: 256 * 1024,
             launcher: Arc::new(PlainLauncher),
+            background: BackgroundLimits::default(),
         }
     }
 }
@@ -67,7 +92,7 @@ struct Shared {
     config: CommandConfig,
 }
 
-/// The tool source `command`: `run`.
+/// The tool source `command`: `run`; and `start`, `output`, `input` and `stop` for what goes on in the background.
 ///
 /// # Errors
 /// [`RootsError`] where a root is not a folder that can be opened.
@@ -77,8 +102,37 @@ pub fn command(config: CommandConfig) -> Result<TypedSource, RootsError> {
     let shared = Arc::new(Shared { roots: Roots::open(&config.roots)?, config });
     let spec =
         ToolSpec::new("run", run::DESCRIPTION).title("Run a command").limits(CallLimits { idle: longest, total: longest });
-    Ok(TypedSource::new("command").tool(spec, move |arguments, context| {
-        let shared = Arc::clone(&shared);
+    let command = Arc::clone(&shared);
+    let source = TypedSource::new("command").tool(spec, move |arguments, context| {
+        let shared = Arc::clone(&command);
         async move { run::run(&shared, arguments, &context).await }
-    }))
+    });
+    Ok(if shared.config.background.per_conversation == 0 { source } else { with_background(source, &shared) })
+}
+
+fn with_background(source: TypedSource, shared: &Arc<Shared>) -> TypedSource {
+    let processes = Arc::new(Processes::new(source.tracker().clone(), source.stop_token()));
+    let (all, commands) = (Arc::clone(&processes), Arc::clone(shared));
+    let source = source.tool(ToolSpec::new("start", START).title("Start a command"), move |arguments, context| {
+        let (all, shared) = (Arc::clone(&all), Arc::clone(&commands));
+        async move { all.start(&shared, arguments, &context).await }
+    });
+    let all = Arc::clone(&processes);
+    let spec = ToolSpec::new("output", OUTPUT).title("Read a background process").read_only();
+    let source = source.tool(spec, move |arguments, context| {
+        let all = Arc::clone(&all);
+        async move { all.output(arguments, &context).await }
+    });
+    let all = Arc::clone(&processes);
+    let source = source.tool(ToolSpec::new("input", INPUT).title("Write to a process"), move |arguments, context| {
+        let all = Arc::clone(&all);
+        async move { all.input(arguments, &context).await }
+    });
+    let (all, commands) = (Arc::clone(&processes), Arc::clone(shared));
+    let spec = ToolSpec::new("stop", STOP).title("Stop a background process").replayable();
+    let source = source.tool(spec, move |arguments, context| {
+        let (all, shared) = (Arc::clone(&all), Arc::clone(&commands));
+        async move { all.stop(&shared, arguments, &context).await }
+    });
+    source.when_over(move |conversation| processes.end_of(conversation))
 }

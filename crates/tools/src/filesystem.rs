@@ -6,7 +6,7 @@
 mod carry;
 mod diff;
 mod edit;
-mod encoding;
+pub(crate) mod encoding;
 mod guard;
 mod list;
 mod moving;

@@ -1,15 +1,25 @@
-//! The built-in tool sources: [`filesystem`] and [`command`]. [`TypedSource`] makes one of an embedder's own functions.
+//! The built-in tool sources: [`filesystem`], [`command`] and [`web`]. [`TypedSource`] makes one of an embedder's own functions.
 //!
 //! Everything here is reached through the engine's `ToolSource` port, and fails as its `ToolError` does: with a kind, and
 //! a text for the model that says what would be right.
 
 mod command;
 mod error;
+mod executable;
 mod filesystem;
+mod hidden;
+pub mod net;
 mod roots;
 mod typed;
+mod web;
 
-pub use command::{CommandConfig, Launch, Launcher, PlainLauncher, Program, command};
+pub use command::{
+    BackgroundLimits, CommandConfig, CommandLimits, Enclosure, Launch, Launcher, Leader, Network, PlainLauncher, Prepared,
+    Program, Protections, SandboxConfig, SandboxLauncher, SandboxMode, command, confine,
+};
+pub use executable::{ExecutableTool, Executables};
 pub use filesystem::{Edit, EditRefusal, FilesystemConfig, Found, PathGlob, Replaced, apply_edits, filesystem};
+pub use hidden::Hidden;
 pub use roots::RootsError;
 pub use typed::{ToolSpec, TypedSource};
+pub use web::{FetchConfig, Manners, SearchConfig, SearchEngine, WebConfig, web};

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use turnwright_core::{Declared, ToolErrorKind};
+use turnwright_core::{ConversationId, Declared, ToolErrorKind};
 use turnwright_engine::source::{
     CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
 };
@@ -24,6 +24,8 @@ use turnwright_engine::source::{
 use crate::error::{invalid, not_found};
 
 type Run = Box<dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+
+type WhenOver = Box<dyn Fn(&ConversationId) + Send + Sync>;
 
 /// What is said about a tool besides its arguments.
 #[derive(Debug, Clone)]
@@ -86,6 +88,7 @@ pub struct TypedSource {
     typed: Vec<Typed>,
     stopped: CancellationToken,
     running: TaskTracker,
+    when_over: Option<WhenOver>,
 }
 
 struct Typed {
@@ -102,6 +105,7 @@ impl TypedSource {
             typed: Vec::new(),
             stopped: CancellationToken::new(),
             running: TaskTracker::new(),
+            when_over: None,
         }
     }
 
@@ -139,6 +143,18 @@ impl TypedSource {
     /// for it.
     pub fn tracker(&self) -> &TaskTracker {
         &self.running
+    }
+
+    /// Fires where the source is stopped: for work that outlasts the calls.
+    pub fn stop_token(&self) -> CancellationToken {
+        self.stopped.clone()
+    }
+
+    /// What is done where a conversation was stopped or deleted, for sources that keep something running for it. Must not
+    /// block.
+    pub fn when_over(mut self, end: impl Fn(&ConversationId) + Send + Sync + 'static) -> Self {
+        self.when_over = Some(Box::new(end));
+        self
     }
 
     fn typed(&self, tool: &str) -> Option<&Typed> {
@@ -194,6 +210,12 @@ impl ToolSource for TypedSource {
     }
 
     async fn settled(&self) {}
+
+    fn conversation_over(&self, conversation: &ConversationId) {
+        if let Some(end) = &self.when_over {
+            end(conversation);
+        }
+    }
 
     async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
         let typed = self

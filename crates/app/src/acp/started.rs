@@ -99,7 +99,7 @@ impl Started {
 /// Starts what sessions wish for, on the task that began the process: a host is not started on another one.
 pub(super) async fn start_hosts(everywhere: &Everywhere, mut wished: mpsc::Receiver<Wish>) {
     while let Some(Wish { folder, servers, reply }) = wished.recv().await {
-        let started = start(everywhere, &folder, &servers).await;
+        let started = Box::pin(start(everywhere, &folder, &servers)).await;
         // A client that went away meanwhile left the host to be dropped.
         drop(reply.send(started.map(|host| Running { host, folder, servers })));
     }

@@ -161,7 +161,7 @@ fn kind(name: &str, definition: Option<&ToolDefinition>) -> ToolKind {
         "filesystem__read" | "filesystem__stat" | "filesystem__list" => ToolKind::Read,
         "filesystem__search" => ToolKind::Search,
         "filesystem__write" | "filesystem__edit" => ToolKind::Edit,
-        "command__run" => ToolKind::Execute,
+        "command__run" | "command__start" | "command__input" => ToolKind::Execute,
         _ if definition.is_some_and(|tool| tool.declared.read_only) => ToolKind::Read,
         _ => ToolKind::Other,
     }

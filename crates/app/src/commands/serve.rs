@@ -131,9 +131,17 @@ async fn keep_reading(tls: Option<&Tls>) -> Infallible {
 fn site(server: &config::Server, address: SocketAddr) -> Site {
     let host = match server.origin().and_then(|origin| origin.split_once("://")) {
         Some((_, authority)) => Some(Hosts::Named(authority.into())),
-        None => address.ip().is_loopback().then_some(Hosts::Loopback),
+        // By what names a proxy is asked only the proxy knows.
+        None => (address.ip().is_loopback() && server.trusted_proxies.is_empty()).then_some(Hosts::Loopback),
     };
-    Site { host, origin: server.origin().map(str::to_owned), is_tls: server.tls.is_some(), path: server.path().to_owned() }
+    Site {
+        host,
+        origin: server.origin().map(str::to_owned),
+        is_tls: server.tls.is_some(),
+        path: server.path().to_owned(),
+        // Looked at when the configuration was read.
+        trusted_proxies: server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
+    }
 }
 
 /// A link for the first admin, while no admin has ever had a way in.
@@ -191,7 +199,11 @@ async fn serve_on(
         .with_upkeep(host.upkeep().clone())
         .with_accounts(host.accounts().clone(), site(settings, address));
     if let Some(oidc) = &settings.oidc {
-        state = state.with_identity_provider(Arc::new(Oidc::new(oidc, format!("{base}/login/callback"))));
+        state = state.with_identity_provider(Arc::new(Oidc::new(
+            oidc,
+            format!("{base}/login/callback"),
+            host.loaded().network.clone(),
+        )));
     }
     let router = router(state);
     let (tell, told) = watch::channel(false);

@@ -281,7 +281,9 @@ fn a_database_that_cannot_be_used_is_named_and_left_as_it_is() {
 fn nothing_of_a_killed_process_is_left_after_the_next_start_and_a_second_one_touches_nothing_of_the_first() {
     let line = "echo $$ > command.pid; (setsid sh -c 'echo $$ > escaped.pid; exec sleep 1000' &); sleep 1000";
     let model = one_call("command__run", &json!({"command": line}).to_string());
-    let server = "[mcp.servers.s]\ncommand = \"python3\"\nargs = [\"server.py\", \"noisy\"]\n";
+    // In a sandbox all of the command ends with its host.
+    let server =
+        "[tools.command]\nsandbox = \"off\"\n[mcp.servers.s]\ncommand = \"python3\"\nargs = [\"server.py\", \"noisy\"]\n";
     let world = World::with_model(&model.base_url(), server);
     std::fs::write(world.path("server.py"), SERVER).unwrap();
     std::fs::write(world.path("other.toml"), "model = \"practice/practice\"\n").unwrap();
@@ -295,7 +297,7 @@ fn nothing_of_a_killed_process_is_left_after_the_next_start_and_a_second_one_tou
     // This is SIGKILL: the first process ends nothing itself.
     first.kill().unwrap();
     first.wait().unwrap();
-    assert!(is_alive(&pids[0]) && is_alive(&pids[1]));
+    assert!(is_alive(&pids[1]));
     assert_eq!(world.run(&other).code, 0);
     for pid in pids {
         assert!(!is_alive(&pid), "{pid}");

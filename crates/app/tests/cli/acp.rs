@@ -81,6 +81,24 @@ pub(crate) async fn prompt(agent: &ConnectionTo<Agent>, session: &SessionId, tex
     Ok(agent.send_request(request).block_task().await?.stop_reason)
 }
 
+/// Prompts, and cancels that as soon as it is time.
+async fn stopped_once(
+    agent: &ConnectionTo<Agent>,
+    session: &SessionId,
+    text: &str,
+    is_time: impl Fn() -> bool,
+) -> Result<StopReason, Error> {
+    let stopping = async {
+        while !is_time() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        agent.send_notification(CancelNotification::new(session.clone()))
+    };
+    let (stopped, sent) = tokio::join!(prompt(agent, session, text), stopping);
+    sent?;
+    stopped
+}
+
 pub(crate) fn text(told: &Told) -> String {
     let chunk = |update: &SessionUpdate| match update {
         SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
@@ -189,16 +207,8 @@ async fn a_cancelled_prompt_ends_as_cancelled() {
     with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
         let session = session(&agent, &place).await?;
         let began = place.path("began");
-        let asking = prompt(&agent, &session, "run the command \"touch began; sleep 60\"");
-        let stopping = async {
-            while !began.exists() {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            agent.send_notification(CancelNotification::new(session.clone()))
-        };
-        let (stopped, sent) = tokio::join!(asking, stopping);
-        sent?;
-        assert_eq!(stopped?, StopReason::Cancelled);
+        let stopped = stopped_once(&agent, &session, "run the command \"touch began; sleep 60\"", || began.exists()).await?;
+        assert_eq!(stopped, StopReason::Cancelled);
         Ok(())
     })
     .await
@@ -228,16 +238,9 @@ async fn a_prompt_is_cancelled_while_its_client_is_asked_and_does_not_answer() {
     let place = Place::new();
     with_client(&place, None, async |agent, _| {
         let session = session(&agent, &place).await?;
-        let asking = prompt(&agent, &session, "write \"hi\" to file \"b.txt\"");
-        let stopping = async {
-            while place.json(&["approvals", "list", "--json"]).as_array().is_none_or(Vec::is_empty) {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-            agent.send_notification(CancelNotification::new(session.clone()))
-        };
-        let (stopped, sent) = tokio::join!(asking, stopping);
-        sent?;
-        assert_eq!(stopped?, StopReason::Cancelled);
+        let waits = || place.json(&["approvals", "list", "--json"]).as_array().is_some_and(|waiting| !waiting.is_empty());
+        let stopped = stopped_once(&agent, &session, "write \"hi\" to file \"b.txt\"", waits).await?;
+        assert_eq!(stopped, StopReason::Cancelled);
         Ok(())
     })
     .await

@@ -23,11 +23,12 @@ fn obedient() -> ModelServer {
     .unwrap()
 }
 
-fn place(model: &ModelServer) -> Place {
+fn place(model: &ModelServer, commands: &str) -> Place {
     let place = Place::new();
     let config = format!(
         "model = \"scripted/m\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
-         max_retries = 0\n[[approval.rules]]\ntool = \"command__*\"\naction = \"allow\"\n",
+         max_retries = 0\n[[approval.rules]]\ntool = \"command__*\"\naction = \"allow\"\n\
+         [tools.command]\n{commands}\n",
         model.base_url()
     );
     place.write("turnwright.toml", config);
@@ -53,7 +54,8 @@ fn printed(server: &Server, conversation: &str, line: &str) -> Value {
 #[test]
 fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
     let model = obedient();
-    let place = place(&model);
+    // In a sandbox it does not even reach the door.
+    let place = place(&model, "sandbox = \"off\"");
     let server = Server::start(&place);
     let parked = chat(&server, "c", "write");
     let call = parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned();
@@ -103,4 +105,25 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
     let decided = server.request(&path, &json!({"decision": "allow"}).to_string());
     assert!(decided.starts_with("HTTP/1.1 200"), "{decided}");
     server.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_in_a_sandbox_with_network_cannot_decide_either_and_without_it_reaches_nothing() {
+    let model = obedient();
+    for (commands, refusal) in [("network = true", "people_only"), ("network = false", " 000")] {
+        let place = place(&model, commands);
+        let server = Server::start(&place);
+        let parked = chat(&server, "c", "write");
+        let call = parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned();
+        place.write("allow.json", json!({"decision": "allow"}).to_string());
+        let url = format!("{}/api/v1/conversations/c/calls/{call}/decision", server.root());
+        let curl = format!("curl -s -w ' %{{http_code}}' -H 'content-type: application/json' --data @allow.json {url}");
+        for (at, line) in [curl.clone(), format!("env -i PATH=/usr/bin:/bin setsid -w {curl}")].iter().enumerate() {
+            let told = printed(&server, &format!("attack{at}"), line);
+            assert!(told["stdout"].as_str().unwrap().contains(refusal), "{commands}: {line}: {told}");
+        }
+        assert!(!place.path("b.txt").exists());
+        server.stop();
+    }
 }

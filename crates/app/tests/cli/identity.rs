@@ -1,6 +1,6 @@
 //! Signing in at a real `OpenID` Connect provider, as a browser does it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ impl Provider {
     }
 
     /// Begins, and sends browsers back to this server.
-    fn send_back_to(&mut self, server: &Server) {
-        writeln!(self.stdin.as_mut().unwrap(), "http://{}/login/callback", server.address()).unwrap();
+    fn send_back_to(&mut self, root: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{root}/login/callback").unwrap();
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         // Its library greets first.
@@ -71,6 +71,8 @@ impl Drop for Provider {
 #[derive(Default)]
 struct Browser {
     cookies: BTreeMap<(String, String), String>,
+    /// The hosts that set cookies, and for what paths.
+    paths: BTreeSet<(String, String)>,
 }
 
 struct Answered {
@@ -100,6 +102,8 @@ impl Browser {
         for (_, cookie) in headers().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
             let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
             self.cookies.insert((host.to_owned(), name.to_owned()), value.to_owned());
+            let path = cookie.split("; ").find_map(|part| part.strip_prefix("Path=").or_else(|| part.strip_prefix("path=")));
+            self.paths.insert((host.to_owned(), path.unwrap_or_default().to_owned()));
         }
         let location =
             headers().find(|(name, _)| name.eq_ignore_ascii_case("location")).map(|(_, to)| match to.strip_prefix('/') {
@@ -118,10 +122,10 @@ impl Browser {
         answer
     }
 
-    /// Signs in as `name`, up to the address at which the server takes it over.
-    fn up_to_the_way_back(&mut self, server: &Server, name: &str) -> String {
-        let back = format!("http://{}/login/callback", server.address());
-        let begun = self.ask("GET", &format!("http://{}/login/oidc?return=/%23/inbox", server.address()), "");
+    /// Signs in as `name`, up to the address at which the server at `root` takes it over; `to` is where to go then.
+    fn up_to_the_way_back(&mut self, root: &str, name: &str, to: &str) -> String {
+        let back = format!("{root}/login/callback");
+        let begun = self.ask("GET", &format!("{root}/login/oidc?return={to}"), "");
         let page = self.follow(begun, &back);
         assert!(page.body.contains("name=\"login\""), "{} {}", page.status, page.body);
         let given = self.ask("POST", &page.url, &format!("prompt=login&login={name}&password=any"));
@@ -133,8 +137,8 @@ impl Browser {
         answer.location.unwrap_or_else(|| panic!("{} {}", answer.status, answer.body))
     }
 
-    fn me(&mut self, server: &Server) -> Answered {
-        self.ask("GET", &format!("http://{}/api/v1/me", server.address()), "")
+    fn me(&mut self, root: &str) -> Answered {
+        self.ask("GET", &format!("{root}/api/v1/me"), "")
     }
 
     fn is_signed_in(&self) -> bool {
@@ -153,25 +157,26 @@ fn who_signs_in_at_a_provider_is_a_user_with_the_role_that_it_gives() {
     );
     let place = Place::with(&config);
     let server = Server::start(&place);
-    provider.send_back_to(&server);
-    let page = Browser::default().ask("GET", &format!("http://{}/login", server.address()), "");
+    let root = server.root();
+    provider.send_back_to(&root);
+    let page = Browser::default().ask("GET", &format!("{root}/login"), "");
     assert!(page.body.contains("Continue with Example"), "{}", page.body);
-    assert_eq!(Browser::default().me(&server).status, 401);
+    assert_eq!(Browser::default().me(&root).status, 401);
 
     let mut ids = Vec::new();
     for (name, role) in [("anna", "admin"), ("ben", "member"), ("anna", "admin")] {
         let mut browser = Browser::default();
-        let way_back = browser.up_to_the_way_back(&server, name);
+        let way_back = browser.up_to_the_way_back(&root, name, "/%23/inbox");
         let kept = browser.cookies.clone();
         let entered = browser.ask("GET", &way_back, "");
-        let inbox = format!("http://{}/#/inbox", server.address());
+        let inbox = format!("{root}/#/inbox");
         assert_eq!((entered.status, entered.location), (303, Some(inbox)), "{}", entered.body);
-        let me: Value = serde_json::from_str(&browser.me(&server).body).unwrap();
+        let me: Value = serde_json::from_str(&browser.me(&root).body).unwrap();
         assert_eq!((me["name"].as_str(), me["role"].as_str(), me["how"].as_str()), (Some(name), Some(role), Some("session")));
         ids.push(me["id"].as_str().unwrap().to_owned());
         // The way back leads in once, and only the browser that set out.
         for cookies in [kept, BTreeMap::new()] {
-            let mut other = Browser { cookies };
+            let mut other = Browser { cookies, ..Browser::default() };
             let again = other.ask("GET", &way_back, "");
             assert!(matches!(again.status, 401 | 502) && !other.is_signed_in(), "{} {}", again.status, again.body);
         }
@@ -179,7 +184,7 @@ fn who_signs_in_at_a_provider_is_a_user_with_the_role_that_it_gives() {
     assert_eq!((&ids[0], ids[0] == ids[1]), (&ids[2], false));
 
     let mut stranger = Browser::default();
-    let way_back = stranger.up_to_the_way_back(&server, "eve");
+    let way_back = stranger.up_to_the_way_back(&root, "eve", "/%23/inbox");
     let refused = stranger.ask("GET", &way_back, "");
     assert_eq!((refused.status, stranger.is_signed_in()), (403, false), "{}", refused.body);
     assert!(refused.body.contains("not in the group"), "{}", refused.body);
@@ -193,4 +198,28 @@ fn who_signs_in_at_a_provider_is_a_user_with_the_role_that_it_gives() {
     // The link for the first admin is for whoever reads this; nothing else is.
     let logged = said.lines().filter(|line| !line.starts_with("http://")).collect::<Vec<_>>().join("\n");
     assert!(!logged.contains("odd+characters") && !logged.contains("code="), "{logged}");
+}
+
+#[test]
+fn below_a_path_the_provider_sends_back_to_that_path_and_the_cookies_are_for_it_alone() {
+    let Some(folder) = installed() else { return };
+    let mut provider = Provider::start(&folder);
+    let config = format!(
+        "[server]\nbase_path = \"/tw\"\n[server.oidc]\nissuer = \"http://{}\"\nclient_id = \"turnwright\"\n\
+         client_secret = \"a secret/with:odd+characters\"\nscopes = [\"openid\", \"profile\"]\n",
+        provider.address
+    );
+    let server = Server::start(&Place::with(&config));
+    let root = format!("{}/tw", server.root());
+    provider.send_back_to(&root);
+    for (to, expected) in [("/tw/%23/inbox", "/#/inbox"), ("/%23/inbox", "/"), ("//evil.example/tw/", "/")] {
+        let mut browser = Browser::default();
+        let way_back = browser.up_to_the_way_back(&root, "anna", to);
+        let entered = browser.ask("GET", &way_back, "");
+        assert_eq!((entered.status, entered.location), (303, Some(format!("{root}{expected}"))), "{to}: {}", entered.body);
+        assert!(browser.me(&root).body.contains("\"name\":\"anna\""));
+        let paths: Vec<_> = browser.paths.iter().filter(|(host, _)| host == server.address()).collect();
+        assert!(paths.iter().all(|(_, path)| path == "/tw") && !paths.is_empty(), "{paths:?}");
+    }
+    server.stop();
 }

@@ -18,7 +18,7 @@ use crate::serve::Server;
 use crate::support::{Place, Ran, wait_for};
 
 /// Whether certificates can be made here.
-fn has_openssl() -> bool {
+pub(crate) fn has_openssl() -> bool {
     let there = Command::new("openssl").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_there = there.is_ok_and(|status| status.success());
     if !is_there {

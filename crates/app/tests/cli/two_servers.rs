@@ -25,7 +25,8 @@ fn two(calls: impl Fn() -> Vec<Piece> + Send + Sync + 'static) -> (Place, ModelS
     let place = Place::new();
     let config = format!(
         "model = \"p/m\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
-         [[approval.rules]]\ntool = \"command__run\"\naction = \"allow\"\n",
+         [[approval.rules]]\ntool = \"command__run\"\naction = \"allow\"\n\
+         [tools.command]\nsandbox = \"off\"\n",
         model.base_url()
     );
     place.write("turnwright.toml", config);

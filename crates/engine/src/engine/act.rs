@@ -431,7 +431,7 @@ async fn act<T>(
             Err(StoreError::Conflict { next }) if next >= at => live.refresh(&*inner.store).await?,
             // Deleted; a journal that is shorter than what was stored is another's, of the same name.
             Err(StoreError::Conflict { .. } | StoreError::Gone { .. }) => {
-                inner.registry.bury_this(live);
+                inner.bury(live);
                 return Err(StoreError::Gone { conversation: live.id.clone() }.into());
             }
             Err(error) => return Err(error.into()),

@@ -24,7 +24,6 @@ impl Engine {
 
     /// A conversation was deleted in the store: who drives or watches it is told.
     pub(crate) fn forget(&self, id: &ConversationId) {
-        self.inner.registry.bury(id);
-        self.inner.rules.forget(id);
+        self.inner.forget(id);
     }
 }

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
+use turnwright_network::ProxyAddress;
+use turnwright_tools::net::Allow;
+
+use crate::AddressRange;
 
 /// Where relative paths start.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +30,12 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         "http-url" => http_url(text).map(|_| text.to_owned()),
         "base-url" => base_url(text),
         "base-path" => base_path(text),
+        "address-range" => text.parse::<AddressRange>().map(|_| text.to_owned()).map_err(|right| right.to_string()),
+        "proxy" => proxy(text),
+        "past-proxy" => must(
+            is_past_proxy(text),
+            "a host, a domain such as `example.org`, an address, a range such as `10.0.0.0/8`, or `*`",
+        ),
         "listen" => must(is_listen(text), "ADDRESS:PORT, such as `127.0.0.1:8700`"),
         "log-level" => must(
             is_log_level(text),
@@ -40,6 +50,9 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
         ),
         "server-name" => must(!text.is_empty(), "a name that is not empty"),
         "header-name" => must(is_header_name(text), "the name of an HTTP header, such as `X-Title`"),
+        "reached-address" => Allow::new([text])
+            .map(|_| text.to_owned())
+            .map_err(|_| "an address or a range, with a port or without, such as `127.0.0.1:8080` or `10.1.0.0/16`".to_owned()),
         "mount" => must(is_mount(text), "a mount, `/here:/there` with absolute paths, and `:ro` or `:rw` after it"),
         "variable-name" => must(!text.is_empty() && !text.contains(['=', '\0']), "the name of a variable, without `=`"),
         _ => Ok(text.to_owned()),
@@ -119,6 +132,22 @@ pub(crate) fn base_path(text: &str) -> Result<String, String> {
         Some(first) => Err(format!("a path that does not begin with one of the server's own, as `/{first}` is")),
         None => Ok(path.to_owned()),
     }
+}
+
+fn proxy(text: &str) -> Result<String, String> {
+    match ProxyAddress::read(text) {
+        Ok(proxy) if proxy.has_login() => {
+            Err("a URL without a user and a password, which are for `proxy_user` and `proxy_password`".to_owned())
+        }
+        Ok(_) => Ok(text.to_owned()),
+        Err(right) => Err(right.to_string()),
+    }
+}
+
+fn is_past_proxy(text: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let name = text.trim_start_matches('.');
+    text == "*" || text.parse::<AddressRange>().is_ok() || (!name.is_empty() && name.bytes().all(is_name))
 }
 
 fn is_listen(text: &str) -> bool {

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use turnwright_network::Network;
 
 use super::check::Check;
 use super::document::{self, LeftOut, Node, NodeValue};
 use super::endpoint::{self, DefaultModel, Endpoint};
 use super::key_path::KeyPath;
 use super::meaning::Meaning;
+use super::network;
 use super::overrides::{FILE_VARIABLE, Overrides, apply_variables};
 use super::{Config, Dialect, Place, Problem, Problems, schema, show};
 use crate::Environment;
@@ -53,6 +55,8 @@ pub struct Loaded {
     pub warnings: Vec<Problem>,
     /// The MCP servers that the file names and that cannot run as it stands, with the reasons, which are among the warnings.
     pub left_out: IndexMap<String, String>,
+    /// How requests leave this machine.
+    pub network: Network,
     pub(crate) written: HashMap<String, Written>,
 }
 
@@ -176,12 +180,16 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.providers(&mut problems);
     meaning.server(&mut problems);
     meaning.notify(&mut problems);
+    meaning.web(&mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);
     // What is not right by itself would be told twice.
     if problems.is_empty() {
         meaning.rules(&mut problems);
     }
+    let (problems_of, warnings_of) = (&mut problems, &mut warnings);
+    let network =
+        network::Reading { root: &root, environment, problems: problems_of, warnings: warnings_of }.network(&config.network);
     meaning.fallbacks(&endpoints, &mut problems, &mut warnings);
     if let Some(problems) = Problems::new(problems) {
         return Err(problems);
@@ -202,6 +210,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
         data_dir: config.data_dir.clone().unwrap_or_else(|| environment.data_dir()),
         warnings,
         left_out,
+        network,
         written: written(&root),
         config,
     })

@@ -100,6 +100,24 @@ impl Meaning<'_> {
         }
     }
 
+    /// Whoever searches the web can be asked.
+    pub(crate) fn web(self, problems: &mut Vec<Problem>) {
+        let Some(search) = self.config.tools.web.search.as_ref().filter(|search| search.enabled) else { return };
+        let keys = ["tools", "web", "search"];
+        if let Some((key, right)) = search.missing() {
+            let text = format!("{} has no `{key}`; it must be {right}", KeyPath::of(keys).section());
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+        if search.api_key.as_ref().is_some_and(|key| !is_header_value(key.expose())) {
+            let keys = keys.into_iter().chain(["api_key"]);
+            let text = format!(
+                "`{}` holds a line break or another control character; it must be one line of text",
+                KeyPath::of(keys.clone())
+            );
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+    }
+
     /// Each rule is one that the policy can use.
     pub(crate) fn rules(self, problems: &mut Vec<Problem>) {
         let written = self.root.at(["approval", "rules"]).map(|rules| &rules.value);
@@ -250,7 +268,7 @@ fn transport(server: &McpServer, written: impl Fn(&str) -> bool) -> Result<Optio
 }
 
 /// Where a value was written, or the table that should hold it.
-fn place_of<'a>(root: &Node, keys: impl IntoIterator<Item = &'a str>) -> Place {
+pub(crate) fn place_of<'a>(root: &Node, keys: impl IntoIterator<Item = &'a str>) -> Place {
     let mut node = root;
     for key in keys {
         match node.get(key) {

@@ -11,7 +11,8 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
 use super::{
-    LimitsConfig, LogFormat, McpConfig, ModelConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
+    LimitsConfig, LogFormat, McpConfig, ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig,
+    Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -57,6 +58,8 @@ pub struct Config {
     pub storage: Storage,
     /// The HTTP server.
     pub server: Server,
+    /// How requests leave this machine.
+    pub network: NetworkConfig,
     /// What is told of this process to whoever watches over it.
     pub telemetry: TelemetryConfig,
     /// Who is told that a turn waits for people.
@@ -176,6 +179,9 @@ pub struct Server {
     /// The path below which the server is found, such as `/turnwright`; that of `public_url` where nothing is said.
     #[schemars(extend("format" = "base-path"))]
     pub base_path: Option<String>,
+    /// The addresses of proxies whose word counts for who asks, by what name and whether over TLS: such as `10.0.0.0/8`.
+    #[schemars(schema_with = "schema::address_ranges")]
+    pub trusted_proxies: Vec<String>,
     /// How much the server takes at once, and how large.
     pub limits: LimitsConfig,
     /// An `OpenID` Connect provider at which users may sign in.
@@ -300,6 +306,7 @@ impl Default for Server {
             auth: None,
             public_url: None,
             base_path: None,
+            trusted_proxies: Vec::new(),
             limits: LimitsConfig::default(),
             oidc: None,
             tls: None,

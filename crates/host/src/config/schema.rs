@@ -98,6 +98,14 @@ pub(crate) fn models(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": model(generator) })
 }
 
+pub(crate) fn address_ranges(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string", "format": "address-range" } })
+}
+
+pub(crate) fn past_proxy(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string", "format": "past-proxy" } })
+}
+
 pub(crate) fn approve_mode(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["ask", "all", "none", "read-only"], "default": "ask" })
 }

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Secret;
+use super::{Secret, WebTools};
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,68 @@ pub struct Tools {
     pub filesystem: FilesystemTools,
     /// Running programs.
     pub command: CommandTools,
+    /// Pages of the web.
+    pub web: WebTools,
+    /// Programs that are tools, by name: `executable__NAME`.
+    #[schemars(extend("propertyNames" = { "format": "server-name" }))]
+    pub executable: IndexMap<String, ExecutableTool>,
+}
+
+/// A program that is a tool: it reads its arguments as JSON from its input, and prints its result as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
+pub struct ExecutableTool {
+    /// The program; a path is meant from the folder of the configuration file.
+    #[schemars(extend("format" = "program"))]
+    pub command: String,
+    /// Its arguments; no shell reads them.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// What it does, for the model. Where this or `schema` is missing, the program is asked by `--schema`.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    #[serde(default)]
+    pub schema: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Whether the tool is offered.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Whether it changes nothing: it runs without being asked about, and may be run again.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Whether running it twice is the same as running it once.
+    #[serde(default)]
+    pub replayable: bool,
+    /// Whether its calls run one after another.
+    #[serde(default)]
+    pub serial: bool,
+    /// How long a call may take, in milliseconds; a minute unless said otherwise.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub timeout_ms: Option<u64>,
+    /// Variables that are added to a small inherited set.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "format": "variable-name" }))]
+    pub env: IndexMap<String, Secret>,
+    /// Where it begins; the working directory unless said otherwise. In a sandbox it writes there alone.
+    #[serde(default)]
+    #[schemars(extend("format" = "path"))]
+    pub cwd: Option<PathBuf>,
+    /// The largest result, in bytes; 1 MiB unless said otherwise.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub max_result_bytes: Option<u64>,
+    /// Whether it runs in a sandbox, as commands do; it does not unless said otherwise.
+    #[serde(default)]
+    pub sandbox: Option<Sandbox>,
+    /// Whether it reaches the network in the sandbox.
+    #[serde(default)]
+    pub network: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Reading and writing files.
@@ -87,6 +149,40 @@ pub struct CommandTools {
     /// The most bytes that are kept of each output of a command.
     #[schemars(range(min = 1))]
     pub max_output_bytes: Option<u64>,
+    /// Whether commands run where the system cannot confine them.
+    pub sandbox: Sandbox,
+    /// Whether commands in the sandbox reach the network, and sockets of this machine.
+    pub network: bool,
+    /// What commands in the sandbox may write to beside the roots.
+    #[schemars(extend("format" = "path"))]
+    pub writable: Vec<PathBuf>,
+    /// The most memory for data of each process, in mebibytes.
+    #[schemars(range(min = 1))]
+    pub max_memory_mb: Option<u32>,
+    /// The most processes and threads that may be added to those that run; the system does not count those of root.
+    #[schemars(range(min = 1))]
+    pub max_processes: Option<u32>,
+    /// The most time on the processor of each process, in seconds.
+    #[schemars(range(min = 1))]
+    pub max_cpu_seconds: Option<u32>,
+    /// How many commands of a conversation may go on in the background at once; 0 takes the tools for that away.
+    pub max_background: Option<u32>,
+    /// The longest time that a command goes on in the background, in milliseconds.
+    #[schemars(range(min = 1))]
+    pub background_ms: Option<u64>,
+}
+
+/// Whether commands are confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sandbox {
+    /// Where the system cannot confine them, none runs.
+    Required,
+    /// They are confined where the system can.
+    #[default]
+    Preferred,
+    /// They never are.
+    Off,
 }
 
 impl Default for CommandTools {
@@ -99,6 +195,14 @@ impl Default for CommandTools {
             timeout_ms: None,
             max_timeout_ms: None,
             max_output_bytes: None,
+            sandbox: Sandbox::default(),
+            network: false,
+            writable: Vec::new(),
+            max_memory_mb: None,
+            max_processes: None,
+            max_cpu_seconds: None,
+            max_background: None,
+            background_ms: None,
         }
     }
 }

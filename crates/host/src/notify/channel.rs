@@ -72,7 +72,7 @@ pub(super) async fn channels(loaded: &Loaded, environment: &Environment) -> Resu
         channels.push(Channel { way: Way::Command(program), limit });
     }
     if let Some(webhook) = &notify.webhook {
-        channels.push(Channel { way: Way::Webhook(Box::new(Webhook::new(webhook).await?)), limit });
+        channels.push(Channel { way: Way::Webhook(Box::new(Webhook::new(webhook, &loaded.network).await?)), limit });
     }
     Ok(channels)
 }

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
 use ring::hmac;
+use turnwright_network::{Network, made, reason};
 
 use super::channel::NotTold;
 use super::event::Event;
@@ -26,7 +27,7 @@ pub(super) struct Webhook {
 }
 
 impl Webhook {
-    pub(super) async fn new(config: &WebhookConfig) -> Result<Self, HostError> {
+    pub(super) async fn new(config: &WebhookConfig, network: &Network) -> Result<Self, HostError> {
         let failed = |reason: String| HostError::Webhook { reason };
         let key = config.signing_key().ok_or_else(|| failed("its secret is no signing secret".to_owned()))?;
         let mut headers = HeaderMap::new();
@@ -37,13 +38,7 @@ impl Webhook {
             value.set_sensitive(true);
             headers.insert(known, value);
         }
-        // Reading the system's certificates blocks for milliseconds.
-        let made = tokio::task::spawn_blocking(|| {
-            // Another part of the process may have installed one before: either will do.
-            drop(rustls::crypto::ring::default_provider().install_default());
-            Client::builder().redirect(redirect::Policy::none()).build()
-        });
-        let client = made.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        let client = made(network.client().redirect(redirect::Policy::none())).await.map_err(failed)?;
         Ok(Self { client, url: config.url.clone(), headers, key: hmac::Key::new(hmac::HMAC_SHA256, &key) })
     }
 
@@ -60,7 +55,7 @@ impl Webhook {
             .body(event.body.clone());
         // The address may hold a secret.
         let answer = request.send().await.map_err(|error| NotTold {
-            reason: format!("the webhook does not answer: {}", because(&error.without_url())),
+            reason: format!("the webhook does not answer: {}", reason(&error)),
             retry_after: None,
         })?;
         let status = answer.status();
@@ -71,12 +66,6 @@ impl Webhook {
         let retry_after = seconds.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
         Err(NotTold { reason: format!("the webhook answers with {}", status.as_u16()), retry_after })
     }
-}
-
-/// An error with what it comes from.
-fn because(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
-    causes.collect::<Vec<_>>().join(": ")
 }
 
 fn signature(key: &hmac::Key, id: &str, now_s: u64, body: &str) -> String {

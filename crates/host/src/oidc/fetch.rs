@@ -7,6 +7,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
+use turnwright_network::{Network, made, reason};
 
 /// How long an answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -14,12 +15,17 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 1 << 20;
 
 /// Asks, with one client for all questions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Fetch {
     client: OnceCell<Client>,
+    network: Network,
 }
 
 impl Fetch {
+    pub(super) fn new(network: Network) -> Self {
+        Self { client: OnceCell::new(), network }
+    }
+
     pub(super) async fn get<T: DeserializeOwned>(&self, address: &str, token: Option<&str>) -> Result<T, String> {
         let mut request = self.client().await?.get(address);
         if let Some(token) = token {
@@ -39,14 +45,8 @@ impl Fetch {
 
     async fn client(&self) -> Result<&Client, String> {
         let make = || async {
-            // Reading the system's certificates blocks for milliseconds.
-            let made = tokio::task::spawn_blocking(|| {
-                // Another part of the process may have installed one before: either will do.
-                drop(rustls::crypto::ring::default_provider().install_default());
-                Client::builder().redirect(redirect::Policy::none()).timeout(ANSWER_TIME).build()
-            });
-            let made = made.await.map_err(|error| error.to_string())?;
-            made.map_err(|error| format!("cannot be asked: {error}"))
+            let builder = self.network.client().redirect(redirect::Policy::none()).timeout(ANSWER_TIME);
+            made(builder).await.map_err(|why| format!("cannot be asked: {why}"))
         };
         self.client.get_or_try_init(make).await
     }
@@ -54,7 +54,7 @@ impl Fetch {
 
 async fn asked<T: DeserializeOwned>(request: RequestBuilder, address: &str) -> Result<T, String> {
     // Of what fails no more is told than where: an answer may repeat secrets.
-    let unread = |error: reqwest::Error| format!("does not answer at {address}: {}", error.without_url());
+    let unread = |error: reqwest::Error| format!("does not answer at {address}: {}", reason(&error));
     let mut response = request.header(ACCEPT, "application/json").send().await.map_err(unread)?;
     let status = response.status();
     let mut body = Vec::new();

@@ -57,20 +57,39 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[server]\napprove = \"all\"",
         &[
-            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`, `grace_ms`, `auth`, `public_url`, `base_path`, `limits`, `oidc`, `tls`",
+            "turnwright.toml:2: unknown key `approve` in [server]; it belongs to the top level; known: `listen`, `tool_activity`, `grace_ms`, `auth`, `public_url`, `base_path`, `trusted_proxies`, `limits`, `oidc`, `tls`",
         ],
     );
     says(
         "[tools]\nroots = [\"/tmp\"]",
         &[
-            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `filesystem`, `command`",
+            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `filesystem`, `command`, `web`, `executable`",
         ],
     );
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `approval`, `storage`, `server`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `approval`, `storage`, `server`, `network`, `telemetry`, `notify`",
         ],
+    );
+}
+
+#[test]
+fn a_search_that_cannot_be_asked_and_an_address_that_is_none_are_told() {
+    says(
+        "[tools.web]\nallow = [\"localhost\"]\n[tools.web.search]\nengine = \"google\"",
+        &[
+            "turnwright.toml:2: `tools.web.allow[0]` is \"localhost\"; it must be an address or a range, with a port or without, such as `127.0.0.1:8080` or `10.1.0.0/16`",
+            "turnwright.toml:4: `tools.web.search.engine` is \"google\"; it must be one of `duckduckgo`, `brave`, `tavily`, `searxng`",
+        ],
+    );
+    says(
+        "[tools.web.search]\nengine = \"brave\"",
+        &["turnwright.toml:1: [tools.web.search] has no `api_key`; it must be the key that the service gave you"],
+    );
+    says(
+        "[tools.web.search]\nengine = \"searxng\"",
+        &["turnwright.toml:1: [tools.web.search] has no `base_url`; it must be the address of the server"],
     );
 }
 

@@ -60,6 +60,8 @@ hard_links = false  # default
 [tools.command]
 enabled = true  # default
 roots = ["/work-dir"]  # default
+sandbox = "preferred"  # default
+network = false  # default
 
 [[approval.rules]]
 tool = "a__*"

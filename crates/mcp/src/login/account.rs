@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rmcp::transport::auth::{AuthError, AuthorizationManager, CredentialStore, OAuthClientConfig, StoredCredentials};
+use rmcp::transport::auth::{AuthError, CredentialStore, OAuthClientConfig, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use turnwright_engine::Clock;
+use turnwright_network::Network;
 
 use super::TokenStore;
+use super::asks;
 use super::machine::Machine;
 use crate::{HttpConfig, Surroundings};
 
@@ -165,6 +167,7 @@ pub(crate) struct Account {
     machine: Option<Machine>,
     token: Mutex<Option<Token>>,
     clock: Arc<dyn Clock>,
+    network: Network,
 }
 
 /// Why another token is wanted.
@@ -186,7 +189,14 @@ impl Account {
         let machine = Machine::of(config)?;
         let record = place.load()?.filter(|record| machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
         let token = Mutex::new(record.as_ref().and_then(Token::of));
-        Ok(Some(Self { place, url: config.url.clone(), machine, token, clock: Arc::clone(&surroundings.clock) }))
+        Ok(Some(Self {
+            place,
+            url: config.url.clone(),
+            machine,
+            token,
+            clock: Arc::clone(&surroundings.clock),
+            network: surroundings.network.clone(),
+        }))
     }
 
     /// The token to send, renewed where it is about to end; `None` where somebody must sign in first.
@@ -247,7 +257,7 @@ impl Account {
     /// Asks the authorization server for a new token; the lock is held.
     async fn asked(&self, record: Option<Record>) -> Result<Record, AuthError> {
         match (&self.machine, record) {
-            (Some(machine), record) => machine.asked(&self.url, &self.place, record).await?,
+            (Some(machine), record) => machine.asked((&self.url, &self.network), &self.place, record).await?,
             (None, Some(record)) => self.refreshed(record).await?,
             (None, None) => return Err(AuthError::AuthorizationRequired),
         }
@@ -259,7 +269,7 @@ impl Account {
         if token.get("refresh_token").is_none() {
             return Err(AuthError::AuthorizationRequired);
         }
-        let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
+        let mut manager = asks::manager(&self.url, &self.network).await?;
         let Record { credentials, beside } = record;
         manager.set_credential_store(Kept { place: self.place.clone(), beside: beside.clone() });
         if !manager.initialize_from_store().await? {

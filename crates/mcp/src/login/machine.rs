@@ -1,8 +1,11 @@
 //! A machine's own sign-in: the client's id and secret are exchanged for a token, and nobody opens a browser.
 
-use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadataSource, ClientCredentialsConfig};
+use rmcp::transport::auth::{AuthError, AuthorizationMetadataSource, ClientCredentialsConfig};
+
+use turnwright_network::Network;
 
 use super::account::{Beside, Kept, Place, Record};
+use super::asks;
 use super::flow::failed;
 use super::revoke;
 use crate::{HttpConfig, OauthGrant};
@@ -36,8 +39,13 @@ impl Machine {
     }
 
     /// Asks for a token and keeps it; the lock is held.
-    pub(super) async fn asked(&self, url: &str, place: &Place, record: Option<Record>) -> Result<(), AuthError> {
-        let mut manager = AuthorizationManager::new(url).await?;
+    pub(super) async fn asked(
+        &self,
+        (url, network): (&str, &Network),
+        place: &Place,
+        record: Option<Record>,
+    ) -> Result<(), AuthError> {
+        let mut manager = asks::manager(url, network).await?;
         let resolution = manager.resolve_metadata().await?;
         if resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
             // The secret goes to no address that was only guessed.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::Url;
 use rmcp::transport::auth::AuthorizationMetadata;
 use serde_json::Value;
+use turnwright_network::Network;
 
 use super::account::{Record, Revocation};
 use super::flow::words;
@@ -47,7 +48,7 @@ impl McpServer {
             return Ok(SignedOut::WasNot);
         }
         let given_back = match record {
-            Some(record) => tokio::time::timeout(LIMIT, given_back(config, record)).await,
+            Some(record) => tokio::time::timeout(LIMIT, given_back(config, self.network(), record)).await,
             None => Ok(Err("they could not be read".to_owned())),
         };
         Ok(match given_back.unwrap_or_else(|_| Err("the authorization server did not answer within 10 seconds".to_owned())) {
@@ -68,7 +69,7 @@ pub(super) fn offered(metadata: &AuthorizationMetadata) -> Option<Revocation> {
     (url.origin() == giver.origin()).then(|| Revocation { url: url.into(), secret_in_form })
 }
 
-async fn given_back(config: &HttpConfig, record: Record) -> Result<(), String> {
+async fn given_back(config: &HttpConfig, network: &Network, record: Record) -> Result<(), String> {
     let Some(revocation) = &record.beside.revocation else {
         return Err("the authorization server takes none back".to_owned());
     };
@@ -76,14 +77,14 @@ async fn given_back(config: &HttpConfig, record: Record) -> Result<(), String> {
     // With the first, what came of it ends as well, where the server does as it should; some do not.
     for name in ["refresh_token", "access_token"] {
         if let Some(token) = token.get(name).and_then(Value::as_str) {
-            give_back(config, &record, revocation, (name, token)).await?;
+            give_back((config, network), &record, revocation, (name, token)).await?;
         }
     }
     Ok(())
 }
 
 async fn give_back(
-    config: &HttpConfig,
+    (config, network): (&HttpConfig, &Network),
     record: &Record,
     revocation: &Revocation,
     (kind, token): (&str, &str),
@@ -91,7 +92,7 @@ async fn give_back(
     // The server's own headers go to the server alone.
     let mut bare = HttpConfig::new(&revocation.url);
     bare.oauth.clone_from(&config.oauth);
-    let endpoint = Endpoint::new(&bare, usize::MAX, None).await.map_err(|error| error.to_string())?;
+    let endpoint = Endpoint::new(&bare, usize::MAX, None, network).await.map_err(|error| error.to_string())?;
     let id = record.credentials.client_id.as_str();
     let mut form = vec![("token", token), ("token_type_hint", kind)];
     let mut basic = None;

@@ -23,6 +23,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use serde::Serialize;
 use serde_json::Value;
+use turnwright_network::{Network, known_reason, made};
 
 use super::cleaner::{self, Message};
 use super::inbox::Inbox;
@@ -94,33 +95,24 @@ impl Probed {
 
 impl Endpoint {
     /// `account` is who we are there, where nothing was configured instead.
-    pub(crate) async fn new(config: &HttpConfig, max_message_bytes: usize, account: Option<Account>) -> Result<Self, McpError> {
+    pub(crate) async fn new(
+        config: &HttpConfig,
+        max_message_bytes: usize,
+        account: Option<Account>,
+        network: &Network,
+    ) -> Result<Self, McpError> {
         let bad = |reason: String| McpError::BadAddress { url: without_query(&config.url), reason };
         let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
         let headers = headers(config).map_err(bad)?;
         let own_headers = config.headers.iter().map(|(name, _)| format!("`{name}`")).collect();
-        let is_plain = url.scheme() == "http";
-        let mut builder = Client::builder()
+        let builder = network
+            .client_for(&url)
             .user_agent(USER_AGENT)
             .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             .redirect(redirect::Policy::none())
             .tcp_nodelay(true);
-        if is_plain {
-            builder = builder.tls_certs_only([]);
-        }
-        if is_loopback(&url) {
-            // What runs on this machine is not behind a proxy.
-            builder = builder.no_proxy();
-        }
-        let build = move || {
-            // Another part of the process may have installed one before: either will do.
-            drop(rustls::crypto::ring::default_provider().install_default());
-            builder.build()
-        };
-        // Reading the system's certificates blocks for milliseconds.
-        let client = if is_plain { Ok(build()) } else { tokio::task::spawn_blocking(build).await };
-        let client = client.map_err(|error| bad(error.to_string()))?.map_err(|error| bad(error.to_string()))?;
+        let client = made(builder).await.map_err(bad)?;
         Ok(Self { url, client, account: account.map(Arc::new), own_headers, max_message_bytes })
     }
 
@@ -273,11 +265,6 @@ fn headers(config: &HttpConfig) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 /// An address as it may be shown: what comes after `?` may be a key.
 fn without_query(url: &str) -> String {
     url.split_once('?').map_or(url, |(before, _)| before).to_owned()
@@ -294,7 +281,7 @@ fn not_renewed(error: &AuthError) -> McpError {
 
 fn unreachable(error: &reqwest::Error) -> McpError {
     let url = error.url().map(|url| without_query(url.as_str())).unwrap_or_default();
-    McpError::Unreachable { url, reason: causes(error) }
+    McpError::Unreachable { url, reason: known_reason(error).unwrap_or_else(|| causes(error)) }
 }
 
 /// What is below an error, in its own words; the address is not repeated.
@@ -478,7 +465,7 @@ mod tests {
     async fn what_cannot_be_sent_is_named_without_its_value() {
         let mut config = HttpConfig::new("http://127.0.0.1:9/mcp?key=hidden");
         config.headers = vec![("X-Key".into(), "hidden\n".into())];
-        let error = Endpoint::new(&config, 1, None).await.unwrap_err().to_string();
+        let error = Endpoint::new(&config, 1, None, &Network::default()).await.unwrap_err().to_string();
         assert_eq!(
             error,
             "its address `http://127.0.0.1:9/mcp` cannot be used: the value of its header `X-Key` cannot be sent"

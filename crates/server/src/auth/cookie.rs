@@ -5,6 +5,7 @@ use std::fmt::Write;
 use http::{HeaderMap, HeaderValue, header};
 
 use super::Site;
+use crate::forwarded::Client;
 
 /// How long a session's cookie is kept, in seconds: as long as the session at most.
 const SESSION_S: u64 = 30 * 24 * 3_600;
@@ -20,9 +21,9 @@ pub(crate) struct Cookies<'a> {
 }
 
 impl<'a> Cookies<'a> {
-    /// Those of `site`.
-    pub(crate) fn of(site: &'a Site) -> Self {
-        Self { is_https: site.is_https(), path: &site.path }
+    /// Those of `site` for a browser that comes so.
+    pub(crate) fn of(site: &'a Site, client: Client) -> Self {
+        Self { is_https: site.is_https() || client.is_https(), path: &site.path }
     }
 
     /// The secret of the session that a browser shows.

@@ -4,12 +4,13 @@ use http::{HeaderMap, StatusCode, header};
 
 use super::Site;
 use crate::error::ApiError;
+use crate::forwarded::Client;
 
 /// Refuses what a page of another site has a browser send.
 ///
 /// # Errors
 /// 403, where the browser does not say that the page is ours.
-pub(crate) fn same_origin(site: &Site, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn same_origin(site: &Site, client: Client, headers: &HeaderMap) -> Result<(), ApiError> {
     let refuse = |detail: String| Err(ApiError::new(StatusCode::FORBIDDEN, "origin_not_allowed", detail));
     let Some(origin) = headers.get(header::ORIGIN) else {
         // Browsers that leave `Origin` out say it so.
@@ -23,7 +24,9 @@ pub(crate) fn same_origin(site: &Site, headers: &HeaderMap) -> Result<(), ApiErr
         origin.eq_ignore_ascii_case(ours)
     } else {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let theirs = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        // A proxy that nobody vouches for may have taken TLS away.
+        let plain = || if client.is_https() { None } else { origin.strip_prefix("http://") };
+        let theirs = origin.strip_prefix("https://").or_else(plain);
         !host.is_empty() && theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(host))
     };
     if is_ours { Ok(()) } else { refuse(format!("the Origin is `{origin}`; only this server's own page may do this")) }
@@ -33,7 +36,7 @@ pub(crate) fn same_origin(site: &Site, headers: &HeaderMap) -> Result<(), ApiErr
 mod tests {
     use http::{HeaderMap, HeaderValue};
 
-    use super::{Site, same_origin};
+    use super::{Client, Site, same_origin};
 
     #[test]
     fn only_the_own_page_may_use_the_cookie() {
@@ -55,8 +58,14 @@ mod tests {
             for (name, value) in given {
                 headers.insert(*name, HeaderValue::from_static(value));
             }
-            let site = Site { host: None, origin: origin.map(str::to_owned), is_tls: false, path: String::new() };
-            assert_eq!(same_origin(&site, &headers).is_ok(), expected, "{origin:?} {given:?}");
+            let site = Site {
+                host: None,
+                origin: origin.map(str::to_owned),
+                is_tls: false,
+                path: String::new(),
+                trusted_proxies: Vec::new(),
+            };
+            assert_eq!(same_origin(&site, Client::default(), &headers).is_ok(), expected, "{origin:?} {given:?}");
         }
     }
 }

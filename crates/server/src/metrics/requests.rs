@@ -14,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 use tracing::{Instrument, error_span};
 
+use crate::forwarded::Client;
 use crate::state::ServerState;
 
 /// The header with a request's name, in both directions.
@@ -89,10 +90,11 @@ pub(crate) async fn named(State(state): State<ServerState>, mut request: Request
     let route = request.extensions().get::<MatchedPath>().cloned();
     let shown = route.as_ref().map_or("none", MatchedPath::as_str).to_owned();
     let span = error_span!("request", id = id.to_str().unwrap_or_default());
+    let client = Client::of(request.extensions());
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, took) = (response.status().as_u16(), begun.elapsed());
     state.metrics().requests().count(&method, route.as_ref().map(MatchedPath::as_str), status, took);
-    span.in_scope(|| tracing::debug!(%method, route = shown, status, ms = took.as_millis(), "answered"));
+    span.in_scope(|| tracing::debug!(%method, route = shown, status, %client, ms = took.as_millis(), "answered"));
     response.headers_mut().entry(REQUEST_ID).or_insert(id);
     response
 }

@@ -39,7 +39,7 @@ pub(super) async fn enter(State(state): State, whole: Whole) -> Result<Response,
     if state.options().auth == Auth::Local {
         return Ok(to("./"));
     }
-    same_origin(state.site(), &whole.headers)?;
+    same_origin(state.site(), state.client(), &whole.headers)?;
     let form: Form = form(&whole.body)?;
     let again = |why: &str| told(&state, StatusCode::UNAUTHORIZED, Some(why), None, form.back.as_deref());
     let (secret, kind) = match (&form.code, &form.token) {
@@ -73,9 +73,9 @@ async fn enter_as(state: &ServerState, user: &User, to: Option<&str>, now_ms: u6
 
 /// On to where the browser wanted to go, with its session.
 fn entered(state: &ServerState, user: &User, session: &AccountSecret, to: Option<&str>) -> Response {
-    tracing::info!(user = %user.id, "signed in");
+    tracing::info!(user = %user.id, client = %state.client(), "signed in");
     let mut response = self::to(&back(state.site(), to));
-    let cookie = Cookies::of(state.site()).set_session(Some(session.expose()));
+    let cookie = Cookies::of(state.site(), state.client()).set_session(Some(session.expose()));
     response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     response
 }
@@ -85,8 +85,8 @@ pub(super) async fn leave(State(state): State, headers: HeaderMap) -> Result<Res
     if state.options().auth == Auth::Local {
         return Ok(to("./"));
     }
-    same_origin(state.site(), &headers)?;
-    let cookies = Cookies::of(state.site());
+    same_origin(state.site(), state.client(), &headers)?;
+    let cookies = Cookies::of(state.site(), state.client());
     if let Some(secret) = cookies.session(&headers) {
         let accounts = state.accounts()?;
         if let Some((session, _)) = accounts.credential(&SecretHash::of(secret)).await? {

@@ -53,6 +53,7 @@ impl World {
             origin: None,
             is_tls: false,
             path: String::new(),
+            trusted_proxies: Vec::new(),
         })
         .await;
         let admin = server.user("anna", Role::Admin).await;

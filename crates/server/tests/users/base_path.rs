@@ -10,7 +10,7 @@ use super::{OURS, Server, server_at};
 /// One that is known as `https://tw.example/tw`.
 async fn below() -> Server {
     let origin = Some("https://tw.example".to_owned());
-    server_at(Site { host: None, origin, is_tls: false, path: "/tw".to_owned() }).await
+    server_at(Site { host: None, origin, is_tls: false, path: "/tw".to_owned(), trusted_proxies: Vec::new() }).await
 }
 
 #[tokio::test]

@@ -8,21 +8,23 @@ use std::hash::{BuildHasher, RandomState};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
+use super::Leader;
+
 /// The variable that marks every process of a command with the command's own word.
-pub(super) const MARK: &str = "TURNWRIGHT_PROCESS_CALL";
+pub(crate) const MARK: &str = "TURNWRIGHT_PROCESS_CALL";
 
 /// How often what appeared while others were killed is looked for.
 const KILL_ROUNDS: usize = 3;
 
 /// A word for one command.
-pub(super) fn new_mark() -> String {
+pub(crate) fn new_mark() -> String {
     let word = || RandomState::new().hash_one(MARK);
     format!("{:016x}{:016x}", word(), word())
 }
 
 /// Where processes that left the group are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Among those with a higher number than the command's: cheap, and all of them as long as numbers are not used again.
     Later,
     /// Among all.
@@ -31,24 +33,31 @@ pub(super) enum Reach {
 
 /// The processes of a command whose first one leads a group. Killed when dropped.
 #[derive(Debug)]
-pub(super) struct ProcessGroup {
+pub(crate) struct ProcessGroup {
     leader: Option<Pid>,
+    is: Leader,
     /// `MARK=word`.
     variable: String,
 }
 
 impl ProcessGroup {
     /// The group that the child `pid` leads; it was started with `mark` in its environment.
-    pub(super) fn led_by(pid: Option<u32>, mark: &str) -> Self {
+    pub(crate) fn led_by(pid: Option<u32>, is: Leader, mark: &str) -> Self {
         let leader = pid.and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
-        Self { leader, variable: format!("{MARK}={mark}") }
+        Self { leader, is, variable: format!("{MARK}={mark}") }
     }
 
     /// Asks every process to end.
-    pub(super) fn terminate(&self) {
-        self.send(Signal::SIGTERM);
-        // A stopped process sees the request only once it goes on.
-        self.send(Signal::SIGCONT);
+    pub(crate) fn terminate(&self) {
+        match self.is {
+            Leader::Command => {
+                self.send(Signal::SIGTERM);
+                // A stopped process sees the request only once it goes on.
+                self.send(Signal::SIGCONT);
+            }
+            // All that is in it carries the mark.
+            Leader::Enclosure => {}
+        }
         for pid in self.escaped(Reach::All) {
             let _ = kill(pid, Signal::SIGTERM);
             let _ = kill(pid, Signal::SIGCONT);
@@ -56,7 +65,7 @@ impl ProcessGroup {
     }
 
     /// Kills every process. Nothing is sent afterwards: its number may then be another's.
-    pub(super) fn kill(&mut self, reach: Reach) {
+    pub(crate) fn kill(&mut self, reach: Reach) {
         if self.leader.is_none() {
             return;
         }

@@ -11,7 +11,7 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// The first and the last bytes of an output.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -20,12 +20,12 @@ pub(super) struct Output {
 
 impl Output {
     /// Keeps at most `max_bytes`.
-    pub(super) fn new(max_bytes: usize) -> Self {
+    pub(crate) fn new(max_bytes: usize) -> Self {
         Self { half: max_bytes / 2, ..Self::default() }
     }
 
     /// Reads to the end. What came is kept if this is dropped before. A failed read is the end.
-    pub(super) async fn read<R: AsyncRead + Unpin>(&mut self, source: Option<R>) {
+    pub(crate) async fn read<R: AsyncRead + Unpin>(&mut self, source: Option<R>) {
         let Some(mut source) = source else { return };
         let mut buffer = vec![0; READ_BYTES];
         while let Ok(count @ 1..) = source.read(&mut buffer).await {
@@ -45,7 +45,7 @@ impl Output {
     }
 
     /// As text. What is not UTF-8 is replaced; a gap says how many bytes are missing.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         let Self { mut head, tail, mut dropped, .. } = self;
         let mut tail = Vec::from(tail);
         if dropped == 0 {

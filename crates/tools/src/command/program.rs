@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use super::Leader;
 use super::group::{self, ProcessGroup, Reach};
 use super::output::Output;
 
@@ -43,7 +44,7 @@ impl Program {
         command.env(group::MARK, &mark).current_dir(&self.folder).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("`{name}` could not be started: {error}"))?;
-        let mut group = ProcessGroup::led_by(child.id(), &mark);
+        let mut group = ProcessGroup::led_by(child.id(), Leader::Command, &mark);
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let mut said = Output::new(MAX_SAID_BYTES);
         let told = async {

@@ -11,21 +11,21 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep, timeout};
 use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
 use super::group::{self, ProcessGroup, Reach};
 use super::output::Output;
-use super::{Launch, Shared};
+use super::{Launch, Launcher, Leader, Prepared, Shared};
 use crate::error::{denied, failed, grouped, invalid, not_found};
 
 pub(super) const DESCRIPTION: &str = "Runs a command and gives its exit code and what it prints. command is a line for the \
     shell; with args it is a program, started without a shell. All that it started ends with it.";
 
 /// How long the outputs may stay open after the command ended: processes that it left behind hold them.
-const LINGER: Duration = Duration::from_millis(250);
+pub(crate) const LINGER: Duration = Duration::from_millis(250);
 /// The longest command, in bytes.
 const MAX_COMMAND_BYTES: usize = 64 * 1024;
 /// The most characters of each output that a failure shows.
@@ -62,12 +62,15 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
         return Err(invalid(format!("timeout_ms is {}, limit {max}", grouped(milliseconds(limit)))));
     }
     let stdin = arguments.stdin.clone();
-    let mut launch = launch_of(shared, arguments)?;
+    let Arguments { command, args, cwd, .. } = arguments;
+    let mut launch = launch_of(shared, command, args, cwd.as_deref())?;
     let mark = group::new_mark();
     launch.environment.push((group::MARK.into(), mark.clone().into()));
     let started = Instant::now();
-    let mut child = start(shared, &launch, stdin.is_some())?;
-    let mut group = ProcessGroup::led_by(child.id(), &mark);
+    let (mut command, leader) = prepared(shared, &launch)?;
+    command.stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() }).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = spawned(command, &launch)?;
+    let mut group = ProcessGroup::led_by(child.id(), leader, &mark);
     let mut stdout = Output::new(config.max_output_bytes);
     let mut stderr = Output::new(config.max_output_bytes);
     let ending = {
@@ -120,8 +123,12 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
 }
 
 /// What is started for these arguments.
-fn launch_of(shared: &Shared, arguments: Arguments) -> Result<Launch, ToolError> {
-    let Arguments { command, args, cwd, .. } = arguments;
+pub(super) fn launch_of(
+    shared: &Shared,
+    command: String,
+    args: Option<Vec<String>>,
+    cwd: Option<&str>,
+) -> Result<Launch, ToolError> {
     if command.trim().is_empty() {
         return Err(invalid("command is empty"));
     }
@@ -133,7 +140,7 @@ fn launch_of(shared: &Shared, arguments: Arguments) -> Result<Launch, ToolError>
     if command.contains('\0') || args.iter().flatten().any(|argument| argument.contains('\0')) {
         return Err(invalid("a command holds no zero bytes"));
     }
-    let place = shared.roots.place(cwd.as_deref().unwrap_or("."))?;
+    let place = shared.roots.place(cwd.unwrap_or("."))?;
     let explain = |error: std::io::Error| shared.roots.explain(&place, &error);
     // Opened only to learn that it is a folder inside the root.
     place.dir().open_dir(&place.path).map_err(explain)?;
@@ -151,15 +158,23 @@ fn launch_of(shared: &Shared, arguments: Arguments) -> Result<Launch, ToolError>
     })
 }
 
-fn start(shared: &Shared, launch: &Launch, has_input: bool) -> Result<Child, ToolError> {
-    let prepared = shared.config.launcher.prepare(launch);
-    let mut command = prepared.map_err(|error| denied(format!("the command cannot be isolated: {error}")))?;
-    command
-        .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
+/// What is started, in a process group of its own; its input and outputs are the caller's to set.
+pub(super) fn prepared(shared: &Shared, launch: &Launch) -> Result<(Command, Leader), ToolError> {
+    start_of(&*shared.config.launcher, launch)
+}
+
+/// The same by any launcher.
+pub(crate) fn start_of(launcher: &dyn Launcher, launch: &Launch) -> Result<(Command, Leader), ToolError> {
+    let prepared = launcher.prepare(launch);
+    let Prepared { mut command, leader } = prepared.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => not_found(format!("there is no program `{}`", launch.program.to_string_lossy())),
+        _ => denied(format!("the command cannot be isolated: {error}")),
+    })?;
+    command.process_group(0).kill_on_drop(true);
+    Ok((command, leader))
+}
+
+pub(crate) fn spawned(mut command: Command, launch: &Launch) -> Result<Child, ToolError> {
     command.spawn().map_err(|error| {
         let program = launch.program.to_string_lossy();
         match error.kind() {
@@ -175,7 +190,7 @@ fn start(shared: &Shared, launch: &Launch, has_input: bool) -> Result<Child, Too
 }
 
 /// Waits for the command's end while its outputs are read.
-async fn exit_of<P: Future>(
+pub(crate) async fn exit_of<P: Future>(
     child: &mut Child,
     mut pipes: std::pin::Pin<&mut P>,
     is_closed: &mut bool,
@@ -189,7 +204,7 @@ async fn exit_of<P: Future>(
 }
 
 /// Writes the command's input and closes it. A command that does not read it to its end is no failure.
-async fn feed(input: Option<ChildStdin>, text: Option<String>) {
+pub(crate) async fn feed(input: Option<ChildStdin>, text: Option<String>) {
     if let (Some(mut input), Some(text)) = (input, text)
         && let Err(error) = input.write_all(text.as_bytes()).await
     {
@@ -197,18 +212,23 @@ async fn feed(input: Option<ChildStdin>, text: Option<String>) {
     }
 }
 
-fn finished(status: ExitStatus, stdout: String, stderr: String, duration_ms: u64) -> ToolOutput {
-    // As shells have it: 128 and the signal's number.
+/// The exit code, as shells have it (128 and the signal's number), and the name of the signal that ended it.
+pub(crate) fn exit_of_status(status: ExitStatus) -> (i32, Option<String>) {
     let signal = status.signal();
-    let exit_code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
+    let name =
+        signal.map(|signal| Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.as_str().to_owned()));
+    (status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default()), name)
+}
+
+fn finished(status: ExitStatus, stdout: String, stderr: String, duration_ms: u64) -> ToolOutput {
+    let (exit_code, signal) = exit_of_status(status);
     let mut content = Map::new();
     content.insert("exit_code".to_owned(), Value::from(exit_code));
     content.insert("stdout".to_owned(), Value::from(stdout));
     content.insert("stderr".to_owned(), Value::from(stderr));
     content.insert("duration_ms".to_owned(), Value::from(duration_ms));
     if let Some(signal) = signal {
-        let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.as_str().to_owned());
-        content.insert("signal".to_owned(), Value::from(name));
+        content.insert("signal".to_owned(), Value::from(signal));
     }
     let content = Value::Object(content);
     ToolOutput {
@@ -230,6 +250,6 @@ fn so_far(stdout: &str, stderr: &str) -> String {
     [("stdout", stdout), ("stderr", stderr)].into_iter().filter(|(_, output)| !output.is_empty()).map(shown).collect()
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

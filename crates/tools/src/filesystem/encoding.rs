@@ -12,21 +12,21 @@ const UTF_8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// How a text is written in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) encoding: &'static Encoding,
+pub(crate) struct Form {
+    pub(crate) encoding: &'static Encoding,
     /// Whether it begins with a byte order mark.
     pub(super) has_mark: bool,
 }
 
 /// Why bytes are no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Binary {
+pub(crate) enum Binary {
     ZeroBytes,
     ControlBytes,
 }
 
 impl Binary {
-    pub(super) fn why(self) -> &'static str {
+    pub(crate) fn why(self) -> &'static str {
         match self {
             Self::ZeroBytes => "it holds zero bytes",
             Self::ControlBytes => "it holds many control bytes",
@@ -44,7 +44,7 @@ impl Form {
 }
 
 /// The form of a text that begins with `head`; more may follow.
-pub(super) fn form_of(head: &[u8]) -> Result<Form, Binary> {
+pub(crate) fn form_of(head: &[u8]) -> Result<Form, Binary> {
     let head = head.get(..MOST_LOOKED_AT).unwrap_or(head);
     let marked = |encoding| Ok(Form { encoding, has_mark: true });
     let plain = |encoding| Ok(Form { encoding, has_mark: false });

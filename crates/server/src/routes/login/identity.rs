@@ -30,7 +30,7 @@ pub(in crate::routes) async fn leave_for(State(state): State, Query(form): Query
     let back = URL_SAFE_NO_PAD.encode(back(state.site(), form.back.as_deref()));
     let kept = format!("{}.{}.{}.{back}", begun.state, begun.nonce, begun.verifier);
     let mut response = to(&begun.url);
-    let cookie = Cookies::of(state.site()).set_sign_in(Some(&kept));
+    let cookie = Cookies::of(state.site(), state.client()).set_sign_in(Some(&kept));
     response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     Ok(response)
 }
@@ -51,7 +51,7 @@ pub(in crate::routes) async fn come_back(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
-    let cookies = Cookies::of(state.site());
+    let cookies = Cookies::of(state.site(), state.client());
     let again = |why: &str| told(&state, StatusCode::UNAUTHORIZED, Some(why), None, None);
     let kept: Option<Vec<&str>> = cookies.sign_in(&headers).map(|kept| kept.split('.').collect());
     let Some([begun, nonce, verifier, back]) = kept.as_deref() else {

@@ -1,0 +1,76 @@
+//! How commands are confined, from the configuration, and what `doctor` says of it.
+
+use turnwright_tools::{Enclosure, Network, Protections, SandboxConfig, SandboxMode};
+
+use crate::config::{Loaded, Sandbox};
+use crate::{Environment, Level};
+
+/// Whether something is confined, and whether it reaches the network then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) network: Network,
+}
+
+impl Wanted {
+    /// What the configuration says of commands.
+    pub(crate) fn of_commands(loaded: &Loaded) -> Self {
+        let tools = &loaded.config.tools.command;
+        Self { sandbox: tools.sandbox, network: network(tools.network) }
+    }
+}
+
+pub(crate) fn network(is_on: bool) -> Network {
+    if is_on { Network::On } else { Network::Off }
+}
+
+/// How that is done; `None` where nothing can confine them and nothing must.
+pub(crate) fn config(loaded: &Loaded, environment: &Environment, wanted: Wanted) -> Option<SandboxConfig> {
+    let tools = &loaded.config.tools.command;
+    let helper = environment.command_helper();
+    if helper.is_empty() && wanted.sandbox != Sandbox::Required {
+        return None;
+    }
+    let mut sandbox = SandboxConfig::new(helper.to_vec(), loaded.data_dir.join("tmp"));
+    sandbox.mode = match wanted.sandbox {
+        Sandbox::Required => SandboxMode::Required,
+        Sandbox::Preferred => SandboxMode::Preferred,
+        Sandbox::Off => SandboxMode::Off,
+    };
+    sandbox.network = wanted.network;
+    sandbox.writable.clone_from(&tools.writable);
+    let keys =
+        [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".config/gcloud", ".config/gh"];
+    let of_home = environment.home().into_iter().flat_map(|home| keys.map(|name| home.join(name)));
+    sandbox.hidden = of_home.chain([loaded.data_dir.clone()]).chain(loaded.file.clone()).collect();
+    let limits = &mut sandbox.limits;
+    limits.memory_bytes = tools.max_memory_mb.map_or(limits.memory_bytes, |mebibytes| u64::from(mebibytes) << 20);
+    limits.processes = tools.max_processes.map_or(limits.processes, u64::from);
+    limits.cpu_seconds = tools.max_cpu_seconds.map_or(limits.cpu_seconds, u64::from);
+    Some(sandbox)
+}
+
+/// What `doctor` says of the sandbox: whether it is as the configuration wants it, and the words.
+pub(crate) fn finding(loaded: &Loaded, environment_has_helper: bool) -> Option<(Level, String)> {
+    let tools = &loaded.config.tools.command;
+    if !tools.enabled {
+        return None;
+    }
+    let system = Protections::of_this_system();
+    let (present, missing) = (system.present(), system.missing());
+    let network = if tools.network { "with network" } else { "without network" };
+    let confined = match (environment_has_helper, system.enclosure()) {
+        (true, Enclosure::Bubblewrap) => Some("bubblewrap and seccomp"),
+        (true, Enclosure::Landlock) => Some("Landlock and seccomp"),
+        (true, Enclosure::None) | (false, _) => None,
+    };
+    Some(match (tools.sandbox, confined) {
+        (Sandbox::Off, _) => (Level::Note, format!("commands are not confined (sandbox = \"off\"); this system has {present}")),
+        (_, Some(confined)) => {
+            let what = format!("commands are confined by {confined}, {network}, and write to their roots alone");
+            (Level::Ok, format!("{what}; this system has {present}"))
+        }
+        (Sandbox::Required, None) => (Level::Problem, format!("no command runs: a sandbox is required, and {missing}")),
+        (Sandbox::Preferred, None) => (Level::Note, format!("commands are not confined: {missing}")),
+    })
+}

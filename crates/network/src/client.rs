@@ -1,0 +1,124 @@
+//! Where clients begin.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use reqwest::{Certificate, Client, ClientBuilder, Url};
+
+use crate::authorities::{self, AuthoritiesError};
+use crate::proxy::{Proxies, ProxyError};
+
+/// How requests leave this machine. Cheap to clone; by default directly, to whom the system's authorities vouch for. Its `Debug` form
+/// shows no address and no password.
+#[derive(Clone, Default)]
+pub struct Network {
+    settings: Arc<Settings>,
+}
+
+#[derive(Clone, Default)]
+struct Settings {
+    has_proxy: bool,
+    needs_tls_for_http: bool,
+    rules: Vec<reqwest::Proxy>,
+    /// Past which nothing goes but what is asked of this machine; empty where something has no proxy.
+    strict_rules: Vec<reqwest::Proxy>,
+    authorities: Vec<Certificate>,
+}
+
+impl Network {
+    /// The same through proxies.
+    ///
+    /// # Errors
+    /// [`ProxyError`], where one of them cannot be used.
+    pub fn through(self, proxies: &Proxies) -> Result<Self, ProxyError> {
+        let mut settings = Settings::clone(&self.settings);
+        settings.rules = proxies.rules(&proxies.past)?;
+        let takes_all = proxies.http.is_some() && proxies.https.is_some();
+        settings.strict_rules = if takes_all { proxies.rules(&[])? } else { Vec::new() };
+        (settings.has_proxy, settings.needs_tls_for_http) = (proxies.is_any(), proxies.needs_tls_for_http());
+        Ok(Self { settings: Arc::new(settings) })
+    }
+
+    /// The same trusting these authorities as well, the certificates of a PEM file.
+    ///
+    /// # Errors
+    /// [`AuthoritiesError`], where they cannot be used.
+    pub fn trusting(self, pem: &[u8]) -> Result<Self, AuthoritiesError> {
+        let mut settings = Settings::clone(&self.settings);
+        settings.authorities.extend(authorities::read(pem)?);
+        Ok(Self { settings: Arc::new(settings) })
+    }
+
+    /// Whether something goes through a proxy, which looks up names itself.
+    pub fn has_proxy(&self) -> bool {
+        self.settings.has_proxy
+    }
+
+    /// Whether nothing was said: no proxy, the system's authorities.
+    pub fn is_plain(&self) -> bool {
+        !self.settings.has_proxy && self.settings.authorities.is_empty()
+    }
+
+    /// Begins a client for any address.
+    pub fn client(&self) -> ClientBuilder {
+        // What the environment says was read where the configuration was.
+        let builder = self.settings.rules.iter().cloned().fold(Client::builder().no_proxy(), ClientBuilder::proxy);
+        builder.tls_certs_merge(self.settings.authorities.iter().cloned())
+    }
+
+    /// Begins a client for addresses that somebody else names, of which a proxy alone may see what they lead to: nothing but what
+    /// is asked of this machine goes past it. `None` where something is not asked through one.
+    pub fn client_of_proxy(&self) -> Option<ClientBuilder> {
+        let rules = &self.settings.strict_rules;
+        if rules.is_empty() {
+            return None;
+        }
+        let builder = rules.iter().cloned().fold(Client::builder().no_proxy(), ClientBuilder::proxy);
+        Some(builder.tls_certs_merge(self.settings.authorities.iter().cloned()))
+    }
+
+    /// Begins a client for one address alone. The system's authorities are read only where it needs them.
+    pub fn client_for(&self, url: &Url) -> ClientBuilder {
+        let builder = self.client();
+        if url.scheme() == "http" && (!self.settings.needs_tls_for_http || is_loopback(url)) {
+            builder.tls_certs_only([])
+        } else {
+            builder
+        }
+    }
+
+    /// Begins a client that blocks the thread that asks.
+    pub fn blocking_client(&self) -> reqwest::blocking::ClientBuilder {
+        let start = reqwest::blocking::Client::builder().no_proxy();
+        let builder = self.settings.rules.iter().cloned().fold(start, reqwest::blocking::ClientBuilder::proxy);
+        builder.tls_certs_merge(self.settings.authorities.iter().cloned())
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { has_proxy, authorities, .. } = &*self.settings;
+        to.debug_struct("Network").field("has_proxy", has_proxy).field("authorities", &authorities.len()).finish()
+    }
+}
+
+/// A client of what was begun.
+///
+/// # Errors
+/// Why there is none, in words for people.
+pub async fn made(builder: ClientBuilder) -> Result<Client, String> {
+    // Reading the system's certificates blocks for milliseconds.
+    let making = tokio::task::spawn_blocking(move || {
+        // Another part of the process may have installed one before: either will do.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        builder.build()
+    });
+    let client = making.await.map_err(|error| error.to_string())?;
+    client.map_err(|error| crate::reason(&error))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,241 @@
+//! What the helper is told: which files, which limits. Pure but for the one listing of folders that is handed in.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Enclosure, Network};
+
+/// What a command may use. Each process of it has these for itself; of processes all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// Time on the processor, in seconds.
+    pub cpu_seconds: u64,
+    /// Memory for data, in bytes.
+    pub memory_bytes: u64,
+    /// How many processes and threads may be started beyond those that run. The system does not count those of root.
+    pub processes: u64,
+    /// The largest file that is written, in bytes.
+    pub file_bytes: u64,
+    /// Files that are open at once.
+    pub open_files: u64,
+}
+
+impl Default for CommandLimits {
+    /// Ten minutes, 8 GiB, 1,024 processes, files of 4 GiB, 4,096 open files.
+    fn default() -> Self {
+        Self { cpu_seconds: 600, memory_bytes: 8 << 30, processes: 1_024, file_bytes: 4 << 30, open_files: 4_096 }
+    }
+}
+
+/// What a command sees of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct View {
+    /// What it may write to; all there and without links.
+    pub(super) writable: Vec<PathBuf>,
+    /// What it must not see; all there and without links.
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) network: Network,
+}
+
+/// The orders of the helper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// Landlock: what may be read and run; `None` where it is not used.
+    pub(super) files: Option<Files>,
+    /// Whether seccomp closes what no command needs.
+    pub(super) seccomp: bool,
+    /// Which sockets seccomp leaves.
+    pub(super) sockets: Sockets,
+    /// The process with which the command ends, where nothing around it sees to that.
+    pub(super) ends_with: Option<u32>,
+    pub(super) limits: CommandLimits,
+}
+
+/// What Landlock leaves open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Files {
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) network: bool,
+}
+
+/// Which sockets a command may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Sockets {
+    /// Pairs of connected ones alone: also the sockets of this machine are doors.
+    None,
+    /// All that programs use.
+    All,
+}
+
+impl Plan {
+    /// The orders for this enclosure. `names_in` gives what is in a folder.
+    pub(super) fn new(
+        enclosure: Enclosure,
+        view: &View,
+        limits: CommandLimits,
+        names_in: &dyn Fn(&Path) -> Vec<PathBuf>,
+    ) -> Self {
+        let files = || {
+            // The variables, the memory and the files of others, and disks as devices: root owns all of them.
+            let others = KERNEL_MEMORY.iter().chain(["/dev"].iter()).map(PathBuf::from);
+            let hidden: Vec<PathBuf> = view.hidden.iter().cloned().chain(others).collect();
+            let names = |folder: &Path| {
+                let names = names_in(folder).into_iter();
+                names.filter(|name| folder != Path::new("/proc") || !is_process(name)).collect()
+            };
+            Files {
+                readable: without(Path::new("/"), &hidden, &names),
+                writable: view.writable.iter().flat_map(|path| without(path, &hidden, &names)).collect(),
+                network: view.network == Network::On,
+            }
+        };
+        let sockets = match (enclosure, view.network) {
+            (Enclosure::None, _) | (_, Network::On) => Sockets::All,
+            (Enclosure::Bubblewrap | Enclosure::Landlock, Network::Off) => Sockets::None,
+        };
+        let files = (enclosure == Enclosure::Landlock).then(files);
+        let ends_with = (enclosure != Enclosure::Bubblewrap).then(std::process::id);
+        Self { files, seccomp: enclosure != Enclosure::None, sockets, ends_with, limits }
+    }
+
+    pub(super) fn to_argument(&self) -> io::Result<OsString> {
+        Ok(serde_json::to_string(self)?.into())
+    }
+}
+
+/// `path` without what is hidden below it: itself where nothing is, else what is in it, one by one.
+fn without(path: &Path, hidden: &[PathBuf], names_in: &dyn Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
+    if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        // What is named itself is meant, such as the folder of temporary files within a hidden one.
+        return if hidden.iter().any(|hidden| path == hidden) { Vec::new() } else { vec![path.to_path_buf()] };
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        return vec![path.to_path_buf()];
+    }
+    let inner = names_in(path).into_iter().filter(|inner| !hidden.contains(inner));
+    inner.flat_map(|inner| without(&inner, hidden, names_in)).collect()
+}
+
+/// What is in a folder, as whole paths; links are left out, they lead to what is named elsewhere, or hidden there.
+pub(super) fn names_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let entries = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Whether this is the folder of a process in `/proc`.
+fn is_process(path: &Path) -> bool {
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// What shows the memory or the words of the kernel, or gives it orders.
+const KERNEL_MEMORY: &[&str] = &["/proc/kcore", "/proc/kmsg", "/proc/vmcore", "/proc/keys", "/proc/sysrq-trigger"];
+
+/// Devices that every program may use.
+pub(super) const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+
+impl View {
+    /// The arguments of `bwrap`, up to what it starts: everything to be read, the writable to be written, the hidden gone,
+    /// processes, network and the like of its own.
+    pub(super) fn bubblewrap(&self, cwd: &Path, helper: &OsStr) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut add = |parts: &[&OsStr]| arguments.extend(parts.iter().map(|part| (*part).to_owned()));
+        let word = OsStr::new;
+        add(&[word("--unshare-user-try"), word("--unshare-pid"), word("--unshare-ipc"), word("--unshare-uts")]);
+        add(&[word("--unshare-cgroup-try"), word("--hostname"), word("sandbox")]);
+        if self.network == Network::Off {
+            add(&[word("--unshare-net")]);
+        }
+        add(&[word("--die-with-parent")]);
+        // Where all is to be written to it is bound first, so that what is hidden of it stays hidden.
+        let all = Path::new("/");
+        let base = if self.writable.iter().any(|path| path == all) { "--bind" } else { "--ro-bind" };
+        add(&[word(base), word("/"), word("/"), word("--dev"), word("/dev"), word("--proc"), word("/proc")]);
+        // Their owner may write to these without any capability, and root owns them.
+        for name in ["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sysrq-trigger"] {
+            add(&[word("--ro-bind-try"), word(name), word(name)]);
+        }
+        for folder in ["/tmp", "/var/tmp", "/run", "/dev/shm"] {
+            add(&[word("--tmpfs"), word(folder)]);
+        }
+        if self.network == Network::On {
+            // Where the names of the network are explained on many systems.
+            add(&[word("--ro-bind-try"), word("/run/systemd/resolve"), word("/run/systemd/resolve")]);
+        }
+        let bind = |path: &Path| !self.hidden.iter().any(|hidden| path.starts_with(hidden));
+        for path in self.writable.iter().filter(|path| bind(path) && *path != all) {
+            add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
+        }
+        for path in &self.hidden {
+            if path.is_dir() {
+                add(&[word("--tmpfs"), path.as_os_str()]);
+            } else {
+                add(&[word("--ro-bind"), word("/dev/null"), path.as_os_str()]);
+            }
+        }
+        // What is named within the hidden comes back.
+        for path in self.writable.iter().filter(|path| !bind(path)) {
+            add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
+        }
+        // The helper may be where nothing is left to be seen.
+        add(&[word("--ro-bind"), helper, helper]);
+        add(&[word("--cap-drop"), word("ALL"), word("--chdir"), cwd.as_os_str()]);
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::{CommandLimits, Plan, View, without};
+    use crate::command::sandbox::{Enclosure, Network};
+
+    fn names_in(folder: &Path) -> Vec<PathBuf> {
+        let names: &[&str] = match folder.to_str().unwrap() {
+            "/" => &["bin", "home"],
+            "/home" => &["ann", "bob"],
+            "/home/ann" => &[".ssh", "work", "data"],
+            "/proc" => &["1", "4711", "cpuinfo", "kcore"],
+            _ => &[],
+        };
+        names.iter().map(|name| folder.join(name)).collect()
+    }
+
+    #[test]
+    fn what_is_hidden_is_left_out_and_all_beside_it_stays() {
+        let hidden = [PathBuf::from("/home/ann/.ssh"), PathBuf::from("/home/ann/data")];
+        let paths = |path: &str| without(Path::new(path), &hidden, &names_in);
+        assert_eq!(paths("/"), ["/bin", "/home/ann/work", "/home/bob"].map(PathBuf::from));
+        assert_eq!(paths("/home/ann/work"), [PathBuf::from("/home/ann/work")]);
+        assert_eq!(paths("/home/ann/data"), Vec::<PathBuf>::new());
+        assert_eq!(paths("/home/ann/data/tmp/1"), [PathBuf::from("/home/ann/data/tmp/1")]);
+    }
+    #[test]
+    fn by_landlock_no_other_process_no_memory_and_no_device_is_shown() {
+        let view = View { writable: vec!["/proc".into()], hidden: Vec::new(), network: Network::Off };
+        let names_in = |folder: &Path| match folder.to_str().unwrap() {
+            "/" => ["/dev", "/proc", "/usr"].map(PathBuf::from).to_vec(),
+            _ => names_in(folder),
+        };
+        let plan = Plan::new(Enclosure::Landlock, &view, CommandLimits::default(), &names_in);
+        let files = plan.files.unwrap();
+        assert_eq!(files.readable, ["/proc/cpuinfo", "/usr"].map(PathBuf::from));
+        assert_eq!(files.writable, ["/proc/cpuinfo"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn where_everything_is_to_be_written_to_what_is_hidden_stays_so() {
+        let view = View { writable: vec!["/".into()], hidden: vec!["/home/ann/.ssh".into()], network: Network::Off };
+        let arguments = view.bubblewrap(Path::new("/"), "/usr/bin/helper".as_ref());
+        let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+        let all: Vec<usize> = words.windows(3).enumerate().filter(|(_, w)| w[1..] == ["/", "/"]).map(|(at, _)| at).collect();
+        let proc = words.windows(2).position(|w| w == ["--proc", "/proc"]).unwrap();
+        assert!(all.len() == 1 && words[all[0]] == "--bind" && all[0] < proc, "{words:?}");
+    }
+}

@@ -1,0 +1,203 @@
+//! The text of a PDF. Pure, and bounded: what a small file says may be large.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use lopdf::content::{Content, Operation};
+use lopdf::{Document, Encoding, LoadOptions, Object, ObjectId};
+use tokio::time::Instant;
+use turnwright_engine::source::ToolError;
+
+use super::page::Page;
+use crate::error::failed;
+use crate::net::Answer;
+
+/// The most that all compressed objects of a file may come to, in bytes.
+const MAX_OBJECTS_BYTES: usize = 32 << 20;
+/// The most that the drawing of one page, or a table of a font, may come to, in bytes.
+const MAX_STREAM_BYTES: usize = 8 << 20;
+/// The most text that is taken, in bytes.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+
+/// The text of a PDF, page after page, as far as it was read until `deadline`.
+pub(super) fn page(answer: &Answer, deadline: Instant, max_bytes: usize) -> Result<Page, ToolError> {
+    if answer.is_cut {
+        return Err(failed(format!("the PDF is larger than {max_bytes} bytes, the limit; ask the person for a part of it")));
+    }
+    let options = LoadOptions {
+        max_decompressed_size: Some(MAX_OBJECTS_BYTES / object_streams(&answer.body).max(1)),
+        ..LoadOptions::default()
+    };
+    let document = Document::load_mem_with_options(&answer.body, options)
+        .map_err(|error| failed(format!("the PDF is broken ({error}); try another source")))?;
+    if document.is_encrypted() {
+        return Err(failed("the PDF is locked with a password; ask the person for its text"));
+    }
+    let mut notes = Vec::new();
+    let (mut text, mut unread, mut count) = (String::new(), 0_usize, 0_usize);
+    for (number, id) in document.get_pages() {
+        count += 1;
+        if text.len() > MAX_TEXT_BYTES || Instant::now() >= deadline {
+            notes.push(format!("the pages from {number} on are missing: the PDF is too large to read as a whole"));
+            break;
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "[page {number}]");
+        let before = text.len();
+        if page_text(&document, id, &mut text).is_err() {
+            unread += 1;
+        }
+        let end = text.trim_end().len().max(before);
+        text.truncate(end);
+        text.push_str("\n\n");
+    }
+    if unread > 0 {
+        notes.push(format!("{unread} of {count} pages could not be read"));
+    }
+    if text.lines().all(|line| line.is_empty() || line.starts_with("[page ")) {
+        notes.push("the PDF holds no text that can be read: its pages may be pictures".to_owned());
+    }
+    text.truncate(text.trim_end().len());
+    let title = document.trailer.get(b"Info").ok().and_then(|info| title(&document, info));
+    Ok(Page { notes, ..Page::of(answer, title, text) })
+}
+
+fn title(document: &Document, info: &Object) -> Option<String> {
+    let (_, info) = document.dereference(info).ok()?;
+    let title = lopdf::decode_text_string(info.as_dict().ok()?.get(b"Title").ok()?).ok()?;
+    Some(title.trim().chars().filter(|letter| !letter.is_control()).take(300).collect())
+}
+
+/// How many streams of objects there are at most, whatever way their names are written (ISO 32000-1, section 7.3.5).
+fn object_streams(file: &[u8]) -> usize {
+    let is_one = |name: &[u8]| {
+        let mut bytes = name.iter().copied();
+        b"ObjStm".iter().all(|wanted| match bytes.next() {
+            Some(b'#') => {
+                let digits = [bytes.next(), bytes.next()].map(|digit| char::from(digit.unwrap_or(0)).to_digit(16));
+                matches!(digits, [Some(high), Some(low)] if high * 16 + low == u32::from(*wanted))
+            }
+            found => found == Some(*wanted),
+        })
+    };
+    memchr::memchr_iter(b'/', file).filter(|at| file.get(at + 1..).is_some_and(is_one)).count()
+}
+
+fn page_text(document: &Document, id: ObjectId, out: &mut String) -> lopdf::Result<()> {
+    let fonts = document.get_page_fonts(id)?;
+    let readable = fonts.iter().filter_map(|(name, font)| {
+        let encoding = font.get_font_encoding_with_limit(document, MAX_STREAM_BYTES).ok()?;
+        Some((name.as_slice(), encoding))
+    });
+    let encodings: BTreeMap<&[u8], Encoding<'_>> = readable.collect();
+    let content = Content::decode(&document.get_page_content_with_limit(id, MAX_STREAM_BYTES)?)?;
+    let mut pen = Pen { out, encoding: None, size: 12.0, scale: 1.0, at: (0.0, 0.0), leading: 0.0, last: None };
+    for operation in &content.operations {
+        pen.follow(operation, &encodings);
+        if pen.out.len() > MAX_TEXT_BYTES {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what a page shows, with the white space that its places mean.
+struct Pen<'a> {
+    out: &'a mut String,
+    encoding: Option<&'a Encoding<'a>>,
+    /// Of the font.
+    size: f32,
+    /// Of the text's own coordinates.
+    scale: f32,
+    /// Where the line begins.
+    at: (f32, f32),
+    leading: f32,
+    /// Where the last text was shown, and how many characters it had.
+    last: Option<(f32, f32, usize)>,
+}
+
+impl<'a> Pen<'a> {
+    /// The operators of ISO 32000-1, section 9.4.
+    fn follow(&mut self, operation: &Operation, encodings: &'a BTreeMap<&[u8], Encoding<'a>>) {
+        let operands = &operation.operands;
+        let number = |index: usize| operands.get(index).and_then(|operand| operand.as_float().ok()).unwrap_or(0.0);
+        match operation.operator.as_str() {
+            "BT" => (self.at, self.scale) = ((0.0, 0.0), 1.0),
+            "Tf" => {
+                self.encoding = operands.first().and_then(|name| encodings.get(name.as_name().ok()?));
+                self.size = number(1).abs();
+            }
+            "TL" => self.leading = number(0),
+            "Td" => self.moved(number(0), number(1)),
+            "TD" => {
+                self.leading = -number(1);
+                self.moved(number(0), number(1));
+            }
+            "Tm" => {
+                self.scale = if number(3).abs() > f32::EPSILON { number(3) } else { 1.0 };
+                self.at = (number(4), number(5));
+            }
+            "T*" => self.moved(0.0, -self.leading),
+            "Tj" | "TJ" => self.show(operands),
+            "'" => {
+                self.moved(0.0, -self.leading);
+                self.show(operands);
+            }
+            "\"" => {
+                self.moved(0.0, -self.leading);
+                self.show(operands.get(2..).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    fn moved(&mut self, right: f32, up: f32) {
+        self.at = (self.at.0 + right * self.scale.abs(), self.at.1 + up * self.scale);
+    }
+
+    fn show(&mut self, operands: &[Object]) {
+        let Some(encoding) = self.encoding else { return };
+        let height = (self.size * self.scale).abs().max(1.0);
+        if let Some((x, y, chars)) = self.last {
+            let (right, down) = ((self.at.0 - x).abs(), (self.at.1 - y).abs());
+            let has_space = self.out.ends_with(char::is_whitespace);
+            if down > height * 1.8 {
+                self.out.push_str("\n\n");
+            } else if down > height * 0.5 {
+                self.out.push('\n');
+            } else if right > 0.1 && !has_space && (chars > 1 || right > height) {
+                // Text whose letters are placed one by one moves by a letter's width each time.
+                self.out.push(' ');
+            }
+        }
+        let before = self.out.len();
+        written(self.out, encoding, operands);
+        let chars = self.out.get(before..).map_or(0, |shown| shown.chars().count());
+        if chars > 0 {
+            self.last = Some((self.at.0, self.at.1, chars));
+        }
+    }
+}
+
+/// The text of the operands of `Tj` and `TJ`; a wide gap between two of them is a space.
+fn written(out: &mut String, encoding: &Encoding<'_>, operands: &[Object]) {
+    for operand in operands {
+        match operand {
+            Object::String(bytes, _) => {
+                if let Ok(text) = Document::decode_text(encoding, bytes) {
+                    out.extend(text.chars().filter(|letter| !letter.is_control() || *letter == '\n' || *letter == '\t'));
+                }
+            }
+            Object::Array(items) => {
+                for item in items {
+                    match item {
+                        Object::String(..) => written(out, encoding, std::slice::from_ref(item)),
+                        other if other.as_float().is_ok_and(|gap| gap < -180.0) && !out.ends_with(' ') => out.push(' '),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
