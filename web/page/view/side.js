@@ -94,8 +94,9 @@ function Rename({ conversation, close }) {
       const changed = await call(`/conversations/${part(conversation.id)}`, { method: "PATCH", body: { title: title.trim() || null } });
       const shown = open.value;
       if (shown && shown.id === conversation.id) shown.info.value = { ...shown.info.value, title: changed.title };
-      await loadConversations();
+      // What is typed next is not meant for this dialog.
       close();
+      await loadConversations();
     } catch (error) {
       tellError(error);
     }
