@@ -28,6 +28,7 @@ pub struct Kept {
     /// The last request, shared with who sends it: the next one goes on in its bytes once it is sent.
     body: Body,
     bytes: usize,
+    message_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -79,6 +80,11 @@ impl Kept {
     /// How much is kept, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How much of it is messages, in bytes.
+    pub fn message_bytes(&self) -> usize {
+        self.message_bytes
     }
 
     /// What another conversation with the same target can go on from: the tools.
@@ -151,6 +157,7 @@ impl Kept {
         if out.len() == written.range.start && out.last() == Some(&b',') {
             out.pop();
         }
+        self.message_bytes = written.range.len();
         self.messages = Some(written);
     }
 

@@ -202,7 +202,7 @@ impl Driver {
         let mut tries = 0;
         loop {
             self.offer(&mut first).await?;
-            self.inner.rules.refresh(&*self.inner.store).await;
+            self.inner.refresh_rules().await;
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
             let holds = first.iter().any(asked::is_dear);
             let holds = holds || !self.running.is_empty();

@@ -177,6 +177,7 @@ impl Engine {
             running: Slots::default(),
             limits: OnceLock::new(),
             follower: Follower::default(),
+            foreign: OnceLock::new(),
             shutdown: CancellationToken::new(),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),

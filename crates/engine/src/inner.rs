@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) running: Slots,
     pub(crate) limits: OnceLock<Limits>,
     pub(crate) follower: Follower,
+    /// Held from the first look on, so that the store goes on looking for what other processes write.
+    pub(crate) foreign: OnceLock<watch::Receiver<u64>>,
     pub(crate) shutdown: CancellationToken,
     /// Fires before `shutdown`: turns go no further than to the end of their step.
     pub(crate) draining: CancellationToken,
@@ -68,11 +70,22 @@ impl Inner {
         if let Some(set) = self.source_set.get() {
             self.catalogs.replace(set.sources().await);
         }
-        if let Err(error) = self.pins.refresh().await {
+        // Before anything is read: what is written meanwhile is seen the next time.
+        let writes = self.foreign_writes();
+        if let Err(error) = self.pins.refresh_if_written(writes).await {
             tracing::warn!(%error, "what people agreed to of tools cannot be read; what is known stays");
         }
         self.catalogs.pin(self.pins.known());
-        self.rules.refresh(&*self.store).await;
+        self.rules.refresh_if_written(writes).await;
+    }
+
+    /// Takes the remembered rules over as they are now.
+    pub(crate) async fn refresh_rules(&self) {
+        self.rules.refresh_if_written(self.foreign_writes()).await;
+    }
+
+    fn foreign_writes(&self) -> u64 {
+        *self.foreign.get_or_init(|| self.store.foreign_writes()).borrow()
     }
 
     /// Takes the sources over as they are now, and waits for those of which it is not known yet what they offer, each at most

@@ -2,7 +2,7 @@
 //! agrees again: what it says of itself is what people and models decide by.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +45,8 @@ pub(crate) struct Pins {
 
 #[derive(Debug, Default)]
 struct Newest {
+    /// What [`crate::Store::foreign_writes`] said when it was looked last; `None` where it never was.
+    writes: Option<u64>,
     changed: Option<Document>,
     known: Arc<Known>,
 }
@@ -57,18 +59,34 @@ impl Pins {
     }
 
     pub(crate) fn known(&self) -> Arc<Known> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner).known.clone()
+        self.lock().known.clone()
+    }
+
+    /// Reads the pins again where another process may have changed them; `writes` is what the store says of that. What this
+    /// process changes, it takes over at once.
+    pub(crate) async fn refresh_if_written(&self, writes: u64) -> Result<(), StoreError> {
+        if self.lock().writes == Some(writes) {
+            return Ok(());
+        }
+        self.refresh().await?;
+        self.lock().writes = Some(writes);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Newest> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the pins again where they changed.
-    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+    async fn refresh(&self) -> Result<(), StoreError> {
         let Some(documents) = self.documents.get() else { return Ok(()) };
         let changed = documents.document(CHANGED.0, CHANGED.1).await?;
-        if changed == self.newest.lock().unwrap_or_else(PoisonError::into_inner).changed {
+        if changed == self.lock().changed {
             return Ok(());
         }
-        let known = documents.documents(KIND).await?.into_iter().filter_map(read).collect();
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Newest { changed, known: Arc::new(known) };
+        let known = Arc::new(documents.documents(KIND).await?.into_iter().filter_map(read).collect());
+        let mut newest = self.lock();
+        (newest.changed, newest.known) = (changed, known);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use turnwright_core::ConversationId;
 use turnwright_core::policy::{Policy, Reach, ReadyRule, Remembered, Whose};
 
-use crate::{CONVERSATION_DOCUMENTS, Document, Documents, SideRecord, Store, StoreError};
+use crate::{CONVERSATION_DOCUMENTS, Document, Documents, SideRecord, StoreError};
 
 /// The kind of the documents of rules that belong to no conversation; the key is the rule's name.
 const KIND: &str = "approval_rule";
@@ -21,16 +21,15 @@ pub(crate) struct Rules {
 #[derive(Debug, Default)]
 struct Newest {
     known: Arc<[ReadyRule]>,
-    /// What [`Store::foreign_writes`] said when they were read.
+    /// What [`crate::Store::foreign_writes`] said when they were read.
     writes: Option<u64>,
 }
 
 impl Rules {
-    pub(crate) async fn keep(&self, documents: Arc<dyn Documents>, store: &dyn Store) {
+    pub(crate) fn keep(&self, documents: Arc<dyn Documents>) {
         if self.documents.set(documents).is_err() {
             tracing::error!("the remembered rules of an engine can be kept in one place");
         }
-        self.refresh(store).await;
     }
 
     pub(crate) fn are_kept(&self) -> bool {
@@ -48,11 +47,10 @@ impl Rules {
         if known.is_empty() { configured.clone() } else { configured.with(known.iter(), whose) }
     }
 
-    /// Reads them again where another process may have written. Where they cannot be read, what is known stays.
-    pub(crate) async fn refresh(&self, store: &dyn Store) {
+    /// Reads them again where another process may have written; `writes` is what [`crate::Store::foreign_writes`] said before.
+    /// Where they cannot be read, what is known stays.
+    pub(crate) async fn refresh_if_written(&self, writes: u64) {
         let Some(documents) = self.documents.get() else { return };
-        // Before they are read: what is written meanwhile is seen the next time.
-        let writes = *store.foreign_writes().borrow();
         if self.lock().writes == Some(writes) {
             return;
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use tokio::sync::mpsc;
+use futures_channel::mpsc;
+use futures_util::stream::StreamExt;
 use turnwright_core::Seq;
 
 use crate::Event;
@@ -75,7 +76,7 @@ struct Queued {
 
 impl Queue {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
-        let queued = std::task::ready!(self.frames.poll_recv(context));
+        let queued = std::task::ready!(self.frames.poll_next_unpin(context));
         Poll::Ready(queued.map(|Queued { frame, bytes }| {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             frame
@@ -112,7 +113,8 @@ impl Watchers {
     pub(crate) fn join(&mut self) -> Queue {
         // It is told all up to now in another way.
         self.tell_held();
-        let (sender, receiver) = mpsc::channel(QUEUE_FRAMES);
+        // Its one sender has a place beside these.
+        let (sender, receiver) = mpsc::channel(QUEUE_FRAMES - 1);
         let bytes = Arc::new(AtomicUsize::new(0));
         self.all.retain(|watcher| !watcher.frames.is_closed());
         self.all.push(Watcher { frames: sender, bytes: bytes.clone() });
@@ -150,7 +152,7 @@ impl Watchers {
 
     fn send(&mut self, frame: &Frame) {
         let bytes = frame.events.iter().map(Event::weight).fold(0, usize::saturating_add);
-        self.all.retain(|watcher| {
+        self.all.retain_mut(|watcher| {
             let waiting = watcher.bytes.fetch_add(bytes, Ordering::Relaxed);
             let has_room = waiting == 0 || waiting.saturating_add(bytes) <= QUEUE_BYTES;
             has_room && watcher.frames.try_send(Queued { frame: frame.clone(), bytes }).is_ok()

@@ -9,8 +9,8 @@ use turnwright_dialects::Kept;
 
 /// The most bytes that are kept for all conversations of an endpoint.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The messages of requests shorter than this, in bytes, are written anew as quickly.
-const MIN_BYTES: usize = 16 * 1024;
+/// Messages shorter than this together, in bytes, are written anew as quickly, and the tools are kept for all conversations.
+const MIN_MESSAGE_BYTES: usize = 16 * 1024;
 /// The most models whose tools are kept for the conversations to come.
 const MAX_MODELS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
@@ -51,7 +51,10 @@ impl KeptRequests {
             Some(last) => *last = kept.for_another(),
             None => drop(cache.by_model.put(model.to_owned(), kept.for_another())),
         }
-        let Some(conversation) = conversation.filter(|_| (MIN_BYTES..MAX_BYTES).contains(&kept.bytes())) else { return };
+        let Some(conversation) = conversation.filter(|_| kept.message_bytes() >= MIN_MESSAGE_BYTES && kept.bytes() < MAX_BYTES)
+        else {
+            return;
+        };
         cache.bytes += kept.bytes();
         if let Some(before) = cache.requests.put((conversation.clone(), model.to_owned()), kept) {
             cache.bytes -= before.bytes();

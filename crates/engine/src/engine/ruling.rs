@@ -51,7 +51,8 @@ pub struct Explained {
 impl Engine {
     /// Keeps there what people have remembered of their decisions. It must be in the same database as the store.
     pub async fn keep_rules(&self, documents: std::sync::Arc<dyn crate::Documents>) {
-        self.inner.rules.keep(documents, &*self.inner.store).await;
+        self.inner.rules.keep(documents);
+        self.inner.refresh_rules().await;
     }
 
     /// The rules of the configuration.
@@ -61,7 +62,7 @@ impl Engine {
 
     /// The rules that were remembered and concern the user for whom this handle acts, the oldest first.
     pub async fn rules(&self) -> Vec<Remembered> {
-        self.inner.rules.refresh(&*self.inner.store).await;
+        self.inner.refresh_rules().await;
         let mut own = Vec::new();
         for rule in self.inner.rules.known().iter().map(|rule| &rule.remembered) {
             let is_own = match &rule.reach {
@@ -127,7 +128,7 @@ impl Engine {
         arguments: &str,
     ) -> Result<Explained, EngineError> {
         self.inner.settle_source_of(&self.user, name).await;
-        self.inner.rules.refresh(&*self.inner.store).await;
+        self.inner.refresh_rules().await;
         let (turn, settings) = match conversation {
             Some(id) => {
                 let overlay = self.conversation(id).await?.overlay;

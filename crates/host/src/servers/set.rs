@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use turnwright_engine::{Document, Documents, SourceSet, StoreError, ToolSource};
+use turnwright_engine::{Document, Documents, SourceSet, Store, StoreError, ToolSource};
 use turnwright_mcp::{McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::SqliteStore;
 
@@ -52,6 +52,8 @@ pub(crate) struct ServerSet {
     /// Held while what is stored is read and changed, so that two changes do not undo each other.
     pub(crate) changing: tokio::sync::Mutex<()>,
     now: Mutex<Now>,
+    /// How often another process wrote. Held, so that the store keeps looking.
+    foreign: watch::Receiver<u64>,
     /// How often what is offered changed.
     news: watch::Sender<u64>,
     /// Servers on their way out. Closed, so that waiting for it ends when there is none.
@@ -62,6 +64,8 @@ pub(crate) struct ServerSet {
 struct Now {
     documents: Vec<Document>,
     added: Vec<Entry>,
+    /// What [`Store::foreign_writes`] said when they were read; `None` where they never were.
+    writes: Option<u64>,
     /// Servers that a person stopped: they are not offered.
     held: HashSet<String>,
     sources: Arc<[Arc<dyn ToolSource>]>,
@@ -78,11 +82,12 @@ impl ServerSet {
     ) -> Self {
         let entry = |Server { name, made, origin }| Entry { name, origin: Origin::File(origin), server: made };
         let of_files: Vec<Entry> = of_files.into_iter().map(entry).collect();
-        let now = Now { documents: Vec::new(), added: Vec::new(), held: HashSet::new(), sources: Arc::new([]) };
+        let now = Now { documents: Vec::new(), added: Vec::new(), writes: None, held: HashSet::new(), sources: Arc::new([]) };
         let leaving = TaskTracker::new();
         leaving.close();
         let changing = tokio::sync::Mutex::default();
         let set = Self {
+            foreign: store.foreign_writes(),
             store,
             environment,
             surroundings,
@@ -131,10 +136,19 @@ impl ServerSet {
         }
     }
 
+    /// Takes over what is stored, where another process may have written: what this one writes, it takes over at once.
+    async fn refresh_if_written(&self) -> Result<(), StoreError> {
+        let writes = *self.foreign.borrow();
+        if self.now().writes == Some(writes) { Ok(()) } else { self.refresh().await }
+    }
+
     /// Takes over what is stored.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        // Before they are read: what is written meanwhile is seen the next time.
+        let writes = *self.foreign.borrow();
         let documents = self.store.documents(KIND).await?;
         let mut now = self.now();
+        now.writes = Some(writes);
         if documents == now.documents {
             return Ok(());
         }
@@ -258,7 +272,7 @@ fn begin(server: &McpServer, needs: Needs) {
 #[async_trait]
 impl SourceSet for ServerSet {
     async fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
-        if let Err(error) = self.refresh().await {
+        if let Err(error) = self.refresh_if_written().await {
             tracing::warn!(%error, "the MCP servers that were added cannot be read; those that are known stay");
         }
         self.offered()
