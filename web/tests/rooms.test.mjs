@@ -31,13 +31,33 @@ test("what was used is shown as charts with the table beside them, and had as CS
   const table = page.getByRole("region", { name: "Usage, Model" });
   assert.deepEqual(await table.locator("tbody tr").first().locator("th, td").allInnerTexts(), ["scripted/one", "1", "1,000", "40 %", "200", "$0.0036"]);
   await page.getByRole("img", { name: /Tokens by day: Read from the cache 400, Read anew 600, Written 200/ }).waitFor();
-  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV of models" }).click()]);
   const lines = readFileSync(await download.path(), "utf8").trim().split("\r\n");
   assert.equal(lines[0], "day,model,model_calls,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,reasoning_tokens,cost_usd");
   assert.match(lines[1], /^\d{4}-\d\d-\d\d,scripted\/one,1,1000,400,,200,,0\.0036$/);
   await page.getByLabel("How far back").selectOption("7");
   await page.getByRole("img", { name: /Cost by day/ }).waitFor();
   assert.deepEqual([page.wrong, page.strangers], [[], []]);
+});
+
+test("what tools did is told by tool, by server and by day", async () => {
+  const page = await lookAt(place);
+  await say(page, 'both filesystem__read filesystem__missing {"path":"a.txt"}');
+  await page.locator(".foot").waitFor();
+  await page.getByRole("link", { name: "Usage" }).click();
+  const rows = (/** @type {string} */ name) => page.getByRole("region", { name, exact: true }).locator("tbody tr");
+  const cells = async (/** @type {any} */ row) => (await row.locator("th, td").allInnerTexts()).slice(0, 4);
+  await rows("Usage, Tool").first().waitFor();
+  assert.deepEqual(await cells(rows("Usage, Tool").filter({ hasText: "filesystem__read" })), ["filesystem__read", "1", "0", "0"]);
+  assert.deepEqual(await cells(rows("Usage, Tool").filter({ hasText: "missing" })), ["filesystem__missing", "1", "1", "0"]);
+  assert.deepEqual(await cells(rows("Usage, Server").filter({ hasText: "no such tool" })), ["no such tool", "1", "1", "0"]);
+  await page.getByRole("img", { name: /Tool calls by day: Went well 1, Failed 1, Denied 0/ }).waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV of tools" }).click()]);
+  const lines = readFileSync(await download.path(), "utf8").trim().split("\r\n");
+  assert.equal(lines[0], "day,server,tool,calls,failures,denials,timed,total_ms,longest_ms");
+  assert.match(lines[1], /^\d{4}-\d\d-\d\d,,filesystem__missing,1,1,0,0,0,0$/);
+  assert.match(lines[2], /^\d{4}-\d\d-\d\d,filesystem,filesystem__read,1,0,0,1,\d+,\d+$/);
+  assert.deepEqual(page.wrong, []);
 });
 
 test("a turn has a time line of its steps, its calls and what it waited for", async () => {

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::Usage;
 
-/// What models were asked in a time, by day and model.
+/// What models were asked and what tools did in a time, by day.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageReport {
     /// A line for each model on each day (UTC), the oldest first.
@@ -22,6 +22,67 @@ pub struct UsageReport {
     pub model_calls: u64,
     /// All lines together.
     pub total: Usage,
+    /// A line for each tool on each day, the oldest first.
+    pub tools: Vec<ToolUsageLine>,
+    /// A line for each day on which a turn ended, the oldest first.
+    pub turns: Vec<TurnsLine>,
+}
+
+/// What one tool was asked on one day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ToolUsageLine {
+    /// Day and tool: `2026-11-22/time__get_current_time`.
+    pub id: String,
+    /// The day (UTC), such as `2026-11-22`.
+    pub day: String,
+    /// Its qualified name, as the model wrote it.
+    pub tool: String,
+    /// Where it comes from: an MCP server or a built-in source; null where no such tool was offered.
+    pub server: Option<String>,
+    /// How often it was called.
+    pub calls: u64,
+    /// How many of these failed.
+    pub failures: u64,
+    /// How many were denied and did not run.
+    pub denials: u64,
+    /// How many have a time: those that ran.
+    pub timed: u64,
+    /// How long these ran together, in milliseconds.
+    pub total_ms: u64,
+    /// How long the longest ran, in milliseconds.
+    pub longest_ms: u64,
+}
+
+/// How the turns of one day ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TurnsLine {
+    /// The day (UTC), such as `2026-11-22`.
+    pub day: String,
+    /// How many turns ended.
+    pub turns: u64,
+    /// How many of these failed.
+    pub failures: u64,
+}
+
+/// What one user's conversations used in a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UserUsageLine {
+    /// The user's id.
+    pub id: String,
+    /// The user's name.
+    pub name: String,
+    /// How many turns ended.
+    pub turns: u64,
+    /// How many of these failed.
+    pub failed_turns: u64,
+    /// How often models answered.
+    pub model_calls: u64,
+    /// How often tools were called.
+    pub tool_calls: u64,
+    /// How many of these calls failed.
+    pub failed_tool_calls: u64,
+    /// What the models cost.
+    pub usage: Usage,
 }
 
 /// What one model was asked on one day.

@@ -59,7 +59,7 @@ pub use source::{
     CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
     ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
 };
-pub use spent::Spent;
+pub use spent::{DayOfTurns, Spending, Spent, ToolUse};
 pub use stand_back::let_others_run;
 pub use store::{
     Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,

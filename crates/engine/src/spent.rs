@@ -1,11 +1,28 @@
-//! What models were asked, by day and model. Pure.
+//! What models were asked and what tools did, by day. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use turnwright_core::{Control, Entry, Origin, StoredEntry, Usage};
+use turnwright_core::{
+    CallId, Control, Entry, Origin, Outcome, Sampled, SamplingOutcome, Seq, StoredEntry, ToolDefinition, ToolResult,
+    TurnStatus, Usage,
+};
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
+/// How much is shown of a name that a model made up, in characters; those of tools are no longer.
+const MAX_NAME_CHARS: usize = 64;
+
+/// What happened in some days. Each list has the oldest day first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spending {
+    /// A line for each model on each day.
+    pub models: Vec<Spent>,
+    /// A line for each tool on each day.
+    pub tools: Vec<ToolUse>,
+    /// A line for each day on which a turn ended.
+    pub turns: Vec<DayOfTurns>,
+}
 
 /// What one model was asked on one day (UTC).
 #[derive(Debug, Clone, PartialEq)]
@@ -22,34 +39,253 @@ pub struct Spent {
     pub usage: Usage,
 }
 
-/// Adds up entries.
-#[derive(Debug, Default)]
+/// What one tool was asked on one day (UTC).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolUse {
+    /// Days since 1970-01-01.
+    pub day: u64,
+    /// Its qualified name, as the model wrote it.
+    pub name: String,
+    /// Its source, where it was offered one.
+    pub source: Option<String>,
+    /// How often it was called.
+    pub calls: u64,
+    /// How many of these failed.
+    pub failures: u64,
+    /// How many were denied, by a person or a rule; they did not run.
+    pub denials: u64,
+    /// How many ran; these have a time.
+    pub timed: u64,
+    /// How long they ran together, in milliseconds.
+    pub total_ms: u64,
+    /// How long the longest ran, in milliseconds.
+    pub longest_ms: u64,
+}
+
+/// How the turns ended that ended on one day (UTC).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DayOfTurns {
+    /// Days since 1970-01-01.
+    pub day: u64,
+    /// How many ended.
+    pub turns: u64,
+    /// How many of these failed.
+    pub failures: u64,
+}
+
+/// Adds up the entries of a time.
+#[derive(Debug)]
 pub(crate) struct Bill {
-    lines: BTreeMap<(u64, String, String), (u64, Usage)>,
+    from_ms: u64,
+    until_ms: u64,
+    models: BTreeMap<(u64, String, String), (u64, Usage)>,
+    tools: BTreeMap<(u64, String, Option<String>), ToolUse>,
+    turns: BTreeMap<u64, DayOfTurns>,
+}
+
+/// What must be known of one conversation's earlier entries to understand the later ones.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    offered: Vec<Arc<ToolDefinition>>,
+    /// The newest message that a model wrote, with the names of its calls: results come before the next.
+    newest: Option<(Seq, Vec<String>)>,
 }
 
 impl Bill {
-    /// Takes an entry that was stored in this time, `until` not included. What was taken over from elsewhere counts too:
-    /// it says what it cost there.
-    pub(crate) fn add(&mut self, stored: &StoredEntry, from_ms: u64, until_ms: u64) {
-        if stored.at_ms < from_ms || stored.at_ms >= until_ms {
+    /// Nothing yet, of the time from `from_ms` to before `until_ms`, in milliseconds since 1970 UTC.
+    pub(crate) fn new(from_ms: u64, until_ms: u64) -> Self {
+        Self { from_ms, until_ms, models: BTreeMap::new(), tools: BTreeMap::new(), turns: BTreeMap::new() }
+    }
+
+    /// Takes the next entry of a conversation. What was taken over from elsewhere counts too: it says what it cost there.
+    pub(crate) fn add(&mut self, stored: &StoredEntry, calls: &mut Calls) {
+        calls.take(stored);
+        if !(self.from_ms..self.until_ms).contains(&stored.at_ms) {
             return;
         }
-        let asked: Option<(&Origin, Usage)> = match &*stored.entry {
-            Entry::Assistant(message) => Some((&message.origin, message.usage)),
-            Entry::Control(Control::Compacted(compacted)) => compacted.origin.as_ref().map(|origin| (origin, compacted.usage)),
-            _ => None,
-        };
-        let Some((origin, usage)) = asked else { return };
-        let key = (stored.at_ms / DAY_MS, origin.provider.clone(), origin.model.clone());
-        let (calls, sum) = self.lines.entry(key).or_default();
+        let day = stored.at_ms / DAY_MS;
+        match &*stored.entry {
+            Entry::Assistant(message) => self.add_usage(day, &message.origin, message.usage),
+            Entry::Control(Control::Compacted(compacted)) => {
+                if let Some(origin) = &compacted.origin {
+                    self.add_usage(day, origin, compacted.usage);
+                }
+            }
+            Entry::Sampled(Sampled { outcome: SamplingOutcome::Answered(message), .. }) => {
+                self.add_usage(day, &message.origin, message.usage);
+            }
+            Entry::Result(result) => {
+                if let Some(name) = calls.name(result.call) {
+                    self.add_result(day, name, calls.source(name), result);
+                }
+            }
+            Entry::Control(Control::Ended { status, .. }) => {
+                let turns = self.turns.entry(day).or_insert(DayOfTurns { day, ..DayOfTurns::default() });
+                turns.turns += 1;
+                turns.failures += u64::from(matches!(status, TurnStatus::Failed { .. }));
+            }
+            Entry::User(_)
+            | Entry::Decision(_)
+            | Entry::Started(_)
+            | Entry::Question(_)
+            | Entry::Elicited(_)
+            | Entry::Answered(_)
+            | Entry::Sampled(_)
+            | Entry::TaskAccepted(_)
+            | Entry::Control(_) => {}
+        }
+    }
+
+    fn add_usage(&mut self, day: u64, origin: &Origin, usage: Usage) {
+        let key = (day, origin.provider.clone(), origin.model.clone());
+        let (calls, sum) = self.models.entry(key).or_default();
         *calls = calls.saturating_add(1);
         *sum = sum.plus(usage);
     }
 
-    /// A line for each model on each day, the oldest first.
-    pub(crate) fn lines(self) -> Vec<Spent> {
+    fn add_result(&mut self, day: u64, name: &str, source: Option<&str>, result: &ToolResult) {
+        let key = (day, name.to_owned(), source.map(str::to_owned));
+        let none = || ToolUse {
+            day,
+            name: name.to_owned(),
+            source: source.map(str::to_owned),
+            calls: 0,
+            failures: 0,
+            denials: 0,
+            timed: 0,
+            total_ms: 0,
+            longest_ms: 0,
+        };
+        let tool = self.tools.entry(key).or_insert_with(none);
+        tool.calls += 1;
+        tool.failures += u64::from(matches!(result.outcome, Outcome::Error(_)));
+        tool.denials += u64::from(result.outcome == Outcome::Denied);
+        if let Some(duration_ms) = result.duration_ms {
+            tool.timed += 1;
+            tool.total_ms = tool.total_ms.saturating_add(duration_ms);
+            tool.longest_ms = tool.longest_ms.max(duration_ms);
+        }
+    }
+
+    /// What it came to.
+    pub(crate) fn spending(self) -> Spending {
         let line = |((day, provider, model), (model_calls, usage))| Spent { day, provider, model, model_calls, usage };
-        self.lines.into_iter().map(line).collect()
+        Spending {
+            models: self.models.into_iter().map(line).collect(),
+            tools: self.tools.into_values().collect(),
+            turns: self.turns.into_values().collect(),
+        }
+    }
+}
+
+impl Calls {
+    fn take(&mut self, stored: &StoredEntry) {
+        match &*stored.entry {
+            Entry::Assistant(message) => {
+                let name = |name: &str| name.chars().take(MAX_NAME_CHARS).collect();
+                self.newest = Some((stored.seq, message.calls().map(|call| name(&call.name)).collect()));
+            }
+            Entry::Control(Control::Offered { definitions }) => self.offered.clone_from(definitions),
+            Entry::User(_)
+            | Entry::Decision(_)
+            | Entry::Started(_)
+            | Entry::Question(_)
+            | Entry::Elicited(_)
+            | Entry::Answered(_)
+            | Entry::Sampled(_)
+            | Entry::TaskAccepted(_)
+            | Entry::Result(_)
+            | Entry::Control(_) => {}
+        }
+    }
+
+    fn name(&self, call: CallId) -> Option<&str> {
+        let (_, names) = self.newest.as_ref().filter(|(message, _)| *message == call.message)?;
+        names.get(usize::try_from(call.index).ok()?).map(String::as_str)
+    }
+
+    fn source(&self, name: &str) -> Option<&str> {
+        self.offered.iter().find(|tool| tool.name == name).map(|tool| tool.source.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use turnwright_core::{Seq, StoredEntry, ToolErrorKind};
+
+    use super::*;
+
+    const DAY: u64 = 20_000;
+
+    fn stored(seq: u64, at_ms: u64, entry: serde_json::Value) -> StoredEntry {
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        StoredEntry { seq: Seq::new(seq).unwrap(), at_ms, entry: Arc::new(entry) }
+    }
+
+    fn result(index: u32, outcome: Outcome, duration_ms: Option<u64>) -> serde_json::Value {
+        json!({"result": ToolResult {
+            call: CallId { message: Seq::new(2).unwrap(), index },
+            outcome,
+            content: Vec::new(),
+            structured_content: None,
+            diagnostic: None,
+            duration_ms,
+        }})
+    }
+
+    #[test]
+    fn a_call_counts_on_the_day_of_its_result_for_its_tool_and_where_that_is_from() {
+        let at = |day: u64| day * DAY_MS;
+        let tool = json!({"name": "time__now", "source": "time", "tool": "now", "input_schema": {"type": "object"}});
+        let call = |name: &str| json!({"call": {"name": name, "arguments": "{}"}});
+        let asked = json!({"assistant": {
+            "blocks": [call("time__now"), call("made_up"), call("time__now"), call("time__now")],
+            "origin": {"dialect": "d", "provider": "p", "model": "m"},
+            "saw": 1, "finish": {"reason": "tool_calls"}, "usage": {},
+        }});
+        let entries = [
+            stored(1, at(DAY - 1), json!({"control": {"offered": {"definitions": [tool]}}})),
+            stored(2, at(DAY) - 1, asked),
+            stored(3, at(DAY), result(0, Outcome::Success, Some(30))),
+            stored(4, at(DAY), result(1, Outcome::Error(ToolErrorKind::NotFound), None)),
+            stored(5, at(DAY), result(2, Outcome::Error(ToolErrorKind::Timeout), Some(70))),
+            stored(6, at(DAY + 1) - 1, result(3, Outcome::Denied, None)),
+            stored(
+                7,
+                at(DAY + 1) - 1,
+                json!({"control": {"ended": {"turn": "turn_1", "status": {"failed": {"reason": "x"}}}}}),
+            ),
+            stored(8, at(DAY + 1), json!({"control": {"ended": {"turn": "turn_1", "status": "completed"}}})),
+        ];
+        let mut bill = Bill::new(at(DAY), at(DAY + 1));
+        let mut calls = Calls::default();
+        for entry in &entries {
+            bill.add(entry, &mut calls);
+        }
+        let unused = ToolUse {
+            day: DAY,
+            name: "made_up".to_owned(),
+            source: None,
+            calls: 1,
+            failures: 1,
+            denials: 0,
+            timed: 0,
+            total_ms: 0,
+            longest_ms: 0,
+        };
+        let used = ToolUse {
+            name: "time__now".to_owned(),
+            source: Some("time".to_owned()),
+            calls: 3,
+            failures: 1,
+            denials: 1,
+            timed: 2,
+            total_ms: 100,
+            longest_ms: 70,
+            ..unused.clone()
+        };
+        let turns = vec![DayOfTurns { day: DAY, turns: 1, failures: 1 }];
+        assert_eq!(bill.spending(), Spending { models: Vec::new(), tools: vec![unused, used], turns });
     }
 }

@@ -129,6 +129,7 @@ described_routes! {
     users::link;
     installation::providers;
     usage::usage;
+    usage::of_users;
 }
 
 described_routes! {

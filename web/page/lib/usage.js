@@ -53,12 +53,73 @@ export function total(report) {
   return sum;
 }
 
+/**
+ * @typedef {{calls: number, failures: number, denials: number, timed: number, total: number, longest: number}} Uses times in milliseconds
+ */
+
+/** @returns {Uses} */
+const unused = () => ({ calls: 0, failures: 0, denials: 0, timed: 0, total: 0, longest: 0 });
+
+/**
+ * What tools did, by what `key` says of a line, the most used first.
+ * @param {any} report
+ * @param {(line: any) => string} key
+ * @returns {{name: string, uses: Uses}[]}
+ */
+export function usesBy(report, key) {
+  /** @type {Map<string, Uses>} */
+  const found = new Map();
+  for (const line of report.tools) {
+    const uses = found.get(key(line)) ?? unused();
+    found.set(key(line), uses);
+    uses.calls += line.calls;
+    uses.failures += line.failures;
+    uses.denials += line.denials;
+    uses.timed += line.timed;
+    uses.total += line.total_ms;
+    uses.longest = Math.max(uses.longest, line.longest_ms);
+  }
+  return [...found].map(([name, uses]) => ({ name, uses })).sort((a, b) => b.uses.calls - a.uses.calls);
+}
+
+/** How many calls of tools went well and failed, and how many turns ended, on each of these days. @param {any} report @param {string[]} days */
+export function workByDay(report, days) {
+  const on = (/** @type {any[]} */ lines, /** @type {(line: any) => number} */ value) =>
+    days.map((day) => lines.reduce((sum, line) => (line.day === day ? sum + value(line) : sum), 0));
+  return {
+    good: on(report.tools, ({ calls, failures, denials }) => calls - failures - denials),
+    failed: on(report.tools, ({ failures }) => failures),
+    denied: on(report.tools, ({ denials }) => denials),
+    turns: on(report.turns, ({ turns, failures }) => turns - failures),
+    failedTurns: on(report.turns, ({ failures }) => failures),
+  };
+}
+
+/** How long, as people say it. @param {number} ms */
+export const lasted = (ms) => (ms < 1_000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${(ms / 60_000).toFixed(1)} min`);
+
+/** @param {Uses} uses */
+export const mean = ({ timed, total }) => (timed === 0 ? "did not run" : lasted(total / timed));
+
+/**
+ * Lines of a file that a table program reads.
+ * @param {any[][]} rows
+ */
+function csv(rows) {
+  const cell = (/** @type {any} */ value) => (/[",\r\n]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+  return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+}
+
 /** @param {any} report */
-export function asCsv(report) {
+export function modelsAsCsv(report) {
   const columns = ["input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens", "cost_usd"];
-  const cell = (/** @type {any} */ value) => (/[",\n]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
-  const rows = report.data.map((/** @type {any} */ line) => [line.day, line.model, line.model_calls, ...columns.map((column) => line.usage[column])]);
-  return [["day", "model", "model_calls", ...columns], ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+  return csv([["day", "model", "model_calls", ...columns], ...report.data.map((/** @type {any} */ line) => [line.day, line.model, line.model_calls, ...columns.map((column) => line.usage[column])])]);
+}
+
+/** @param {any} report */
+export function toolsAsCsv(report) {
+  const columns = ["day", "server", "tool", "calls", "failures", "denials", "timed", "total_ms", "longest_ms"];
+  return csv([columns, ...report.tools.map((/** @type {any} */ line) => columns.map((column) => line[column]))]);
 }
 
 /** @param {number} count */

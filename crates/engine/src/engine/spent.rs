@@ -1,21 +1,21 @@
 //! What a user's conversations cost.
 
 use super::Engine;
-use crate::spent::Bill;
-use crate::{EngineError, Page, Spent, StoreError};
+use crate::spent::{Bill, Calls};
+use crate::{EngineError, Page, Spending, StoreError};
 
 /// How many conversations, and how many entries, are read from the store at once.
 const PAGE: usize = 500;
 
 impl Engine {
-    /// What models were asked from `from_ms` to before `until_ms`, in milliseconds since 1970 UTC, by day and model. Reads
+    /// What models were asked and what tools did from `from_ms` to before `until_ms`, in milliseconds since 1970 UTC. Reads
     /// the journals of that time; a conversation that was deleted is not in it.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub async fn spent(&self, from_ms: u64, until_ms: u64) -> Result<Vec<Spent>, EngineError> {
+    pub async fn spent(&self, from_ms: u64, until_ms: u64) -> Result<Spending, EngineError> {
         let store = &*self.inner.store;
-        let mut bill = Bill::default();
+        let mut bill = Bill::new(from_ms, until_ms);
         let mut after = None;
         loop {
             let page = store.conversations(Page { owner: &self.user, after: after.as_ref(), limit: PAGE }).await?;
@@ -24,6 +24,7 @@ impl Engine {
             let mut count = 0;
             for record in recent {
                 count += 1;
+                let mut calls = Calls::default();
                 let mut from = turnwright_core::Seq::FIRST;
                 loop {
                     let entries = match store.entries(&record.id, from, PAGE).await {
@@ -33,7 +34,7 @@ impl Engine {
                         Err(error) => return Err(error.into()),
                     };
                     for entry in &entries {
-                        bill.add(entry, from_ms, until_ms);
+                        bill.add(entry, &mut calls);
                     }
                     match entries.last().filter(|_| entries.len() == PAGE) {
                         Some(last) => from = last.seq.next(),
@@ -43,7 +44,7 @@ impl Engine {
             }
             match page.last().filter(|_| count == PAGE) {
                 Some(last) => after = Some(last.id.clone()),
-                None => return Ok(bill.lines()),
+                None => return Ok(bill.spending()),
             }
         }
     }

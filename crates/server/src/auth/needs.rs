@@ -73,6 +73,7 @@ const TABLE: &[Row] = &[
     row("/api/v1/models", READ, CHAT),
     row("/api/v1/providers", READ, CHAT),
     row("/api/v1/usage", READ, CHAT),
+    row("/api/v1/usage/users", Need::AdminWith(Scope::Read), ADMIN),
     row("/api/v1/mcp/servers", READ, CHAT),
     row("/api/v1/mcp/servers/{id}", READ, CHAT),
     row("/api/v1/mcp/servers/{id}/start", READ, CHAT),

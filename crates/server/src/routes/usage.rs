@@ -1,4 +1,4 @@
-//! What models were asked.
+//! What models were asked and what tools did.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -6,14 +6,15 @@ use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_core::Usage;
-use turnwright_engine::Spent;
+use turnwright_core::{Usage, UserId};
+use turnwright_engine::{Spending, Spent, ToolUse};
 
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Search, State};
 use crate::openapi::Refused;
 use crate::report;
+use crate::state::ServerState;
 
 /// How many days are told where nobody says.
 const DAYS: i32 = 30;
@@ -29,7 +30,7 @@ pub(super) struct Days {
     until: Option<String>,
 }
 
-/// What models were asked and what that cost, by day and model.
+/// What models were asked and what that cost, and what tools and turns came to, by day.
 #[utoipa::path(
     get,
     path = "/usage",
@@ -39,6 +40,54 @@ pub(super) struct Days {
     responses((status = 200, description = "It.", body = api::UsageReport), Refused)
 )]
 pub(super) async fn usage(State(state): State, Search(days): Search<Days>) -> Result<Response, ApiError> {
+    let (from, until) = span(&state, &days)?;
+    let spending = state.engine().spent(start_of(from), start_of(until.saturating_add(1.day()))).await?;
+    Ok(json(StatusCode::OK, told(&spending, from, until)))
+}
+
+/// What the conversations of each user used, for admins; those who used nothing are left out.
+#[utoipa::path(
+    get,
+    path = "/usage/users",
+    operation_id = "getUsageOfUsers",
+    tag = "installation",
+    params(Days),
+    responses((status = 200, description = "The most used first.", body = api::List<api::UserUsageLine>), Refused)
+)]
+pub(super) async fn of_users(State(state): State, Search(days): Search<Days>) -> Result<Response, ApiError> {
+    let (from, until) = span(&state, &days)?;
+    let (from_ms, until_ms) = (start_of(from), start_of(until.saturating_add(1.day())));
+    let mut users = vec![(UserId::local(), UserId::LOCAL.to_owned())];
+    if let Ok(accounts) = state.accounts() {
+        users.extend(accounts.users().await?.into_iter().map(|user| (user.id, user.name)));
+    }
+    let mut lines = Vec::new();
+    for (user, name) in users {
+        let spending = state.engine().acting_for(user.clone()).spent(from_ms, until_ms).await?;
+        if spending != Spending::default() {
+            lines.push(line_of(&user, name, &spending));
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse((line.model_calls, line.tool_calls, line.turns)));
+    Ok(json(StatusCode::OK, api::List::whole(lines)))
+}
+
+fn line_of(user: &UserId, name: String, spending: &Spending) -> api::UserUsageLine {
+    let usage = spending.models.iter().fold(Usage::default(), |sum, spent| sum.plus(spent.usage));
+    api::UserUsageLine {
+        id: user.to_string(),
+        name,
+        turns: spending.turns.iter().map(|day| day.turns).sum(),
+        failed_turns: spending.turns.iter().map(|day| day.failures).sum(),
+        model_calls: spending.models.iter().map(|spent| spent.model_calls).sum(),
+        tool_calls: spending.tools.iter().map(|tool| tool.calls).sum(),
+        failed_tool_calls: spending.tools.iter().map(|tool| tool.failures).sum(),
+        usage: report::usage(usage),
+    }
+}
+
+/// The first and the last day that is asked about.
+fn span(state: &ServerState, days: &Days) -> Result<(Date, Date), ApiError> {
     let until = match days.until.as_deref() {
         Some(text) => day("until", text)?,
         None => date_of(state.engine().clock().now_ms()),
@@ -50,13 +99,29 @@ pub(super) async fn usage(State(state): State, Search(days): Search<Days>) -> Re
     if from > until {
         return Err(ApiError::bad_request("invalid_query", format!("from is {from}, which is after {until}")));
     }
-    let lines = state.engine().spent(start_of(from), start_of(until.saturating_add(1.day()))).await?;
-    Ok(json(StatusCode::OK, told(&lines, from, until)))
+    Ok((from, until))
 }
 
-fn told(lines: &[Spent], from: Date, until: Date) -> api::UsageReport {
+fn told(spending: &Spending, from: Date, until: Date) -> api::UsageReport {
+    let lines = &spending.models;
+    let written = |day: u64| date_of(day.saturating_mul(86_400_000)).to_string();
+    let tool = |tool: &ToolUse| {
+        let day = written(tool.day);
+        api::ToolUsageLine {
+            id: format!("{day}/{}", tool.name),
+            day,
+            tool: tool.name.clone(),
+            server: tool.source.clone(),
+            calls: tool.calls,
+            failures: tool.failures,
+            denials: tool.denials,
+            timed: tool.timed,
+            total_ms: tool.total_ms,
+            longest_ms: tool.longest_ms,
+        }
+    };
     let line = |spent: &Spent| {
-        let day = date_of(spent.day.saturating_mul(86_400_000)).to_string();
+        let day = written(spent.day);
         let model = format!("{}/{}", spent.provider, spent.model);
         let usage = report::usage(spent.usage);
         api::UsageLine { id: format!("{day}/{model}"), day, model, model_calls: spent.model_calls, usage }
@@ -70,6 +135,12 @@ fn told(lines: &[Spent], from: Date, until: Date) -> api::UsageReport {
         until: until.to_string(),
         model_calls: lines.iter().map(|spent| spent.model_calls).sum(),
         total: report::usage(total),
+        tools: spending.tools.iter().map(tool).collect(),
+        turns: spending
+            .turns
+            .iter()
+            .map(|day| api::TurnsLine { day: written(day.day), turns: day.turns, failures: day.failures })
+            .collect(),
     }
 }
 

@@ -70,6 +70,9 @@ async fn usage_is_told_by_day_and_model_and_providers_by_name() {
     assert_eq!(told["data"][0]["model_calls"], 2);
     assert_eq!((&told["from"], &told["until"]), (&json!("2024-12-13"), &json!("2025-01-11")));
     assert_eq!(told["model_calls"], 2);
+    assert_eq!(told["turns"], json!([{"day": "2025-01-11", "turns": 2, "failures": 0}]));
+    let users = server.get("/api/v1/usage/users").await.json();
+    assert_eq!((&users["data"][0]["id"], &users["data"][0]["turns"]), (&json!("local"), &json!(2)));
     let before = server.get("/api/v1/usage?until=2025-01-10").await.json();
     assert_eq!((&before["data"], &before["model_calls"]), (&json!([]), &json!(0)));
     for wrong in ["from=yesterday", "until=2025-13-01", "from=2025-01-12&until=2025-01-11"] {
