@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, TurnStatus, plan};
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, ToolDefinition, TurnStatus, plan};
 
 use crate::inner::Inner;
 use crate::live::Live;
@@ -252,20 +252,33 @@ impl Driver {
     }
 
     /// Before a turn's first model call, or where a task is taken up: waits for sources that are starting, and stores what is
-    /// offered where it changed.
+    /// offered where it changed. A turn that began in another process waits for the sources of what it was offered, as far as they
+    /// are not known here.
     async fn offer(&mut self, first: &mut Vec<Entry>) -> Result<(), Halt> {
         if self.has_offered {
             return Ok(());
         }
         self.has_offered = true;
-        let settings = match self.live.lock().journal.open_turn() {
-            Some(turn) if turn.steps() == 0 => Some(turn.settings().clone()),
-            // A task is asked for at its source, which must be there for that.
-            Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => None,
-            _ => return Ok(()),
+        let catalog = self.inner.catalogs.of(&self.live.owner);
+        let (settings, meant) = {
+            let state = self.live.lock();
+            match state.journal.open_turn() {
+                Some(turn) if turn.steps() == 0 => (Some(turn.settings().clone()), None),
+                // A task is asked for at its source, which must be there for that.
+                Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => (None, None),
+                Some(_) => {
+                    let is_unknown = |tool: &&Arc<ToolDefinition>| catalog.get(&tool.name).is_none();
+                    let unknown = state.journal.offered().iter().filter(is_unknown);
+                    (None, Some(unknown.map(|tool| tool.source.clone()).collect::<HashSet<String>>()))
+                }
+                None => return Ok(()),
+            }
         };
+        if meant.as_ref().is_some_and(HashSet::is_empty) {
+            return Ok(());
+        }
         self.live.lock().watchers.release();
-        let settle = self.inner.settle_sources();
+        let settle = self.inner.settle_sources_among(meant.as_ref());
         let patience = tokio::time::sleep(UNTOLD_WAIT);
         tokio::pin!(settle, patience);
         let mut is_told = false;

@@ -1,5 +1,6 @@
 //! What all parts of an engine share.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -78,8 +79,13 @@ impl Inner {
     /// Takes the sources over as they are now, and waits for those of which it is not known yet what they offer, each at most
     /// its own start limit; the names of those that are late.
     pub(crate) async fn settle_sources(&self) -> Vec<String> {
+        self.settle_sources_among(None).await
+    }
+
+    /// The same of those of these names, or of all where `None`.
+    pub(crate) async fn settle_sources_among(&self, names: Option<&HashSet<String>>) -> Vec<String> {
         self.refresh_sources().await;
-        self.settle(|_| true).await
+        self.settle(|source| names.is_none_or(|names| names.contains(source))).await
     }
 
     /// As [`Inner::settle_sources`], for what one tool needs: nothing where it is known, else the source that its name begins
