@@ -1,4 +1,4 @@
-//! The built-in tool sources: [`filesystem`], [`command`] and [`web`]. [`TypedSource`] makes one of an embedder's own functions.
+//! The built-in tool sources: [`filesystem`], [`command`] and [`web`]; [`http`] makes tools of an API's description, [`TypedSource`] makes one of an embedder's own functions.
 //!
 //! Everything here is reached through the engine's `ToolSource` port, and fails as its `ToolError` does: with a kind, and
 //! a text for the model that says what would be right.
@@ -8,6 +8,7 @@ mod error;
 mod executable;
 mod filesystem;
 mod hidden;
+pub mod http;
 pub mod net;
 mod roots;
 mod typed;
