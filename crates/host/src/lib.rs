@@ -4,6 +4,7 @@
 //! tool sources of one's own. Everything that happens in conversations is the engine's, see [`Host::engine`].
 
 mod address_range;
+mod apis;
 pub mod config;
 mod env_file;
 pub mod environment;

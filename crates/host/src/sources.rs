@@ -19,7 +19,7 @@ use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, command
 
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
-use crate::{Environment, HostError, executables, sandbox};
+use crate::{Environment, HostError, apis, executables, sandbox};
 
 /// How much of what servers say is done in a browser may wait to be looked at.
 const MAX_COMPLETED: usize = 64;
@@ -230,6 +230,11 @@ fn add_built_ins(
             config.make_client = Arc::new(move || network.client());
         }
         sources.built_in.push(Arc::new(web(config)));
+    }
+    for (name, api) in tools.http.iter().filter(|(_, api)| api.enabled) {
+        if !sources.is_taken(name) {
+            sources.built_in.push(Arc::new(apis::source(name, api, loaded)));
+        }
     }
     if tools.command.enabled && !sources.is_taken("command") {
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
 use turnwright_network::ProxyAddress;
+use turnwright_tools::http::{FieldPath, OperationGlob};
 use turnwright_tools::net::Allow;
 
 use crate::AddressRange;
@@ -28,7 +29,15 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
         "http-url" => http_url(text).map(|_| text.to_owned()),
+        "api-url" => api_url(text),
         "base-url" => base_url(text),
+        "document" => document(text, bases),
+        "operation-glob" => OperationGlob::new(text)
+            .map(|_| text.to_owned())
+            .map_err(|why| format!("a glob over operations, such as `issues/*` or `GET /issues/*` ({why})")),
+        "field-path" => FieldPath::new(text)
+            .map(|_| text.to_owned())
+            .map_err(|why| format!("the way to a field of an answer, such as `issues.fields.summary` ({why})")),
         "base-path" => base_path(text),
         "address-range" => text.parse::<AddressRange>().map(|_| text.to_owned()).map_err(|right| right.to_string()),
         "proxy" => proxy(text),
@@ -101,6 +110,28 @@ fn http_url(text: &str) -> Result<&str, String> {
     }
 }
 
+/// Where an API is; who asks is said elsewhere.
+fn api_url(text: &str) -> Result<String, String> {
+    if http_url(text)?.contains('@') {
+        return Err("a URL without a user or a key before its host; they belong to `auth`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A document at an address or in a file.
+fn document(text: &str, bases: Bases<'_>) -> Result<String, String> {
+    match text.split_once("://") {
+        Some(("http" | "https", _)) => api_url(text),
+        Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+            Err("a file, or an address that begins with https:// or http://".to_owned())
+        }
+        Some(_) | None if text.trim().is_empty() => {
+            Err("a file or an address, such as `petstore.yaml` or `https://api.example.org/openapi.json`".to_owned())
+        }
+        Some(_) | None => Ok(absolute(text, bases)),
+    }
+}
+
 fn base_url(text: &str) -> Result<String, String> {
     const API_PATHS: [&str; 4] = ["/chat/completions", "/responses", "/v1/messages", "/api/chat"];
     if http_url(text)?.contains('@') {
@@ -165,7 +196,7 @@ fn is_log_level(text: &str) -> bool {
     })
 }
 
-fn is_header_name(text: &str) -> bool {
+pub(crate) fn is_header_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
 }
 

@@ -118,6 +118,26 @@ impl Meaning<'_> {
         }
     }
 
+    /// Each API has a name of its own, and what it is sent can be sent.
+    pub(crate) fn apis(self, problems: &mut Vec<Problem>) {
+        const BUILT_IN: [&str; 5] = ["filesystem", "command", "web", "executable", "resources"];
+        for (name, api) in &self.config.tools.http {
+            let keys = ["tools", "http", name];
+            let mut tell = |more: &[&str], text: &str| {
+                let keys = keys.into_iter().chain(more.iter().copied());
+                problems.push(Problem::new(place_of(self.root, keys.clone()), format!("`{}` {text}", KeyPath::of(keys))));
+            };
+            if BUILT_IN.contains(&name.as_str()) {
+                tell(&[], "has the name of built-in tools; it must be another one");
+            } else if self.config.mcp.servers.contains_key(name) {
+                tell(&[], "has the name of an MCP server; one of them must have another");
+            }
+            for (more, text) in api.wrong() {
+                tell(&more, text);
+            }
+        }
+    }
+
     /// Each rule is one that the policy can use.
     pub(crate) fn rules(self, problems: &mut Vec<Problem>) {
         let written = self.root.at(["approval", "rules"]).map(|rules| &rules.value);

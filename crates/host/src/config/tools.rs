@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Secret, WebTools};
+use super::{HttpTools, Secret, WebTools};
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,9 @@ pub struct Tools {
     /// Programs that are tools, by name: `executable__NAME`.
     #[schemars(extend("propertyNames" = { "format": "server-name" }))]
     pub executable: IndexMap<String, ExecutableTool>,
+    /// HTTP APIs whose operations are tools, by name: `NAME__operation`.
+    #[schemars(extend("propertyNames" = { "format": "server-name" }))]
+    pub http: IndexMap<String, HttpTools>,
 }
 
 /// A program that is a tool: it reads its arguments as JSON from its input, and prints its result as JSON.
