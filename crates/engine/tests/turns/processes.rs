@@ -1,14 +1,9 @@
 //! Several processes on the same data.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use turnwright_core::{ApproveMode, ProviderFailure, ProviderFailureKind, TurnId, Verdict};
-use turnwright_engine::source::{
-    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
-};
 use turnwright_engine::{
     Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, TurnState, WatchFrom,
 };
@@ -138,51 +133,4 @@ async fn of_requests_with_one_key_that_come_at_once_one_is_stored_and_all_get_it
         one.shutdown().await;
         other.shutdown().await;
     }
-}
-
-/// A source that knows its tools once it was waited for.
-#[derive(Debug)]
-struct Late {
-    tools: ScriptedSource,
-    is_settled: AtomicBool,
-}
-
-#[async_trait]
-impl ToolSource for Late {
-    fn name(&self) -> &str {
-        self.tools.name()
-    }
-    fn state(&self) -> SourceState {
-        if self.is_settled.load(Ordering::SeqCst) { SourceState::Ready } else { SourceState::Starting }
-    }
-    fn tools(&self) -> Arc<[SourceTool]> {
-        if self.is_settled.load(Ordering::SeqCst) { self.tools.tools() } else { Arc::from([]) }
-    }
-    async fn settled(&self) {
-        self.is_settled.store(true, Ordering::SeqCst);
-    }
-    async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
-        self.tools.call(call, context).await
-    }
-    fn limits(&self, tool: &str) -> CallLimits {
-        ToolSource::limits(&self.tools, tool)
-    }
-    async fn stop(&self) {}
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_is_allowed_in_another_process_waits_for_its_source_to_be_known_there() {
-    let disk = MemoryStore::default();
-    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__echo", "{}")]), Answer::whole([text("Done.")])]);
-    let parking = process(disk.another_process(), &provider, ApproveMode::Ask);
-    let sent = parking.send(&id(), begins("go")).await.unwrap();
-    assert_eq!(parking.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
-    let tools = ScriptedSource::new("tools", [ScriptedTool::echo("echo")]);
-    let late = Arc::new(Late { tools, is_settled: AtomicBool::new(false) });
-    let deciding = engine(disk, provider.clone(), late.clone(), Setup { approve: ApproveMode::Ask, ..Setup::default() });
-    let waiting = deciding.waiting(&id()).await.unwrap();
-    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
-    deciding.decide(&id(), waiting[0].call, allow).await.unwrap();
-    assert_eq!(deciding.wait(&id(), sent.turn_id).await.unwrap(), completed());
-    assert_eq!(late.tools.effects().len(), 1);
 }
