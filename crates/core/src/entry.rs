@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::policy::Remembered;
 use crate::{
     Answered, AnsweredBy, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled, Seq,
-    ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
+    StopReason, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
 };
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 6;
+pub const ENTRY_VERSION: u8 = 7;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,6 +119,8 @@ pub enum QuestionReason {
     DefinitionChanged,
     /// The tool is the client's own: it runs there, and its result is waited for.
     ClientTool,
+    /// The model goes in circles, and this call would be the next round.
+    Loop,
 }
 
 impl QuestionReason {
@@ -129,6 +131,7 @@ impl QuestionReason {
             Self::UnknownOutcome => "unknown_outcome",
             Self::DefinitionChanged => "definition_changed",
             Self::ClientTool => "client_tool",
+            Self::Loop => "loop",
         }
     }
 }
@@ -198,6 +201,13 @@ pub enum Control {
         /// The settings from here on, where they change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settings: Option<Box<TurnSettings>>,
+    },
+    /// The model goes in circles, and is told so beside the result of a call.
+    Nudged {
+        /// Which call.
+        call: CallId,
+        /// What it is told.
+        text: String,
     },
     /// A message is shown to nobody any more.
     Hidden {
@@ -299,6 +309,10 @@ impl Entry {
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
+            Self::Question(Question { reason: QuestionReason::Loop, .. })
+            | Self::Control(
+                Control::Nudged { .. } | Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Loop, .. }, .. },
+            ) => 7,
             Self::Decision(Decision { remembered: Some(_), .. }) | Self::TaskAccepted(_) => 6,
             Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
@@ -346,6 +360,7 @@ impl Entry {
                 Control::Failed(_) => "failed",
                 Control::Compacted(_) => "compacted",
                 Control::Retried { .. } => "retried",
+                Control::Nudged { .. } => "nudged",
                 Control::Hidden { .. } => "hidden",
                 Control::Imported { .. } => "imported",
                 Control::Ended { .. } => "ended",

@@ -102,6 +102,12 @@ impl Copy<'_> {
                 let compacted = Compacted { turn, through, ..compacted.clone() };
                 self.write(stored, Entry::Control(Control::Compacted(compacted)));
             }
+            // It stands beside the result that it is about.
+            Control::Nudged { call, text } => {
+                let Some(message) = self.places.get(&call.message).copied() else { return };
+                let nudged = Control::Nudged { call: CallId { message, index: call.index }, text: text.clone() };
+                self.write(stored, Entry::Control(nudged));
+            }
             Control::Ended { status, .. } => self.ends_as(status.clone(), stored.at_ms),
             Control::Retried { .. } => self.ends_as(TurnStatus::Cancelled, stored.at_ms),
             Control::Compacted(_)

@@ -226,7 +226,9 @@ impl Folded {
     fn fold<'a>(&mut self, seq: Seq, entry: &Entry, earlier: impl Fn(Seq) -> Option<&'a Entry>) -> Result<(), &'static str> {
         match entry {
             Entry::User(message) if self.turn.as_ref().is_none_or(|turn| turn.ended().is_some()) => {
-                self.turn = Some(Turn::open(seq, message.settings.clone()));
+                let mut turn = Turn::open(seq, message.settings.clone());
+                turn.offer(self.offered.iter());
+                self.turn = Some(turn);
                 return Ok(());
             }
             Entry::Control(Control::Claimed(claim)) if claim.epoch <= self.epoch => {
@@ -234,6 +236,9 @@ impl Folded {
             }
             Entry::Control(Control::Offered { definitions }) => {
                 self.offered = definitions.as_slice().into();
+                if let Some(turn) = &mut self.turn {
+                    turn.offer(definitions.iter());
+                }
                 return Ok(());
             }
             Entry::Control(Control::Hidden { message }) => return self.hide(message.0, earlier(message.0)),

@@ -17,6 +17,7 @@ mod fork;
 mod form;
 mod id;
 mod journal;
+mod loops;
 mod message;
 mod plan;
 pub mod policy;
@@ -40,6 +41,7 @@ pub use fork::fork;
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
 pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
 pub use journal::{Journal, JournalError};
+pub use loops::{LoopLimits, Repetition};
 pub use message::{
     AssistantBlock, AssistantMessage, Completion, CutOffCause, NativeBlock, Origin, Outcome, ToolCall, ToolErrorKind,
     ToolResult, UserMessage,

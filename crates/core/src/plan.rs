@@ -7,7 +7,7 @@
 
 use crate::{
     Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
-    QuestionReason, Seq, Started, Step, ToolResult, Turn, TurnStatus, Verdict, compaction,
+    QuestionReason, Repetition, Seq, Started, Step, StopReason, ToolResult, Turn, TurnStatus, Verdict, compaction, loops,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -126,7 +126,11 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
                 }
                 return Ok(draft.finish(|_| Next::Parked));
             }
-            Step::End(status) => draft.push(Entry::Control(Control::Ended { turn: draft.turn.id(), status }))?,
+            Step::Nudge { call, text } => draft.push(Entry::Control(Control::Nudged { call, text }))?,
+            Step::End(status) => {
+                let status = with_summary(status, journal, &draft);
+                draft.push(Entry::Control(Control::Ended { turn: draft.turn.id(), status }))?;
+            }
             Step::Calls(pending) => {
                 let mut moved = false;
                 for pending in pending {
@@ -137,6 +141,18 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
                 }
             }
         }
+    }
+}
+
+/// The status of a turn that went in circles, with what was tried in it.
+fn with_summary(status: TurnStatus, journal: &Journal, draft: &Draft) -> TurnStatus {
+    match (status, draft.turn.repetition()) {
+        (TurnStatus::Stopped { reason: StopReason::Loop, summary: None }, Some(repetition)) => {
+            let stored = journal.turn_entries(draft.turn.id()).map(|stored| &*stored.entry);
+            let summary = Some(loops::summary(repetition, stored.chain(&draft.entries)));
+            TurnStatus::Stopped { reason: StopReason::Loop, summary }
+        }
+        (status, _) => status,
     }
 }
 
@@ -188,6 +204,11 @@ impl Draft {
             CallNeed::Decide => match ruler.rule(&call) {
                 Ruling::Refuse(result) => Entry::Result(result),
                 Ruling::HandOver => Entry::Question(Question { call: id, reason: QuestionReason::ClientTool, rule: None }),
+                // Who lets it go on has seen what is to run. What the rules deny stays denied.
+                Ruling::Allow { .. } | Ruling::Ask { .. } if self.turn.loop_to_ask_about(id).is_some() => {
+                    let rule = self.turn.loop_to_ask_about(id).map(Repetition::rule);
+                    Entry::Question(Question { call: id, reason: QuestionReason::Loop, rule })
+                }
                 Ruling::Ask { rule } => {
                     Entry::Question(Question { call: id, reason: QuestionReason::Approval, rule: Some(rule) })
                 }

@@ -11,8 +11,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, Seq, StoredEntry,
-    ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, Control, ConversationId, Entry, Journal, MessageId, Seq,
+    StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
@@ -93,6 +93,8 @@ pub struct PromptResult<'a> {
     pub result: ShownResult<'a>,
     /// The arguments that a person put in the place of the call's.
     pub edit: Option<&'a str>,
+    /// What it is told besides since it goes in circles.
+    pub nudge: Option<&'a str>,
 }
 
 /// The result that a call is shown with. Small where it is stored, as nearly all are: a prompt may hold thousands.
@@ -127,8 +129,15 @@ impl From<ToolResult> for ShownResult<'_> {
     }
 }
 
+impl<'a> PromptResult<'a> {
+    fn with(self, edit: Option<&'a str>, nudge: Option<&'a str>) -> Self {
+        Self { edit, nudge, ..self }
+    }
+}
+
 impl PromptResult<'_> {
-    /// What the model must know besides: that a person changed the arguments, or that they were not a JSON object.
+    /// What the model must know besides: that a person changed the arguments, that they were not a JSON object, or that it goes
+    /// in circles.
     pub fn note(&self) -> Option<String> {
         let mut notes = Vec::new();
         let arguments = &self.call.arguments;
@@ -141,6 +150,7 @@ impl PromptResult<'_> {
         if let Some(edit) = self.edit {
             notes.push(format!("[The user changed the arguments of this call to: {edit}]"));
         }
+        notes.extend(self.nudge.map(str::to_owned));
         if notes.is_empty() { None } else { Some(notes.join("\n")) }
     }
 
@@ -301,11 +311,12 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
         call: &'a ToolCall,
         result: Option<&'a ToolResult>,
         edit: Option<&'a str>,
+        nudge: Option<&'a str>,
     }
     fn of<'f, 'a>(found: &'f mut [Found<'a>], seq: Seq, id: CallId) -> Option<&'f mut Found<'a>> {
         usize::try_from(id.index).ok().filter(|_| id.message == seq).and_then(|index| found.get_mut(index))
     }
-    let mut found: Vec<Found<'_>> = message.calls().map(|call| Found { call, result: None, edit: None }).collect();
+    let mut found: Vec<Found<'_>> = message.calls().map(|call| Found { call, result: None, edit: None, nudge: None }).collect();
     if found.is_empty() {
         return Vec::new();
     }
@@ -322,6 +333,11 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
                     found.edit = Some(edit);
                 }
             }
+            Entry::Control(Control::Nudged { call, text }) => {
+                if let Some(found) = of(&mut found, seq, *call) {
+                    found.nudge = Some(text);
+                }
+            }
             Entry::User(_)
             | Entry::Question(_)
             | Entry::Started(_)
@@ -333,7 +349,9 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
         }
     }
     let answers = found.into_iter().zip(0_u32..);
-    answers.map(|(found, index)| answer(CallId { message: seq, index }, found.call, found.result, found.edit)).collect()
+    answers
+        .map(|(found, index)| answer(CallId { message: seq, index }, found.call, found.result).with(found.edit, found.nudge))
+        .collect()
 }
 
 fn is_empty(message: &AssistantMessage) -> bool {
@@ -344,10 +362,10 @@ fn is_empty(message: &AssistantMessage) -> bool {
     })
 }
 
-fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>, edit: Option<&'a str>) -> PromptResult<'a> {
+fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>) -> PromptResult<'a> {
     let result = result.map_or_else(
         || ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.").into(),
         ShownResult::Stored,
     );
-    PromptResult { id, call, result, edit }
+    PromptResult { id, call, result, edit: None, nudge: None }
 }

@@ -213,7 +213,7 @@ impl Said {
 }
 
 fn shown<'a>(call: &'a ToolCall, result: &'a ToolResult) -> PromptResult<'a> {
-    PromptResult { id: result.call, call, result: ShownResult::from(result), edit: None }
+    PromptResult { id: result.call, call, result: ShownResult::from(result), edit: None, nudge: None }
 }
 
 impl Sampling {

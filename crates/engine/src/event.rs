@@ -119,7 +119,7 @@ pub enum Event {
     ToolApprovalRequested {
         /// The call.
         call_id: CallId,
-        /// `approval | unknown_outcome | definition_changed`.
+        /// `approval | unknown_outcome | definition_changed | client_tool | loop`.
         reason: &'static str,
         /// The rule that asks, where one does.
         rule: Option<String>,
@@ -255,7 +255,7 @@ pub enum Event {
         turn_id: TurnId,
         /// `completed | cancelled | failed | step_limit | stopped`.
         status: &'static str,
-        /// Why, where it failed.
+        /// Why, where it failed; what was tried and what came of it, where it was stopped since the model went in circles.
         error: Option<String>,
     },
 }

@@ -47,7 +47,8 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
         conversation_id: conversation.to_string(),
         turn_id: turn.to_string(),
         status: status.to_owned(),
-        stop: facts.ended.and_then(stop),
+        stop: facts.ended.and_then(stop).map(|(reason, _)| reason.as_contract().to_owned()),
+        stop_summary: facts.ended.and_then(stop).and_then(|(_, summary)| summary.map(str::to_owned)),
         finish_reason: finish_reason.map(str::to_owned),
         finish_reason_raw,
         text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
@@ -163,6 +164,7 @@ impl<'a> Facts<'a> {
                     | Control::Offered { .. }
                     | Control::CancelRequested { .. }
                     | Control::Suspended
+                    | Control::Nudged { .. }
                     | Control::Hidden { .. }
                     | Control::Imported { .. },
                 ) => {}
@@ -183,9 +185,9 @@ pub(crate) fn newest_turn(journal: &Journal) -> Option<api::TurnSummary> {
     Some(api::TurnSummary { id: turn.id().to_string(), status: status.to_owned() })
 }
 
-fn stop(status: &TurnStatus) -> Option<String> {
+fn stop(status: &TurnStatus) -> Option<(StopReason, Option<&str>)> {
     match status {
-        TurnStatus::Stopped { reason: StopReason::Refused } => Some("refused".to_owned()),
+        TurnStatus::Stopped { reason, summary } => Some((*reason, summary.as_deref())),
         TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit => None,
     }
 }

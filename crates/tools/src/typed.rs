@@ -73,6 +73,12 @@ impl ToolSpec {
         self
     }
 
+    /// It is asked again and again for how far something is: its calls are no loop.
+    pub fn polled(mut self) -> Self {
+        self.declared.polled = true;
+        self
+    }
+
     /// How long a call may take, where the port's default does not fit.
     pub fn limits(mut self, limits: CallLimits) -> Self {
         self.limits = limits;

@@ -82,6 +82,10 @@ impl Updates {
             }
             Event::TurnSuspended { .. } => return Some(Rest::Waits),
             Event::TurnFinished { status, error, .. } => {
+                // The answer has nothing of what was tried: the model did not come to one.
+                if let ("stopped", Some(summary)) = (*status, error) {
+                    out.push(SessionUpdate::AgentMessageChunk(self.chunk(summary)));
+                }
                 return Some(Rest::Over { status, finish_reason: self.finish_reason, error: error.clone() });
             }
             _ => {}

@@ -23,6 +23,7 @@ mod identity;
 mod interactive;
 mod lists;
 mod load;
+mod loops;
 mod mcp_features;
 mod moving;
 mod network;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::call::{self, Call, CallState};
 use super::{Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::{
-    AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, ProviderFailure,
-    ProviderFailureKind, Question, QuestionReason, Seq, TurnId, TurnSettings, TurnStatus, Verdict,
+    AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
+    ProviderFailure, ProviderFailureKind, Question, QuestionReason, Seq, ToolResult, TurnId, TurnSettings, TurnStatus, Verdict,
 };
 
 impl Turn {
@@ -20,13 +20,18 @@ impl Turn {
             Entry::Control(Control::Retried { turn, settings }) => {
                 return self.reopen(*turn, settings.as_deref());
             }
-            Entry::Control(Control::Hidden { .. } | Control::Offered { .. }) => return Ok(()),
+            Entry::Control(Control::Offered { definitions }) => {
+                self.offer(definitions.iter());
+                return Ok(());
+            }
+            Entry::Control(Control::Hidden { .. }) => return Ok(()),
             _ if over => return Err("the turn is over"),
             Entry::User(message) => {
                 self.go_on_with(&message.settings);
                 self.newest_user = seq;
                 self.steps_for_user = 0;
                 self.length_strikes = 0;
+                self.rounds.forget();
             }
             Entry::Assistant(message) => self.apply_assistant(seq, message)?,
             Entry::Decision(decision) => self.apply_decision(decision)?,
@@ -46,8 +51,7 @@ impl Turn {
             Entry::Answered(answered) => self.apply_answered(answered)?,
             Entry::Sampled(sampled) => self.apply_sampled(sampled)?,
             Entry::Result(result) => {
-                let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
-                self.call_mut(result.call)?.answer(is_run_here)?;
+                self.apply_result(result)?;
                 if self.is_given_up() {
                     // The last results of a turn that is given up take it nowhere.
                     self.suspended = false;
@@ -86,18 +90,13 @@ impl Turn {
                 self.runs = Runs::Elsewhere;
             }
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
-            Entry::Control(Control::Compacted(compacted)) => {
-                if compacted.turn != self.id {
-                    return Err("the conversation was compacted for another turn");
+            Entry::Control(Control::Compacted(compacted)) => self.apply_compacted(seq, compacted)?,
+            Entry::Control(Control::Nudged { call, .. }) => {
+                if !self.call_mut(*call)?.is_answered() {
+                    return Err("the call that it is told beside has no result yet");
                 }
-                if compacted.through >= seq {
-                    return Err("the summary claims to stand for what comes after it");
-                }
-                if self.calls.iter().any(|call| !call.is_answered()) {
-                    return Err("a call has no result yet");
-                }
-                self.just_compacted = true;
-                self.overflow = None;
+                self.rounds.tell();
+                return Ok(());
             }
             Entry::Control(Control::Ended { turn, status }) => {
                 if *turn != self.id {
@@ -115,6 +114,33 @@ impl Turn {
         }
         self.resumptions = 0;
         self.suspended = false;
+        Ok(())
+    }
+
+    fn apply_result(&mut self, result: &ToolResult) -> Result<(), Misfit> {
+        let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
+        let call = self.call_mut(result.call)?;
+        call.answer(is_run_here)?;
+        let is_declined = call.is_declined_loop && result.outcome == Outcome::Denied;
+        self.rounds.take(result, is_declined);
+        if self.calls.iter().all(Call::is_answered) {
+            self.rounds.close(self.settings.loops.ask);
+        }
+        Ok(())
+    }
+
+    fn apply_compacted(&mut self, seq: Seq, compacted: &Compacted) -> Result<(), Misfit> {
+        if compacted.turn != self.id {
+            return Err("the conversation was compacted for another turn");
+        }
+        if compacted.through >= seq {
+            return Err("the summary claims to stand for what comes after it");
+        }
+        if self.calls.iter().any(|call| !call.is_answered()) {
+            return Err("a call has no result yet");
+        }
+        self.just_compacted = true;
+        self.overflow = None;
         Ok(())
     }
 
@@ -155,6 +181,9 @@ impl Turn {
         let forced = in_chain && self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
         self.calls =
             message.calls().zip(0_u32..).map(|(call, index)| Call::new(CallId { message: seq, index }, call)).collect();
+        if self.runs == Runs::Here && !self.settings.loops.is_off() {
+            self.rounds.open(&self.calls);
+        }
         let cut_off = match &message.completion {
             Completion::Complete => None,
             Completion::CutOff(cause) => Some(cause.clone()),
@@ -184,7 +213,10 @@ impl Turn {
                 QuestionReason::ClientTool if decision.verdict != Verdict::Deny => {
                     return Err("the call is its client's to run: decide deny, or wait for its result");
                 }
-                QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => false,
+                QuestionReason::Approval
+                | QuestionReason::DefinitionChanged
+                | QuestionReason::ClientTool
+                | QuestionReason::Loop => false,
                 QuestionReason::UnknownOutcome => true,
             },
             CallState::Allowed
@@ -206,6 +238,8 @@ impl Turn {
                 return Err("the call's outcome is not unknown: decide allow or deny");
             }
         };
+        let is_about_loop = matches!(&call.state, CallState::Asked(question) if question.reason == QuestionReason::Loop);
+        call.is_declined_loop = is_about_loop && next == CallState::Denied;
         // Answers were given to what was asked then; where it begins anew, it asks anew.
         call.forget_answers();
         call.task = None;
@@ -227,6 +261,9 @@ impl Turn {
             call.arguments = arguments.into();
             call.edited = true;
         }
+        if is_about_loop {
+            self.rounds.let_go_on(decision.verdict == Verdict::Allow);
+        }
         Ok(())
     }
 
@@ -234,7 +271,7 @@ impl Turn {
         let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
         let call = self.call_mut(question.call)?;
         let fits = match (question.reason, &call.state) {
-            (QuestionReason::Approval | QuestionReason::ClientTool, CallState::Undecided)
+            (QuestionReason::Approval | QuestionReason::ClientTool | QuestionReason::Loop, CallState::Undecided)
             | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
             (QuestionReason::DefinitionChanged, CallState::Parked) => call.has_all_answers(),
             (QuestionReason::UnknownOutcome, CallState::Started { epoch: started, .. }) => *started < epoch,
@@ -278,6 +315,7 @@ impl Turn {
         self.fallen = 0;
         self.runs = Runs::Here;
         self.spent.clear();
+        self.rounds.forget();
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;

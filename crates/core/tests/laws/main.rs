@@ -9,6 +9,7 @@ mod failures;
 mod form;
 mod id;
 mod journal;
+mod loops;
 mod planning;
 mod prompt;
 mod properties;

@@ -91,7 +91,7 @@ fn a_cut_off_message_is_shown_until_its_turn_is_retried() {
 #[test]
 fn a_retry_never_shows_the_model_its_own_words_last() {
     let refused = Told::new(settings()).says(FinishReason::Refusal, vec![text("no")]);
-    let refused = refused.tell(ended(1, TurnStatus::Stopped { reason: turnwright_core::StopReason::Refused }));
+    let refused = refused.tell(ended(1, TurnStatus::stopped(turnwright_core::StopReason::Refused)));
     assert_eq!(shown(&refused.tell(retried(1))), ["user hello"]);
     let stopped = Told::new(settings()).tell(cancel(1)).answers("whole").tell(ended(1, TurnStatus::Cancelled));
     assert_eq!(shown(&stopped.tell(retried(1))), ["user hello"]);

@@ -83,8 +83,12 @@ fn idea() -> impl Strategy<Value = Idea> {
     ]);
     let verdict =
         prop::sample::select(vec![Verdict::Allow, Verdict::Deny, Verdict::Happened, Verdict::RunAgain, Verdict::Skip]);
-    let why =
-        prop::sample::select(vec![QuestionReason::Approval, QuestionReason::UnknownOutcome, QuestionReason::DefinitionChanged]);
+    let why = prop::sample::select(vec![
+        QuestionReason::Approval,
+        QuestionReason::UnknownOutcome,
+        QuestionReason::DefinitionChanged,
+        QuestionReason::Loop,
+    ]);
     let outcome = prop::sample::select(vec![Outcome::Success, Outcome::Denied, Outcome::Error(ToolErrorKind::ExecutionFailed)]);
     let status = prop::sample::select(vec![
         TurnStatus::Completed,

@@ -283,7 +283,7 @@ fn encoded(message: &AssistantMessage, recorded: &[Value]) -> Vec<Value> {
     let results = message.calls().zip(0..).map(|(call, index)| {
         let id = CallId { message: Seq::FIRST, index };
         let result = ToolResult::of(id, Outcome::Success, result_of(call.provider_id.as_deref()));
-        PromptResult { id, call, result: ShownResult::from(result), edit: None }
+        PromptResult { id, call, result: ShownResult::from(result), edit: None, nudge: None }
     });
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message }, PromptMessage::Results(results.collect())];

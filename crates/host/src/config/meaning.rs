@@ -100,6 +100,15 @@ impl Meaning<'_> {
         }
     }
 
+    /// Nothing repeats before it comes twice.
+    pub(crate) fn loops(self, problems: &mut Vec<Problem>) {
+        for key in self.config.loops.wrong() {
+            let keys = ["loops", key];
+            let text = format!("`{}` is 1; it must be at least 2, or 0 for never", KeyPath::of(keys));
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+    }
+
     /// Whoever searches the web can be asked.
     pub(crate) fn web(self, problems: &mut Vec<Problem>) {
         let Some(search) = self.config.tools.web.search.as_ref().filter(|search| search.enabled) else { return };

@@ -11,8 +11,8 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
 use super::{
-    LimitsConfig, LogFormat, McpConfig, ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig,
-    Tools, schema,
+    LimitsConfig, LogFormat, LoopsConfig, McpConfig, ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret,
+    TelemetryConfig, Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -54,6 +54,8 @@ pub struct Config {
     pub tools: Tools,
     /// Which calls may run.
     pub approval: Approval,
+    /// When a model that goes in circles is told, asked about and stopped.
+    pub loops: LoopsConfig,
     /// How data is stored.
     pub storage: Storage,
     /// The HTTP server.
@@ -82,6 +84,7 @@ impl Config {
             max_output_tokens: self.settings.max_output_tokens,
             reasoning_effort: self.settings.reasoning_effort,
             parallel_calls: self.settings.parallel_calls,
+            loops: self.loops.limits(),
             ..TurnSettings::new(model)
         }
     }

@@ -52,6 +52,9 @@ pub struct ExecutableTool {
     /// Whether its calls run one after another.
     #[serde(default)]
     pub serial: bool,
+    /// Whether it is asked again and again for how far something is: its calls are no loop.
+    #[serde(default)]
+    pub polled: bool,
     /// How long a call may take, in milliseconds; a minute unless said otherwise.
     #[serde(default)]
     #[schemars(range(min = 1))]

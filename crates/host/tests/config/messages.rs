@@ -34,7 +34,7 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
     says(
         "[mcp.servers.time]\ncommand = \"t\"\n[mcp.servers.time.tools.now]\nreadonly = true",
         &[
-            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `cache_ttl_ms`, `idle_ms`, `total_ms`",
+            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `polled`, `cache_ttl_ms`, `idle_ms`, `total_ms`",
         ],
     );
     says(
@@ -69,7 +69,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `approval`, `storage`, `server`, `network`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`",
         ],
     );
 }

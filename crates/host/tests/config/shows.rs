@@ -68,6 +68,11 @@ tool = "a__*"
 when = { path = "/tmp/**" }
 action = "deny"
 
+[loops]
+nudge = 3  # default
+ask = 5  # default
+stop = 8  # default
+
 [storage]
 durability = "process"  # default
 database = "postgres://u:***@h/d"  # turnwright.toml:16

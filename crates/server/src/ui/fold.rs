@@ -453,6 +453,10 @@ impl UiFold {
                 self.chunks.notice(out, "warning", "The step limit of this turn is reached.");
                 self.chunks.finish(out, "other");
             }
+            End::Finished { status: "stopped", error: Some(summary) } => {
+                self.chunks.notice(out, "warning", &summary);
+                self.chunks.finish(out, "other");
+            }
             End::Finished { .. } => self.chunks.finish(out, finish_word(self.finish_reason)),
         }
         self.chunks.plain(out, "[DONE]");

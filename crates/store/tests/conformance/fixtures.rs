@@ -173,7 +173,7 @@ fn controls() -> Vec<Entry> {
         declared: turnwright_core::Declared::default(),
     };
     let settings = Box::new(TurnSettings::new("a/b".parse().unwrap()));
-    let stopped = TurnStatus::Stopped { reason: StopReason::Refused };
+    let stopped = TurnStatus::stopped(StopReason::Refused);
     let controls = vec![
         Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: u64::MAX }),
         Control::Resumed { count: 1 },
