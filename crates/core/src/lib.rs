@@ -23,6 +23,7 @@ mod plan;
 pub mod policy;
 pub mod prompt;
 mod sampling;
+pub mod secrets;
 mod settings;
 mod tool;
 mod turn;

@@ -1,18 +1,19 @@
 //! The tools of all sources at one moment, by qualified name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use turnwright_core::secrets::Secrets;
 use turnwright_core::{ToolDefinition, UserId};
 
 use crate::names::{hex, qualified};
 use crate::pins::Known;
 use crate::schema::check_schema;
 use crate::source::shown_name;
-use crate::{SetAside, SourceTool, ToolFace, ToolSource, Visibility};
+use crate::{KnownSecrets, SetAside, SourceTool, ToolFace, ToolSource, Visibility};
 
 /// A tool that can be called.
 #[derive(Debug, Clone)]
@@ -99,6 +100,8 @@ pub(crate) fn matcher(glob: &str) -> Option<GlobMatcher> {
 #[derive(Debug)]
 pub(crate) struct Catalogs {
     newest: Mutex<Newest>,
+    /// What is hidden in what sources say of their tools.
+    secrets: OnceLock<KnownSecrets>,
 }
 
 /// A catalog, and the lists that it was made of.
@@ -124,7 +127,14 @@ impl Catalogs {
                 pins: Arc::default(),
                 catalog: Arc::default(),
             }),
+            secrets: OnceLock::new(),
         }
+    }
+
+    /// Hides these in what sources say of their tools.
+    pub(crate) fn hide(&self, known: KnownSecrets) {
+        drop(self.secrets.set(known));
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).seen = None;
     }
 
     pub(crate) fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
@@ -173,7 +183,8 @@ impl Catalogs {
             seen.as_ref().is_some_and(|seen| sources.iter().zip(seen).all(|(source, seen)| same_tools(&source.tools(), seen)));
         if !is_same {
             let tools: Vec<_> = sources.iter().map(|source| source.tools()).collect();
-            *catalog = Arc::new(build(sources, slots, &tools, pins));
+            let secrets = self.secrets.get().map(KnownSecrets::now).unwrap_or_default();
+            *catalog = Arc::new(build(sources, slots, &tools, (pins, &secrets)));
             *seen = Some(tools);
         }
         catalog.clone()
@@ -190,7 +201,12 @@ fn same_tools(a: &Arc<[SourceTool]>, b: &Arc<[SourceTool]>) -> bool {
     Arc::ptr_eq(a, b) || (a.is_empty() && b.is_empty())
 }
 
-fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc<[SourceTool]>], pins: &Known) -> Catalog {
+fn build(
+    sources: &[Arc<dyn ToolSource>],
+    slots: &[Arc<Semaphore>],
+    tools: &[Arc<[SourceTool]>],
+    (pins, secrets): (&Known, &Secrets),
+) -> Catalog {
     let mut catalog = Catalog::default();
     for ((source, slots), tools) in sources.iter().zip(slots).zip(tools) {
         for tool in tools.iter().filter(|tool| tool.face.visibility != Visibility::Pages) {
@@ -200,7 +216,8 @@ fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc
                 catalog.set_aside.push(SetAside { source, tool: tool.name.clone(), reason: why });
                 continue;
             }
-            let definition = Arc::new(definition(source.name(), tool));
+            let mut definition = Arc::new(definition(source.name(), tool));
+            secrets.hide_in_definition(&mut definition);
             let hash = definition_hash(&definition);
             let pin = pins.get(&definition.name).filter(|pin| source.is_foreign() && !pin.is_of(&definition));
             let (source, face, slots) = (source.clone(), tool.face.clone(), slots.clone());

@@ -200,6 +200,8 @@ impl Driver {
     /// Plans from `first`, stores the plan and starts what it starts.
     async fn advance(&mut self, mut first: Vec<Entry>) -> Result<Course, Halt> {
         let mut tries = 0;
+        let secrets = self.inner.secrets();
+        first.iter_mut().for_each(|entry| secrets.hide_in_entry(entry));
         loop {
             self.offer(&mut first).await?;
             self.inner.rules.refresh(&*self.inner.store).await;
@@ -416,7 +418,7 @@ impl Driver {
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
         let telemetry = self.inner.telemetry().clone();
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, telemetry }.run())
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, telemetry, secrets: self.inner.secrets() }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.

@@ -173,6 +173,7 @@ impl Engine {
             rules: Rules::default(),
             source_set: OnceLock::new(),
             telemetry: OnceLock::new(),
+            secrets: OnceLock::new(),
             registry: Registry::default(),
             running: Slots::default(),
             limits: OnceLock::new(),

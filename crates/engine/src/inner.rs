@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use turnwright_core::policy::Policy;
+use turnwright_core::secrets::Secrets;
 use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
 use crate::arguments::Validators;
@@ -19,7 +20,10 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry};
+use crate::{
+    Clock, EngineError, KeptBy, KnownSecrets, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError,
+    Telemetry,
+};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) source_set: OnceLock<Arc<dyn SourceSet>>,
     /// What is told of it to whoever watches over it.
     pub(crate) telemetry: OnceLock<Telemetry>,
+    /// What is hidden wherever it would be stored or told.
+    pub(crate) secrets: OnceLock<KnownSecrets>,
     pub(crate) registry: Registry,
     /// The turns that this process drives.
     pub(crate) running: Slots,
@@ -63,6 +69,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// What is hidden.
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        self.secrets.get().map(KnownSecrets::now).unwrap_or_default()
+    }
+
     /// Takes the sources over as they are now.
     pub(crate) async fn refresh_sources(&self) {
         if let Some(set) = self.source_set.get() {

@@ -29,6 +29,7 @@ mod ruler;
 mod rules;
 mod schema;
 pub mod search;
+mod secrets;
 mod settings;
 mod slots;
 pub mod source;
@@ -53,6 +54,7 @@ pub use limits::{Limits, OverLimit};
 pub use names::qualified;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use schema::bounded_validator;
+pub use secrets::KnownSecrets;
 pub use settings::SettingsOverlay;
 pub use slots::{Full, Slot, Slots};
 pub use source::{

@@ -143,6 +143,7 @@ impl HostBuilder {
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
+        engine.keep_secrets(environment.secrets().clone());
         engine.tell(telemetry);
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;

@@ -10,6 +10,7 @@ pub mod environment;
 mod error;
 mod executables;
 mod host;
+mod keyring;
 mod lineage;
 mod look;
 mod mcp_endpoint;

@@ -10,9 +10,9 @@ use turnwright_core::SamplingBudget;
 use turnwright_engine::{CallLimits, Completed, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant,
-    ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
-    is_inherited,
+    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, KnownTokens, MARK, McpServer, Mount, OauthConfig,
+    OauthGrant, ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration,
+    TransportConfig, is_inherited,
 };
 use turnwright_tools::net::Way;
 use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, command, filesystem, web};
@@ -92,12 +92,14 @@ pub(crate) fn sources(
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::clone(&ledger));
-    surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
+    let tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
+    surroundings.tokens = Arc::new(KnownTokens::new(tokens, environment.secrets().clone()));
     surroundings.definitions = Arc::new(FileDefinitions::new(loaded.data_dir.join("mcp/definitions")));
     surroundings.board = board;
     let (says, completed) = mpsc::channel(MAX_COMPLETED);
     surroundings.completed = Some(says);
     surroundings.network = loaded.network.clone();
+    surroundings.secrets = environment.secrets().clone();
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources =
         Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };

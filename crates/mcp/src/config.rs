@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use turnwright_core::{Declared, UserId};
-use turnwright_engine::{CallLimits, Clock, Completed};
+use turnwright_engine::{CallLimits, Clock, Completed, KnownSecrets};
 use turnwright_network::Network;
 
 pub(crate) use docker::DEFAULT_ENGINE;
@@ -175,6 +175,8 @@ pub struct Surroundings {
     pub network: Network,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
+    /// Learns the secrets that servers are given, and hides all that it knows in what servers say.
+    pub secrets: KnownSecrets,
 }
 
 impl Surroundings {
@@ -191,6 +193,7 @@ impl Surroundings {
             completed: None,
             network: Network::default(),
             clock,
+            secrets: KnownSecrets::default(),
         }
     }
 }

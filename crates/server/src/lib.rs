@@ -17,6 +17,7 @@ mod feed;
 mod file_type;
 mod forwarded;
 mod guard;
+mod hidden;
 mod metrics;
 mod open_stream;
 mod openai;

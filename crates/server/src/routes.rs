@@ -43,6 +43,7 @@ use crate::base_path::below;
 use crate::door::people_only;
 use crate::error::ApiError;
 use crate::forwarded::believed;
+use crate::hidden::hidden;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
@@ -160,6 +161,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/page/{*path}", get(page::file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(state.clone(), hidden))
         .layer(from_fn(people_only))
         .layer(from_fn_with_state(state.clone(), identify))
         .layer(from_fn_with_state(state.clone(), named))

@@ -35,6 +35,7 @@ mod questions;
 mod sampling;
 mod sandbox;
 mod search;
+mod secrets;
 mod serve;
 mod servers;
 mod signals;

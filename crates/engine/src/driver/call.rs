@@ -11,6 +11,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
+use turnwright_core::secrets::Secrets;
 use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Waits, text_of};
 
 use super::asked::{Asker, Word};
@@ -36,6 +37,8 @@ pub(super) struct CallJob {
     pub(super) live: Arc<Live>,
     pub(super) asking: Asking,
     pub(super) telemetry: Telemetry,
+    /// What is hidden in what it says.
+    pub(super) secrets: Arc<Secrets>,
 }
 
 /// How a call asks people.
@@ -91,7 +94,12 @@ impl CallJob {
             let arguments = serde_json::to_string(&self.ready.arguments).unwrap_or_default();
             span.record("gen_ai.tool.call.arguments", arguments);
         }
-        let rest = self.run_to_rest(begun).instrument(span.clone()).await;
+        let secrets = self.secrets.clone();
+        let mut rest = self.run_to_rest(begun).instrument(span.clone()).await;
+        match &mut rest {
+            Rest::Result(result) => secrets.hide_in_result(result),
+            Rest::Asks(elicited) => elicited.asks.iter_mut().for_each(|ask| secrets.hide_in_question(ask)),
+        }
         let outcome = match &rest {
             Rest::Asks(_) => "parked",
             Rest::Result(result) => match result.outcome {
@@ -114,7 +122,8 @@ impl CallJob {
     async fn run_to_rest(self, begun: Instant) -> Rest {
         let Ready { tool, arguments, permit } = self.ready;
         let signs = Arc::new(Notify::new());
-        let progress = Arc::new(Reporter { id: self.id, live: self.live.clone(), signs: signs.clone() });
+        let progress =
+            Arc::new(Reporter { id: self.id, live: self.live.clone(), signs: signs.clone(), secrets: self.secrets.clone() });
         let limits = tool.source.limits(&tool.definition.tool);
         let idempotency_key = idempotency_key(&self.live.id, self.id, &arguments, self.attempt);
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
@@ -230,9 +239,10 @@ pub(crate) async fn run_alone(
     live: Arc<Live>,
     cancel: CancellationToken,
     telemetry: Telemetry,
+    secrets: Arc<Secrets>,
 ) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, telemetry }).run().await {
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, telemetry, secrets }).run().await {
         Rest::Result(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }
@@ -275,12 +285,16 @@ struct Reporter {
     id: CallId,
     live: Arc<Live>,
     signs: Arc<Notify>,
+    secrets: Arc<Secrets>,
 }
 
 impl ProgressSink for Reporter {
     fn report(&self, progress: Progress) {
         self.signs.notify_one();
-        let Progress { progress, total, message } = progress;
+        let Progress { progress, total, mut message } = progress;
+        if let Some(message) = &mut message {
+            self.secrets.hide_in(message);
+        }
         self.live.lock().tell(vec![Event::ToolProgress { call_id: self.id, progress, total, message }]);
     }
 }

@@ -12,6 +12,7 @@ use super::report::Report;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
+use crate::secrets::hidden;
 use crate::telemetry::spans;
 use crate::{Event, ModelEnd, ModelStream};
 
@@ -56,6 +57,7 @@ impl ModelCall {
         let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
         let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
         let stream = report.span.in_scope(|| provider.and_then(|provider| provider.call(settings.model.model(), &prompt)));
+        let stream = hidden(stream, inner.secrets());
         Some(Self { stream, origin: origin(dialect, &settings.model), saw, report })
     }
 

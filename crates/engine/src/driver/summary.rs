@@ -14,6 +14,7 @@ use turnwright_core::{
 use crate::ModelStream;
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::secrets::hidden;
 
 /// How long a model may take over a summary.
 const MAX_TIME: Duration = Duration::from_mins(3);
@@ -39,6 +40,7 @@ impl Summary {
             Ok(provider) => (provider.call(model.model(), &request.prompt()), provider.dialect().to_owned()),
             Err(failure) => (Err(failure), String::new()),
         };
+        let stream = hidden(stream, inner.secrets());
         let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
         let conversation = live.id.clone();
         Some(Self(Box::pin(async move {

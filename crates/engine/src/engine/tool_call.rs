@@ -49,6 +49,7 @@ impl Engine {
             "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
         let live = Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), None));
         let ready = Ready { tool: tool.clone(), arguments, permit };
-        Ok(run_alone(id, ready, live, self.inner.shutdown.child_token(), self.inner.telemetry().clone()).await)
+        Ok(run_alone(id, ready, live, self.inner.shutdown.child_token(), self.inner.telemetry().clone(), self.inner.secrets())
+            .await)
     }
 }
