@@ -13,7 +13,7 @@ use crate::{
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 6;
+pub const ENTRY_VERSION: u8 = 7;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -300,6 +300,7 @@ impl Entry {
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
             Self::Decision(Decision { remembered: Some(_), .. }) | Self::TaskAccepted(_) => 6,
+            Self::Result(result) if result.is_cached => 7,
             Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,

@@ -279,6 +279,7 @@ impl SamplingResult {
             structured_content: self.structured_content.clone(),
             diagnostic: None,
             duration_ms: None,
+            is_cached: false,
         }
     }
 }

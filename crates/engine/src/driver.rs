@@ -20,7 +20,9 @@ use crate::live::Live;
 use crate::ruler::{Ready, Slots, TurnRuler};
 use crate::{SideRecord, StoreError};
 
+mod ahead;
 mod asked;
+mod attempt;
 mod call;
 mod early;
 mod model;
@@ -31,8 +33,9 @@ mod storing;
 mod summary;
 mod tasks;
 
+use ahead::Ahead;
 use asked::Asked;
-pub(crate) use call::run_alone;
+pub(crate) use call::{Aids, run_alone};
 use call::{Asking, CallJob, Rest};
 use early::Early;
 use model::{ModelCall, Said, next_said};
@@ -61,6 +64,7 @@ pub(crate) struct Driver {
     /// The tasks that were called off.
     called_off: HashSet<CallId>,
     asked: Asked,
+    ahead: Ahead,
     samplings: Samplings,
     model: Option<ModelCall>,
     summary: Option<Summary>,
@@ -118,6 +122,7 @@ impl Driver {
             halts: CancellationToken::new(),
             called_off: HashSet::new(),
             asked: Asked::default(),
+            ahead: Ahead::default(),
             samplings: Samplings::default(),
             model: None,
             summary: None,
@@ -206,9 +211,12 @@ impl Driver {
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
             let holds = first.iter().any(asked::is_dear);
             let holds = holds || !self.running.is_empty();
-            let Some((at, mut plan, mut ready)) = self.plan(&first, None)? else { continue };
+            let at = self.live.lock().journal.next_seq();
+            self.prune_ahead(&first, at);
+            let Some((at, mut plan, mut ready)) = self.plan(&first, Some(at))? else { continue };
             self.call_off(&first, &plan).await;
             if plan.entries.is_empty() {
+                self.forget_ahead();
                 return Ok(self.carry_out(&plan, ready));
             }
             let mut early = Early::default();
@@ -221,6 +229,7 @@ impl Driver {
             let stored = match stored {
                 Ok(()) => {
                     self.keep_early(early);
+                    self.forget_ahead();
                     return Ok(self.carry_out(&plan, ready));
                 }
                 Err(StoreError::Conflict { next }) if next >= at => {
@@ -328,6 +337,7 @@ impl Driver {
             catalog: &catalog,
             validators: &self.inner.validators,
             slots: &mut self.slots,
+            overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
         };
         let plan = match turn.ended() {
@@ -415,8 +425,8 @@ impl Driver {
         };
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
-        let telemetry = self.inner.telemetry().clone();
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, telemetry }.run())
+        let aids = Aids::of(&self.inner, &self.live.owner);
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -434,14 +444,17 @@ impl Driver {
                     if let Some(entries) = self.hear_model(said) {
                         return Ok(entries);
                     }
+                    self.begin_ahead();
                 }
+                () = self.ahead.next(), if !self.ahead.is_empty() => self.begin_ahead(),
                 entry = next_summary(&mut self.summary), if self.summary.is_some() => {
                     self.summary = None;
                     return Ok(vec![entry]);
                 }
                 sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
                 Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
-                news = self.asked.next() => match news {
+                // What begins ahead may ask once its message is stored.
+                news = self.asked.next(), if self.ahead.is_empty() => match news {
                     asked::News::Over(id, answer) => if let Some(answer) = self.hear_over(id, *answer) {
                         return Ok(vec![answer]);
                     },

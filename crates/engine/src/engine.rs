@@ -13,7 +13,7 @@ use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefin
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
 use crate::follow::Follower;
-use crate::inner::Inner;
+use crate::inner::{Choices, Inner};
 use crate::live::Live;
 use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
@@ -175,7 +175,8 @@ impl Engine {
             telemetry: OnceLock::new(),
             registry: Registry::default(),
             running: Slots::default(),
-            limits: OnceLock::new(),
+            choices: Choices::default(),
+            result_cache: Arc::default(),
             follower: Follower::default(),
             shutdown: CancellationToken::new(),
             draining: CancellationToken::new(),

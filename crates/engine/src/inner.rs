@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -11,15 +11,20 @@ use turnwright_core::policy::Policy;
 use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
 use crate::arguments::Validators;
+use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
 use crate::driver::Driver;
 use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::pins::Pins;
 use crate::registry::Registry;
+use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry};
+use crate::{
+    Clock, EngineError, KeptBy, LargeResults, Limits, Providers, SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError,
+    Telemetry,
+};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -42,7 +47,8 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     /// The turns that this process drives.
     pub(crate) running: Slots,
-    pub(crate) limits: OnceLock<Limits>,
+    pub(crate) choices: Choices,
+    pub(crate) result_cache: Arc<ResultCache>,
     pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
     /// Fires before `shutdown`: turns go no further than to the end of their step.
@@ -60,6 +66,16 @@ pub(crate) struct Inner {
     pub(crate) is_unattended: AtomicBool,
     /// Rises where a turn of this process begins to wait for people.
     pub(crate) begins_to_wait: watch::Sender<u64>,
+}
+
+/// What is chosen once, before the first turn.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    pub(crate) limits: OnceLock<Limits>,
+    /// The calls that may run at once, over all sources.
+    pub(crate) calls: OnceLock<Arc<Semaphore>>,
+    /// Where results are kept that are too large for a model.
+    pub(crate) shelf: OnceLock<(Arc<dyn Artifacts>, LargeResults)>,
 }
 
 impl Inner {
@@ -195,6 +211,12 @@ impl Inner {
     pub(crate) fn bury(&self, live: &Arc<Live>) {
         self.registry.bury_this(live);
         self.end_of(&live.id);
+    }
+
+    /// Where results of this user's calls are kept that are too large.
+    pub(crate) fn spool(&self, user: &UserId) -> Option<Spool> {
+        let (artifacts, how) = self.choices.shelf.get()?;
+        Some(Spool::new(artifacts.clone(), self.clock.clone(), user.clone(), *how))
     }
 
     /// What is told of this engine.

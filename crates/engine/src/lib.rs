@@ -25,14 +25,17 @@ mod names;
 mod pins;
 pub mod provider;
 mod registry;
+mod result_cache;
 mod ruler;
 mod rules;
 mod schema;
 pub mod search;
 mod settings;
+mod shelf;
 mod slots;
 pub mod source;
 mod spent;
+mod spool;
 mod stand_back;
 pub mod store;
 pub mod telemetry;
@@ -60,6 +63,7 @@ pub use source::{
     ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
 };
 pub use spent::Spent;
+pub use spool::{LargeResults, Spool, Spooling};
 pub use stand_back::let_others_run;
 pub use store::{
     Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,

@@ -18,10 +18,33 @@ use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
 pub(crate) struct Slots {
     /// Permits that were waited for and not used yet, by source.
     pub(crate) granted: HashMap<String, Vec<OwnedSemaphorePermit>>,
-    /// Sources whose slots are all taken.
+    /// Sources whose slots are all taken; all of them together have the empty name.
     pub(crate) wanted: HashMap<String, Arc<Semaphore>>,
     /// Groups of serial tools of which a call runs.
     pub(crate) serial: HashMap<String, CallId>,
+    /// Calls that began before their message was stored, with their slots.
+    pub(crate) ahead: HashMap<CallId, Begun>,
+}
+
+impl Slots {
+    /// One of these slots, where one was waited for or is free; else it is waited for.
+    fn take(&mut self, name: &str, slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        let kept = self.granted.get_mut(name).and_then(Vec::pop);
+        let permit = kept.or_else(|| slots.clone().try_acquire_owned().ok());
+        if permit.is_none() {
+            self.wanted.insert(name.to_owned(), slots.clone());
+        }
+        permit
+    }
+}
+
+/// What a call began with before its message was stored.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+    /// The hash of its tool's definition.
+    pub(crate) tool: Arc<str>,
 }
 
 /// A call that got its slot.
@@ -29,8 +52,18 @@ pub(crate) struct Slots {
 pub(crate) struct Ready {
     pub(crate) tool: CatalogTool,
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Permit,
 }
+
+/// A call's place among those of its source, and among all.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    pub(crate) _source: OwnedSemaphorePermit,
+    pub(crate) _overall: Option<OwnedSemaphorePermit>,
+}
+
+/// The slots of all sources together, among those of the sources, none of which has this name.
+const OVERALL: &str = "";
 
 /// Answers the plan's questions for one plan.
 #[derive(Debug)]
@@ -41,6 +74,8 @@ pub(crate) struct TurnRuler<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) validators: &'a Validators,
     pub(crate) slots: &'a mut Slots,
+    /// The slots of all sources together, where there are not as many as one likes.
+    pub(crate) overall: Option<&'a Arc<Semaphore>>,
     /// The calls that got their slots in this plan.
     pub(crate) ready: HashMap<CallId, Ready>,
 }
@@ -129,21 +164,29 @@ impl Ruler for TurnRuler<'_> {
                 return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
             }
         };
+        let replayable = tool.definition.declared.is_replayable();
+        let is_the_same =
+            |begun: &Begun| begun.name == call.name && begun.arguments == call.arguments && begun.tool == tool.hash;
+        if self.slots.ahead.get(&call.id).is_some_and(is_the_same) {
+            return StartRuling::Start { replayable };
+        }
         let source = tool.source.name();
         let is_serial = tool.definition.declared.serial;
         if is_serial && self.slots.serial.contains_key(source) {
             return StartRuling::Later;
         }
-        let kept = self.slots.granted.get_mut(source).and_then(Vec::pop);
-        let permit = kept.or_else(|| tool.slots.clone().try_acquire_owned().ok());
-        let Some(permit) = permit else {
-            self.slots.wanted.insert(source.to_owned(), tool.slots.clone());
-            return StartRuling::Later;
+        let Some(of_source) = self.slots.take(source, &tool.slots) else { return StartRuling::Later };
+        let of_all = match self.overall {
+            None => None,
+            Some(overall) => match self.slots.take(OVERALL, overall) {
+                Some(permit) => Some(permit),
+                None => return StartRuling::Later,
+            },
         };
+        let permit = Permit { _source: of_source, _overall: of_all };
         if is_serial {
             self.slots.serial.insert(source.to_owned(), call.id);
         }
-        let replayable = tool.definition.declared.is_replayable();
         self.ready.insert(call.id, Ready { tool: tool.clone(), arguments, permit });
         StartRuling::Start { replayable }
     }

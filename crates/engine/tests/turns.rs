@@ -8,6 +8,8 @@
 #[path = "turns/support.rs"]
 mod support;
 
+#[path = "turns/ahead.rs"]
+mod ahead;
 #[path = "turns/approvals.rs"]
 mod approvals;
 #[path = "turns/asking.rs"]
@@ -22,6 +24,8 @@ mod early;
 mod ends;
 #[path = "turns/failures.rs"]
 mod failures;
+#[path = "turns/large.rs"]
+mod large;
 #[path = "turns/limits.rs"]
 mod limits;
 #[path = "turns/owners.rs"]
@@ -32,6 +36,8 @@ mod plain;
 mod processes;
 #[path = "turns/remembered.rs"]
 mod remembered;
+#[path = "turns/repeated.rs"]
+mod repeated;
 #[path = "turns/sampling.rs"]
 mod sampling;
 #[path = "turns/sources.rs"]

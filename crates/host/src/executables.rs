@@ -52,6 +52,7 @@ fn executable(
         folder: tool.cwd.clone().unwrap_or_else(|| environment.working_directory().to_owned()),
         timeout: tool.timeout_ms.map_or(TIMEOUT, Duration::from_millis),
         grace: GRACE,
+        cache_ttl: tool.cache_ttl_ms.map(Duration::from_millis),
         max_result_bytes: tool.max_result_bytes.and_then(|most| usize::try_from(most).ok()).unwrap_or(MAX_RESULT_BYTES),
         launcher: launcher(tool, loaded, environment),
     }

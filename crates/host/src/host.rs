@@ -124,7 +124,7 @@ impl HostBuilder {
             }
         };
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
-        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board), own)?;
+        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), own)?;
         let Sources { built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
         let resources = Arc::clone(&surroundings.resources);
         let set = Arc::new(ServerSet::new(store.clone(), environment.clone(), surroundings, needs, built_in, servers));
@@ -144,6 +144,8 @@ impl HostBuilder {
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
         engine.tell(telemetry);
+        engine.limit_calls(loaded.config.tools.max_concurrent_calls());
+        engine.keep_large_results(store.clone(), loaded.config.tools.artifact.large_results());
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         engine.hear_completed(completed);

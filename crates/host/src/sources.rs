@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
+use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::{CallLimits, Completed, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
@@ -15,7 +16,7 @@ use turnwright_mcp::{
     is_inherited,
 };
 use turnwright_tools::net::Way;
-use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, command, filesystem, web};
+use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, artifact, command, filesystem, web};
 
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
@@ -82,7 +83,7 @@ impl Sources {
 pub(crate) fn sources(
     loaded: &Loaded,
     environment: &Environment,
-    (ledger, board): (Arc<dyn ProcessLedger>, Arc<dyn Board>),
+    (ledger, board, artifacts): (Arc<dyn ProcessLedger>, Arc<dyn Board>, Arc<dyn Artifacts>),
     own: Vec<Arc<dyn ToolSource>>,
 ) -> Result<Sources, HostError> {
     let inherited_env = environment
@@ -101,7 +102,7 @@ pub(crate) fn sources(
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources =
         Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
-    add_built_ins(&mut sources, loaded, environment, &*ledger)?;
+    add_built_ins(&mut sources, loaded, environment, &*ledger, artifacts)?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
     if !sources.is_taken(resources.name()) {
@@ -201,6 +202,7 @@ fn add_built_ins(
     loaded: &Loaded,
     environment: &Environment,
     ledger: &dyn ProcessLedger,
+    artifacts: Arc<dyn Artifacts>,
 ) -> Result<(), HostError> {
     let tools = &loaded.config.tools;
     let or_here = |roots: &[PathBuf]| -> Vec<PathBuf> {
@@ -249,6 +251,9 @@ fn add_built_ins(
             config.launcher = Arc::new(SandboxLauncher::new(sandbox));
         }
         sources.built_in.push(Arc::new(command(config)?));
+    }
+    if tools.artifact.enabled && !sources.is_taken("artifact") {
+        sources.built_in.push(Arc::new(artifact(artifacts, tools.artifact.large_results().shown_bytes)));
     }
     let programs: Vec<_> = tools.executable.iter().filter(|(_, tool)| tool.enabled).collect();
     if !programs.is_empty() && !sources.is_taken(executables::SOURCE) {
@@ -305,6 +310,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     let declare = |tool: &config::McpTool| ToolDeclaration {
         declared: tool.declared(),
         limits: (tool.idle_ms.is_some() || tool.total_ms.is_some()).then(|| limits(config.limits, tool.idle_ms, tool.total_ms)),
+        cache_ttl: tool.cache_ttl_ms.map(Duration::from_millis),
     };
     config.tools = server.tools.iter().map(|(name, tool)| (name.clone(), declare(tool))).collect();
     config

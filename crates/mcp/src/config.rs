@@ -149,6 +149,8 @@ pub struct ToolDeclaration {
     pub declared: Declared,
     /// How long a call may take; the server's limits where nothing is said.
     pub limits: Option<CallLimits>,
+    /// How long a result may be given again to the same user for the same arguments; never where `None`.
+    pub cache_ttl: Option<Duration>,
 }
 
 /// What a server needs from its host. Made by [`Surroundings::new`], then changed where a host has more to give.

@@ -521,6 +521,10 @@ impl ToolSource for McpServer {
         config.tools.get(tool).and_then(|tool| tool.limits).unwrap_or(config.limits)
     }
 
+    fn cache_ttl(&self, tool: &str) -> Option<Duration> {
+        self.shared.config.tools.get(tool).and_then(|tool| tool.cache_ttl)
+    }
+
     fn is_foreign(&self) -> bool {
         true
     }

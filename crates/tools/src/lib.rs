@@ -1,8 +1,9 @@
-//! The built-in tool sources: [`filesystem`], [`command`] and [`web`]. [`TypedSource`] makes one of an embedder's own functions.
+//! The built-in tool sources: [`filesystem`], [`command`], [`web`] and [`artifact()`]. [`TypedSource`] makes one of an embedder's own functions.
 //!
 //! Everything here is reached through the engine's `ToolSource` port, and fails as its `ToolError` does: with a kind, and
 //! a text for the model that says what would be right.
 
+mod artifact;
 mod command;
 mod error;
 mod executable;
@@ -13,6 +14,7 @@ mod roots;
 mod typed;
 mod web;
 
+pub use artifact::artifact;
 pub use command::{
     BackgroundLimits, CommandConfig, CommandLimits, Enclosure, Launch, Launcher, Leader, Network, PlainLauncher, Prepared,
     Program, Protections, SandboxConfig, SandboxLauncher, SandboxMode, command, confine,

@@ -20,6 +20,8 @@ pub(super) struct ModelCall {
     stream: Result<ModelStream, ProviderFailure>,
     origin: Origin,
     saw: Seq,
+    /// Whether the calls that it makes may run.
+    pub(super) allows_calls: bool,
     report: Report,
 }
 
@@ -56,7 +58,7 @@ impl ModelCall {
         let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
         let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
         let stream = report.span.in_scope(|| provider.and_then(|provider| provider.call(settings.model.model(), &prompt)));
-        Some(Self { stream, origin: origin(dialect, &settings.model), saw, report })
+        Some(Self { stream, origin: origin(dialect, &settings.model), saw, allows_calls: allow_calls, report })
     }
 
     /// The last entry that the model was shown.

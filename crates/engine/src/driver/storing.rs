@@ -7,6 +7,7 @@ use turnwright_core::{Control, Entry, Outcome, Seq, ToolErrorKind};
 
 use super::call::Rest;
 use super::{Driver, Halt};
+use crate::artifacts::held_by;
 use crate::inner::Inner;
 use crate::live::{From, Live};
 use crate::telemetry::spans;
@@ -76,8 +77,9 @@ pub(super) async fn append(
     live: &Live,
     at: Seq,
     entries: Vec<Entry>,
-    side: Vec<SideRecord>,
+    mut side: Vec<SideRecord>,
 ) -> Result<(), StoreError> {
+    side.extend(held_by(&entries));
     let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
     let stored = inner.store.append(append).await?;
     for entry in &stored {

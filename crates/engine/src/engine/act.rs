@@ -492,6 +492,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
             | SideRecord::Times(_)
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
+            | SideRecord::Holds { .. }
             | SideRecord::Idempotent { .. } => {}
         }
     }

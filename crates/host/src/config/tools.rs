@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use turnwright_engine::LargeResults;
 
 use super::{Secret, WebTools};
 
@@ -12,15 +13,64 @@ use super::{Secret, WebTools};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tools {
+    /// The most calls of tools that run at once, over all sources and conversations; 256 unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_concurrent_calls: Option<u32>,
     /// Reading and writing files.
     pub filesystem: FilesystemTools,
     /// Running programs.
     pub command: CommandTools,
     /// Pages of the web.
     pub web: WebTools,
+    /// Results that are too large for a model.
+    pub artifact: ArtifactTools,
     /// Programs that are tools, by name: `executable__NAME`.
     #[schemars(extend("propertyNames" = { "format": "server-name" }))]
     pub executable: IndexMap<String, ExecutableTool>,
+}
+
+impl Tools {
+    /// The most calls that run at once where nothing is said.
+    const MAX_CONCURRENT_CALLS: usize = 256;
+
+    /// The most calls that run at once, over all sources and conversations.
+    pub fn max_concurrent_calls(&self) -> usize {
+        let given = self.max_concurrent_calls.and_then(|most| usize::try_from(most).ok());
+        given.unwrap_or(Self::MAX_CONCURRENT_CALLS)
+    }
+}
+
+/// Results that are too large for a model: kept as artifacts, and read in parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArtifactTools {
+    /// Whether the tools are offered by which a model reads on. Large results are kept all the same.
+    pub enabled: bool,
+    /// The most text of a result that a model is shown, in bytes; of a longer one it is shown beginning and end. 64 KiB unless
+    /// said otherwise.
+    #[schemars(range(min = 4096))]
+    pub shown_bytes: Option<u32>,
+    /// The most that is kept of what a command prints, in bytes; 512 MiB unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for ArtifactTools {
+    fn default() -> Self {
+        Self { enabled: true, shown_bytes: None, max_bytes: None }
+    }
+}
+
+impl ArtifactTools {
+    /// What is done with large results.
+    pub fn large_results(&self) -> LargeResults {
+        let usual = LargeResults::default();
+        LargeResults {
+            shown_bytes: self.shown_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usual.shown_bytes),
+            most_bytes: self.max_bytes.unwrap_or(usual.most_bytes),
+            can_be_read: self.enabled,
+        }
+    }
 }
 
 /// A program that is a tool: it reads its arguments as JSON from its input, and prints its result as JSON.
@@ -52,6 +102,10 @@ pub struct ExecutableTool {
     /// Whether its calls run one after another.
     #[serde(default)]
     pub serial: bool,
+    /// How long a result is kept and given again, in milliseconds; never where not given.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub cache_ttl_ms: Option<u64>,
     /// How long a call may take, in milliseconds; a minute unless said otherwise.
     #[serde(default)]
     #[schemars(range(min = 1))]

@@ -63,6 +63,9 @@ roots = ["/work-dir"]  # default
 sandbox = "preferred"  # default
 network = false  # default
 
+[tools.artifact]
+enabled = true  # default
+
 [[approval.rules]]
 tool = "a__*"
 when = { path = "/tmp/**" }

@@ -113,7 +113,7 @@ statements! {
     BEGIN_ARTIFACT = "INSERT INTO artifact (key, owner, name, media_type, bytes, created_at_ms) VALUES (?1, '', '', '', 0, ?2)";
     /// Nothing, where the draft was swept meanwhile.
     PUT_PIECE = "INSERT INTO artifact_piece (place, body) SELECT (key << 32) + ?2, ?3 FROM artifact
-        WHERE key = ?1 AND id IS NULL";
+        WHERE key = ?1 AND id IS NULL ON CONFLICT (place) DO UPDATE SET body = excluded.body";
     FINISH_ARTIFACT = "UPDATE artifact SET id = ?2, owner = ?3, name = ?4, media_type = ?5, bytes = ?6
         WHERE key = ?1 AND id IS NULL";
     ARTIFACT_KEY = "SELECT key FROM artifact WHERE id = ?1";
@@ -124,6 +124,13 @@ statements! {
         SELECT conversation.key, artifact.key FROM conversation CROSS JOIN artifact
         WHERE conversation.id = ?1 AND artifact.id = ?2 AND artifact.owner = ?3 AND conversation.owner = ?3
         ON CONFLICT (conversation, artifact) DO UPDATE SET artifact = excluded.artifact";
+    /// By the conversation's key, where the artifact is its owner's.
+    HOLD_ARTIFACT = "INSERT INTO artifact_use (conversation, artifact)
+        SELECT conversation.key, artifact.key FROM conversation CROSS JOIN artifact
+        WHERE conversation.key = ?1 AND artifact.id = ?2 AND artifact.owner = conversation.owner
+        ON CONFLICT (conversation, artifact) DO NOTHING";
+    /// What a conversation holds, also what only later entries than the copied name: it goes with the copy.
+    COPY_USES = "INSERT INTO artifact_use (conversation, artifact) SELECT ?2, artifact FROM artifact_use WHERE conversation = ?1";
     UNUSED_ARTIFACT = "SELECT key FROM artifact WHERE id = ?1 AND owner = ?2
         AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
     OLD_ARTIFACTS = "SELECT key FROM artifact WHERE created_at_ms < ?1

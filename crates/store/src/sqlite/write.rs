@@ -72,7 +72,7 @@ impl Write {
                     SideRecord::Create(record) => record_bytes(record),
                     SideRecord::Title(title) => title.len(),
                     SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
-                    SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
+                    SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Holds { .. } => 0,
                 });
                 append.bodies.iter().map(|body| body.text.len()).chain(side).sum()
             }
@@ -155,6 +155,7 @@ fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationI
     }
     let key = connection.last_insert_rowid();
     connection.prepare_cached(sql::COPY_ENTRIES)?.execute((source, integer(through.get()), key))?;
+    connection.prepare_cached(sql::COPY_USES)?.execute((source, key))?;
     Ok(Ok(()))
 }
 
@@ -210,6 +211,7 @@ impl EncodedAppend {
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
+            | SideRecord::Holds { .. }
             | SideRecord::Idempotent { .. } => None,
         })
     }
@@ -241,6 +243,7 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
             connection.prepare_cached(sql::PUT_DOCUMENT)?.execute((kind, key, body))
         }
         SideRecord::Document { kind, key, body: None } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
+        SideRecord::Holds { artifact } => connection.prepare_cached(sql::HOLD_ARTIFACT)?.execute((conversation, artifact)),
         SideRecord::Idempotent { key, record } => {
             let row = (key, conversation, &record.fingerprint, &record.answer);
             connection.prepare_cached(sql::INSERT_IDEMPOTENT)?.execute(row)

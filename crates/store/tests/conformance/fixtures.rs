@@ -148,6 +148,7 @@ fn about_calls() -> Vec<Entry> {
         structured_content: Some(serde_json::json!({"z": 1, "a": [null, 1.5, "x"]})),
         diagnostic: Some("exit code 1".to_owned()),
         duration_ms: Some(7),
+        is_cached: true,
         ..ToolResult::of(call, Outcome::Success, "done")
     };
     vec![
