@@ -29,8 +29,8 @@ mod user;
 pub use artifact::Artifact;
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict, ToolCallAnswer, ToolCallRequest};
 pub use chat::{
-    CancelRequest, ChatAnswer, ChatRequest, Content, ForkRequest, MessageAccepted, MessageRequest, OnWaiting, RetryRequest,
-    TurnAccepted,
+    CancelRequest, ChatAnswer, ChatRequest, CompactRequest, CompactionReport, Content, ForkRequest, MessageAccepted,
+    MessageRequest, OnWaiting, RetryRequest, Summary, TurnAccepted,
 };
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, Excerpt, TurnSummary};
 pub use list::List;

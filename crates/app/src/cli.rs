@@ -445,6 +445,19 @@ pub(crate) enum Conversations {
         /// Its name
         id: ConversationId,
     },
+    /// Put a summary in the place of a conversation's beginning, for the model; nothing is deleted
+    Compact {
+        /// Its name
+        id: ConversationId,
+        /// The model that writes it; the conversation's own unless said otherwise
+        #[arg(long, value_name = "PROVIDER/MODEL", conflicts_with = "undo")]
+        model: Option<ModelRef>,
+        /// Take the newest summary back
+        #[arg(long)]
+        undo: bool,
+        #[command(flatten)]
+        listed: Listed,
+    },
     /// Delete a conversation
     Delete {
         /// Its name

@@ -92,19 +92,21 @@ impl Copy<'_> {
 
     fn take_control(&mut self, stored: &StoredEntry, control: &Control) {
         match control {
-            Control::Offered { .. } => {
+            Control::Offered { .. } | Control::Found { .. } => {
                 self.write(stored, Entry::Control(control.clone()));
             }
             // A summary that was replaced, or that tells of what is hidden since, stands for nothing.
             Control::Compacted(compacted) if self.journal.compaction().is_some_and(|held| held.seq() == stored.seq) => {
-                let Some(Open { id: turn, .. }) = self.turn else { return };
+                let Some(Open { id, .. }) = self.turn else { return };
                 let through = self.place_up_to(compacted.through);
+                let turn = compacted.turn.map(|_| id);
                 let compacted = Compacted { turn, through, ..compacted.clone() };
                 self.write(stored, Entry::Control(Control::Compacted(compacted)));
             }
             Control::Ended { status, .. } => self.ends_as(status.clone(), stored.at_ms),
             Control::Retried { .. } => self.ends_as(TurnStatus::Cancelled, stored.at_ms),
             Control::Compacted(_)
+            | Control::Uncompacted { .. }
             | Control::Claimed(_)
             | Control::Resumed { .. }
             | Control::CancelRequested { .. }

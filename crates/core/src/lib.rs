@@ -6,6 +6,7 @@
 //! message from stream deltas, and [`policy`] decides whether a call may run. Carrying all that out is the engine's work.
 
 mod assembler;
+pub mod budget;
 pub mod compaction;
 mod content;
 mod elicitation;
@@ -15,6 +16,7 @@ mod failure;
 mod finish;
 mod fork;
 mod form;
+mod held_back;
 mod id;
 mod journal;
 mod message;
@@ -33,11 +35,12 @@ pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
     StoredEntry, TaskAccepted, Verdict,
 };
-pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
+pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle, TokenCounting};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
 pub use fork::fork;
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
+pub use held_back::{SEARCH_TOOL, search_tool};
 pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
 pub use journal::{Journal, JournalError};
 pub use message::{

@@ -5,9 +5,11 @@
 //! append"): a message with the decisions of the policy and the first `Started`s, the last entry
 //! with `Ended`, a question with `Suspended`.
 
+use std::sync::Arc;
+
 use crate::{
     Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
-    QuestionReason, Seq, Started, Step, ToolResult, Turn, TurnStatus, Verdict, compaction,
+    QuestionReason, Seq, Started, Step, ToolDefinition, ToolResult, Turn, TurnStatus, Verdict, compaction,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -41,6 +43,11 @@ pub trait Ruler {
     /// What the policy says about `call`.
     fn rule(&mut self, call: &CallView<'_>) -> Ruling;
 
+    /// The tool that a call names although it is held back: it is offered from here on.
+    fn reveal(&mut self, _call: &CallView<'_>) -> Option<Arc<ToolDefinition>> {
+        None
+    }
+
     /// Whether an allowed call may start, and how.
     fn start(&mut self, call: &CallView<'_>) -> StartRuling;
 }
@@ -52,6 +59,13 @@ pub enum StartRuling {
     Start {
         /// Whether the operator declared it replayable.
         replayable: bool,
+    },
+    /// The search for tools that are held back: it touches nothing, and is over as it starts.
+    Found {
+        /// What it found that was not offered before, the best first.
+        definitions: Vec<Arc<ToolDefinition>>,
+        /// What the model is told.
+        result: ToolResult,
     },
     /// No slot is free; ask again when one is.
     Later,
@@ -181,6 +195,13 @@ impl Draft {
         let Some(call) = self.turn.call(id) else {
             return Ok(false);
         };
+        let revealed = if need == CallNeed::Decide { ruler.reveal(&call) } else { None };
+        if let Some(definition) = revealed {
+            self.push(Entry::Control(Control::Found { definitions: vec![definition] }))?;
+        }
+        let Some(call) = self.turn.call(id) else {
+            return Ok(false);
+        };
         let entry = match need {
             CallNeed::Wait => return Ok(false),
             CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
@@ -206,6 +227,13 @@ impl Draft {
                     CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
                     CallNeed::Decide | CallNeed::Start | CallNeed::Wait => return Ok(false),
                 },
+                StartRuling::Found { definitions, result } => {
+                    self.push(Entry::Started(Started { call: id, replayable: true }))?;
+                    if !definitions.is_empty() {
+                        self.push(Entry::Control(Control::Found { definitions }))?;
+                    }
+                    Entry::Result(result)
+                }
                 StartRuling::Start { replayable } => {
                     self.run.push(id);
                     Entry::Started(Started { call: id, replayable })

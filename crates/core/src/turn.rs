@@ -191,6 +191,12 @@ impl Turn {
         self.newest_user
     }
 
+    /// Whether the conversation was compacted for this turn and no model answered since: another summary would be of no more
+    /// use.
+    pub fn is_just_compacted(&self) -> bool {
+        self.just_compacted
+    }
+
     /// How often the model was asked.
     pub fn steps(&self) -> u32 {
         self.steps
@@ -248,6 +254,12 @@ impl Turn {
             | CallState::Settled(_)
             | CallState::Answered => None,
         })
+    }
+
+    /// The place of the message of which a call has no result yet.
+    pub(crate) fn unanswered_message(&self) -> Option<Seq> {
+        let mut unanswered = self.calls.iter().filter(|call| self.ended.is_none() && !call.is_answered());
+        unanswered.next().map(|call| call.id.message)
     }
 
     /// Whether a call runs under the claim that holds.

@@ -1,7 +1,7 @@
 //! The tools of all sources at one moment, by qualified name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
@@ -12,6 +12,7 @@ use crate::names::{hex, qualified};
 use crate::pins::Known;
 use crate::schema::check_schema;
 use crate::source::shown_name;
+use crate::tool_search::ToolIndex;
 use crate::{SetAside, SourceTool, ToolFace, ToolSource, Visibility};
 
 /// A tool that can be called.
@@ -20,6 +21,8 @@ pub(crate) struct CatalogTool {
     pub(crate) definition: Arc<ToolDefinition>,
     /// Over name, description, schema and annotations: what a person agrees to when they allow a call.
     pub(crate) hash: Arc<str>,
+    /// About how long its definition is, in bytes.
+    pub(crate) bytes: usize,
     pub(crate) source: Arc<dyn ToolSource>,
     /// What else its source says of it.
     pub(crate) face: Arc<ToolFace>,
@@ -36,6 +39,8 @@ pub(crate) struct Catalog {
     pub(crate) changed: HashMap<String, CatalogTool>,
     /// Tools that cannot be offered, and why.
     pub(crate) set_aside: Vec<SetAside>,
+    /// Made when somebody searches.
+    index: OnceLock<ToolIndex>,
 }
 
 impl Catalog {
@@ -57,12 +62,18 @@ impl Catalog {
                 .map(|(name, tool)| (name.clone(), tool.clone()))
                 .collect(),
             set_aside: self.set_aside.iter().filter(|aside| is_shown(&aside.source)).cloned().collect(),
+            index: OnceLock::new(),
         };
-        own.index();
+        own.name();
         Arc::new(own)
     }
 
-    fn index(&mut self) {
+    /// Its tools, ready to be searched, by their places.
+    pub(crate) fn index(&self) -> &ToolIndex {
+        self.index.get_or_init(|| ToolIndex::new(self.tools.iter().map(|tool| &*tool.definition)))
+    }
+
+    fn name(&mut self) {
         self.by_name = self.tools.iter().enumerate().map(|(index, tool)| (tool.definition.name.clone(), index)).collect();
     }
 
@@ -201,10 +212,10 @@ fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc
                 continue;
             }
             let definition = Arc::new(definition(source.name(), tool));
-            let hash = definition_hash(&definition);
+            let (hash, bytes) = measured(&definition);
             let pin = pins.get(&definition.name).filter(|pin| source.is_foreign() && !pin.is_of(&definition));
             let (source, face, slots) = (source.clone(), tool.face.clone(), slots.clone());
-            let tool = CatalogTool { definition, hash, source, face, slots };
+            let tool = CatalogTool { definition, hash, bytes, source, face, slots };
             match pin {
                 None => catalog.tools.push(tool),
                 Some(pin) => {
@@ -230,7 +241,7 @@ fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc
         }
         is_twice
     });
-    catalog.index();
+    catalog.name();
     catalog
 }
 
@@ -249,6 +260,11 @@ fn definition(source: &str, tool: &SourceTool) -> ToolDefinition {
 
 /// The hash of what a person agrees to: name, description, schema, annotations.
 pub(crate) fn definition_hash(definition: &ToolDefinition) -> Arc<str> {
+    measured(definition).0
+}
+
+/// The same, and about how long the definition is as a model is told it, in bytes.
+fn measured(definition: &ToolDefinition) -> (Arc<str>, usize) {
     let mut hasher = Sha256::new();
     let annotations = definition.annotations.as_ref().map(ToString::to_string).unwrap_or_default();
     let schema = definition.input_schema.to_string();
@@ -256,5 +272,6 @@ pub(crate) fn definition_hash(definition: &ToolDefinition) -> Arc<str> {
         hasher.update(part.len().to_le_bytes());
         hasher.update(part.as_bytes());
     }
-    hex(&hasher.finalize()).into()
+    let bytes = definition.name.len() + definition.description.len() + schema.len();
+    (hex(&hasher.finalize()).into(), bytes)
 }

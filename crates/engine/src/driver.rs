@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, TurnStatus, plan};
+use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, TurnStatus, plan};
 
 use crate::inner::Inner;
 use crate::live::Live;
@@ -325,6 +325,8 @@ impl Driver {
             policy: &policy,
             settings: turn.settings(),
             offered: state.journal.offered(),
+            found: Vec::new(),
+            results: self.inner.hold_back.get().filter(|_| state.journal.holds_back()).map(|hold_back| hold_back.results),
             catalog: &catalog,
             validators: &self.inner.validators,
             slots: &mut self.slots,
@@ -482,9 +484,7 @@ impl Driver {
                 cancel.cancel();
             }
         }
-        if turn.step() != Step::Compact {
-            self.summary = None;
-        }
+        self.summary = self.summary.take().filter(|summary| summary.is_wanted(&state.journal));
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };
         model.and_then(|model| model.cancelled(&mut state)).into_iter().collect()

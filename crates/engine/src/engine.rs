@@ -28,6 +28,7 @@ mod agree;
 mod asking;
 mod beginning;
 mod branch;
+mod compacting;
 mod finding;
 mod import;
 mod news;
@@ -42,6 +43,7 @@ mod waits;
 pub use act::{Choice, ClientResult, Decided, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;
+pub use compacting::Compaction;
 pub use import::WholeJournal;
 pub use ruling::{Explained, NewRule, Remember};
 pub use wait::TurnState;
@@ -176,6 +178,7 @@ impl Engine {
             registry: Registry::default(),
             running: Slots::default(),
             limits: OnceLock::new(),
+            hold_back: OnceLock::new(),
             follower: Follower::default(),
             shutdown: CancellationToken::new(),
             draining: CancellationToken::new(),
@@ -188,13 +191,6 @@ impl Engine {
             begins_to_wait: watch::Sender::new(0),
         };
         Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true }
-    }
-
-    /// How long people are waited for while a call holds its connection to ask them something; then the question is
-    /// cancelled. One that holds nothing waits as long as an approval.
-    pub fn limit_questions(&self, limit: Duration) {
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        self.inner.question_limit_ms.store(limit_ms, Ordering::Relaxed);
     }
 
     /// Nobody is there who could answer while a call holds its connection: such questions are declined.

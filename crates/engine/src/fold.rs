@@ -161,12 +161,24 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
             };
             out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), error });
         }
+        Control::Compacted(compacted) => {
+            let by = compacted.origin.as_ref().map_or_else(String::new, |origin| format!(", by `{}`", origin.model));
+            let text = format!(
+                "what was said up to here is shown to the model as a summary of {} characters{by}",
+                compacted.summary.chars().count()
+            );
+            out.push(Event::Notice { level: "info", text });
+        }
+        Control::Uncompacted { .. } => {
+            let text = "a summary was taken back; the model is shown again what it stood for".to_owned();
+            out.push(Event::Notice { level: "info", text });
+        }
         Control::Failed(failure) => out.extend(turn.and_then(|turn| going_on(turn, failure))),
         Control::Claimed(_)
         | Control::Resumed { .. }
         | Control::Offered { .. }
+        | Control::Found { .. }
         | Control::CancelRequested { .. }
-        | Control::Compacted(_)
         | Control::Hidden { .. }
         | Control::Imported { .. } => {}
     }

@@ -19,7 +19,9 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry};
+use crate::{
+    Clock, EngineError, HoldBack, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry,
+};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub(crate) struct Inner {
     /// The turns that this process drives.
     pub(crate) running: Slots,
     pub(crate) limits: OnceLock<Limits>,
+    /// When tools are held back; never where it is not said.
+    pub(crate) hold_back: OnceLock<HoldBack>,
     pub(crate) follower: Follower,
     pub(crate) shutdown: CancellationToken,
     /// Fires before `shutdown`: turns go no further than to the end of their step.
@@ -115,21 +119,6 @@ impl Inner {
         let sources = self.catalogs.sources();
         let names: Vec<&str> = sources.iter().filter(|source| source.is_awaited()).map(|source| source.name()).collect();
         names.join(", ")
-    }
-
-    /// The entry that offers what is there now, where that is not what the journal offers.
-    pub(crate) fn newly_offered(&self, owner: &UserId, journal: &Journal, settings: &TurnSettings) -> Option<Entry> {
-        let catalog = self.catalogs.of(owner);
-        let mut offered = catalog.offered(settings.tools.as_deref());
-        if !settings.client_tools.is_empty() {
-            // Where names meet, the one that asks has its own.
-            offered.retain(|tool| settings.client_tool(&tool.name).is_none());
-            offered.extend(settings.client_tools.iter().cloned());
-            offered.sort_by(|a, b| a.name.cmp(&b.name));
-        }
-        let now = journal.offered();
-        let is_same = now.len() == offered.len() && now.iter().zip(&offered).all(|(a, b)| Arc::ptr_eq(a, b) || a == b);
-        (!is_same).then_some(Entry::Control(Control::Offered { definitions: offered }))
     }
 
     /// `overlay` over `base`, with the fallback chain of the model that it comes to.

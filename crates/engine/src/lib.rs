@@ -8,6 +8,7 @@ pub mod accounts;
 mod arguments;
 pub mod artifacts;
 pub mod asks;
+mod budget;
 mod catalog;
 pub mod clock;
 pub mod documents;
@@ -22,6 +23,7 @@ mod inner;
 mod limits;
 mod live;
 mod names;
+mod offering;
 mod pins;
 pub mod provider;
 mod registry;
@@ -35,22 +37,26 @@ pub mod source;
 mod spent;
 mod stand_back;
 pub mod store;
+mod summary;
 pub mod telemetry;
+pub mod tool_search;
 pub mod upkeep;
 mod watch;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
+pub use budget::Length;
 pub use clock::{Clock, SystemClock};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Awaited, Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,
-    Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
+    Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts,
+    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
     WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;
 pub use limits::{Limits, OverLimit};
 pub use names::qualified;
+pub use offering::HoldBack;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use schema::bounded_validator;
 pub use settings::SettingsOverlay;

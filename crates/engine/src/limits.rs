@@ -1,5 +1,8 @@
 //! How much an engine takes at once, and how large.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
@@ -115,6 +118,13 @@ fn decoded(base64: &str) -> usize {
 }
 
 impl Engine {
+    /// How long people are waited for while a call holds its connection to ask them something; then the question is
+    /// cancelled. One that holds nothing waits as long as an approval.
+    pub fn limit_questions(&self, limit: Duration) {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        self.inner().question_limit_ms.store(limit_ms, Ordering::Relaxed);
+    }
+
     /// Takes only so much from now on. Counts once, before the first turn.
     pub fn limit(&self, limits: Limits) {
         if self.inner().limits.set(limits).is_err() {

@@ -7,11 +7,13 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnwright_core::policy::{Action, Policy};
 use turnwright_core::{
-    ApproveMode, CallId, CallView, Ruler, Ruling, StartRuling, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+    ApproveMode, CallId, CallView, Ruler, Ruling, SEARCH_TOOL, StartRuling, ToolDefinition, ToolErrorKind, ToolResult,
+    TurnSettings,
 };
 
 use crate::arguments::Validators;
 use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
+use crate::offering::find;
 
 /// What the driver of one turn knows about starting calls. Lives as long as the driver.
 #[derive(Debug, Default)]
@@ -38,6 +40,10 @@ pub(crate) struct TurnRuler<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) settings: &'a TurnSettings,
     pub(crate) offered: &'a [Arc<ToolDefinition>],
+    /// What this plan offers besides.
+    pub(crate) found: Vec<Arc<ToolDefinition>>,
+    /// How many tools a search gives, where tools are held back.
+    pub(crate) results: Option<usize>,
     pub(crate) catalog: &'a Catalog,
     pub(crate) validators: &'a Validators,
     pub(crate) slots: &'a mut Slots,
@@ -55,7 +61,22 @@ fn is_in(globs: &[String], name: &str) -> bool {
 
 impl TurnRuler<'_> {
     fn offered(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        self.offered.iter().find(|definition| definition.name == name)
+        self.offered.iter().chain(&self.found).find(|definition| definition.name == name)
+    }
+
+    /// The search for tools that are held back, where the call is one.
+    fn is_search(&self, call: &CallView<'_>) -> bool {
+        self.results.is_some() && self.offered(call.name).is_some_and(|definition| definition.is_search())
+    }
+
+    fn search(&mut self, call: &CallView<'_>) -> StartRuling {
+        let arguments: Map<String, Value> = serde_json::from_str(call.arguments).unwrap_or_default();
+        let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+        let offered: Vec<_> = self.offered.iter().chain(&self.found).cloned().collect();
+        let asked = (call.id, query, self.results.unwrap_or(1));
+        let (definitions, result) = find(self.catalog, self.settings, &offered, asked);
+        self.found.extend(definitions.iter().cloned());
+        StartRuling::Found { definitions, result }
     }
 
     /// The hash of an offered definition; the catalog's where it is still the same one.
@@ -68,7 +89,12 @@ impl TurnRuler<'_> {
 
     fn no_such_tool(&self, call: &CallView<'_>) -> ToolResult {
         let names: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).take(MAX_NAMES_TOLD).collect();
-        let text = if names.is_empty() {
+        let text = if self.results.is_some() {
+            format!(
+                "There is no tool `{}`; it is not among those that are held back either. Call `{SEARCH_TOOL}` to find one.",
+                call.name
+            )
+        } else if names.is_empty() {
             format!("There is no tool `{}`, and no other.", call.name)
         } else {
             format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "))
@@ -91,7 +117,9 @@ impl Ruler for TurnRuler<'_> {
                 return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
             }
         };
-        let verdict = self.policy.decide(self.settings.approve, call.name, definition.declared, &arguments);
+        // Where nothing runs that no rule allows, nothing would be found that a rule allows.
+        let mode = if definition.is_search() { ApproveMode::All } else { self.settings.approve };
+        let verdict = self.policy.decide(mode, call.name, definition.declared, &arguments);
         match verdict.action {
             Action::Allow if is_in(&self.settings.always_ask, call.name) => Ruling::Ask { rule: "the request".to_owned() },
             Action::Allow => Ruling::Allow { rule: verdict.rule, definition_hash: hash.to_string() },
@@ -100,7 +128,23 @@ impl Ruler for TurnRuler<'_> {
         }
     }
 
+    fn reveal(&mut self, call: &CallView<'_>) -> Option<Arc<ToolDefinition>> {
+        self.results?;
+        if self.offered(call.name).is_some() {
+            return None;
+        }
+        let definition = &self.catalog.get(call.name)?.definition;
+        let is_meant = self.settings.tools.as_ref().is_none_or(|globs| is_in(globs, call.name));
+        is_meant.then(|| {
+            self.found.push(definition.clone());
+            definition.clone()
+        })
+    }
+
     fn start(&mut self, call: &CallView<'_>) -> StartRuling {
+        if self.is_search(call) {
+            return self.search(call);
+        }
         let Some(tool) = self.catalog.get_changed_too(call.name) else {
             if call.task.is_some() {
                 let text = format!(

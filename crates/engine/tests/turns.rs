@@ -12,6 +12,8 @@ mod support;
 mod approvals;
 #[path = "turns/asking.rs"]
 mod asking;
+#[path = "turns/compacting.rs"]
+mod compacting;
 #[path = "turns/crashes.rs"]
 mod crashes;
 #[path = "turns/draining.rs"]
@@ -22,6 +24,8 @@ mod early;
 mod ends;
 #[path = "turns/failures.rs"]
 mod failures;
+#[path = "turns/held_back.rs"]
+mod held_back;
 #[path = "turns/limits.rs"]
 mod limits;
 #[path = "turns/owners.rs"]

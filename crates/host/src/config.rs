@@ -52,6 +52,6 @@ pub use schema::json_schema;
 pub use secret::Secret;
 pub(crate) use secret::{MASK, without_secrets};
 pub use telemetry::{LogFormat, TelemetryConfig};
-pub use tools::{CommandTools, ExecutableTool, FilesystemTools, Sandbox, Tools};
+pub use tools::{CommandTools, ExecutableTool, FilesystemTools, Sandbox, ToolSearch, Tools};
 pub use web::{Engine, WebFetch, WebSearch, WebTools};
 pub use well_known::local_candidates;

@@ -144,6 +144,9 @@ impl HostBuilder {
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
         engine.tell(telemetry);
+        if let Some(hold_back) = sources::hold_back(&loaded.config.tools.search) {
+            engine.hold_back(hold_back);
+        }
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         engine.hear_completed(completed);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
-use turnwright_engine::{CallLimits, Completed, SystemClock, ToolSource};
+use turnwright_engine::{CallLimits, Completed, HoldBack, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
     Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant,
@@ -76,6 +76,13 @@ impl Sources {
         }
         self.servers.push(Server { name: name.to_owned(), made, origin });
     }
+}
+
+/// When tools are held back; `None` where they never are.
+pub(crate) fn hold_back(search: &config::ToolSearch) -> Option<HoldBack> {
+    let above_share = f64::from(search.above_percent) / 100.0;
+    let results = usize::try_from(search.results).unwrap_or(usize::MAX);
+    (search.above_percent < 100).then(|| HoldBack { above_share, always: search.always.clone(), results })
 }
 
 /// The sources of a configuration, none of them started.

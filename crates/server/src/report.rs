@@ -161,8 +161,10 @@ impl<'a> Facts<'a> {
                     Control::Claimed(_)
                     | Control::Resumed { .. }
                     | Control::Offered { .. }
+                    | Control::Found { .. }
                     | Control::CancelRequested { .. }
                     | Control::Suspended
+                    | Control::Uncompacted { .. }
                     | Control::Hidden { .. }
                     | Control::Imported { .. },
                 ) => {}

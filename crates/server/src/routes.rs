@@ -4,6 +4,7 @@ mod ag_ui;
 mod artifacts;
 mod calls;
 mod chat;
+mod compacting;
 mod conversations;
 mod described;
 mod history;
@@ -93,6 +94,8 @@ described_routes! {
     artifacts::show, artifacts::remove;
     chat::cancel;
     chat::retry;
+    compacting::show, compacting::compact;
+    compacting::undo;
     conversations::fork;
     calls::list;
     calls::decide;

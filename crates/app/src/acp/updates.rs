@@ -93,6 +93,9 @@ impl Updates {
         if let Entry::Control(Control::Offered { definitions }) = entry {
             self.offered = definitions.as_slice().into();
         }
+        if let Entry::Control(Control::Found { definitions }) = entry {
+            self.offered = self.offered.iter().chain(definitions).cloned().collect();
+        }
         if let (true, Entry::User(message)) = (self.tells_people, entry) {
             out.extend(
                 message.content.iter().filter_map(block).map(|block| SessionUpdate::UserMessageChunk(ContentChunk::new(block))),

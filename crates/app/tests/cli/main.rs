@@ -23,6 +23,7 @@ mod identity;
 mod interactive;
 mod lists;
 mod load;
+mod long;
 mod mcp_features;
 mod moving;
 mod network;

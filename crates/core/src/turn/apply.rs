@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::call::{self, Call, CallState};
 use super::{Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::{
-    AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, ProviderFailure,
-    ProviderFailureKind, Question, QuestionReason, Seq, TurnId, TurnSettings, TurnStatus, Verdict,
+    AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
+    ProviderFailure, ProviderFailureKind, Question, QuestionReason, Seq, TurnId, TurnSettings, TurnStatus, Verdict,
 };
 
 impl Turn {
@@ -20,7 +20,13 @@ impl Turn {
             Entry::Control(Control::Retried { turn, settings }) => {
                 return self.reopen(*turn, settings.as_deref());
             }
-            Entry::Control(Control::Hidden { .. } | Control::Offered { .. }) => return Ok(()),
+            Entry::Control(Control::Hidden { .. } | Control::Offered { .. } | Control::Found { .. }) => return Ok(()),
+            // People do so at any time, so that nothing else changes: a turn that waits for them waits.
+            Entry::Control(Control::Compacted(compacted)) => return self.compact(seq, compacted),
+            Entry::Control(Control::Uncompacted { .. }) => {
+                self.just_compacted = false;
+                return Ok(());
+            }
             _ if over => return Err("the turn is over"),
             Entry::User(message) => {
                 self.go_on_with(&message.settings);
@@ -86,19 +92,6 @@ impl Turn {
                 self.runs = Runs::Elsewhere;
             }
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
-            Entry::Control(Control::Compacted(compacted)) => {
-                if compacted.turn != self.id {
-                    return Err("the conversation was compacted for another turn");
-                }
-                if compacted.through >= seq {
-                    return Err("the summary claims to stand for what comes after it");
-                }
-                if self.calls.iter().any(|call| !call.is_answered()) {
-                    return Err("a call has no result yet");
-                }
-                self.just_compacted = true;
-                self.overflow = None;
-            }
             Entry::Control(Control::Ended { turn, status }) => {
                 if *turn != self.id {
                     return Err("the end is of another turn");
@@ -142,6 +135,30 @@ impl Turn {
         } else {
             self.failure = Some(failure.clone());
         }
+    }
+
+    /// A summary takes the place of what was said up to some place: where the turn asked for one, or a person did.
+    fn compact(&mut self, seq: Seq, compacted: &Compacted) -> Result<(), Misfit> {
+        match compacted.turn {
+            Some(turn) if turn != self.id => return Err("the conversation was compacted for another turn"),
+            // Of a turn that ran elsewhere nothing is asked any more.
+            None if self.ended.is_none() && self.runs == Runs::Here && compacted.through >= self.id.0 => {
+                return Err("the summary stands for what is said in the open turn");
+            }
+            Some(_) | None => {}
+        }
+        if compacted.through >= seq {
+            return Err("the summary claims to stand for what comes after it");
+        }
+        if self.unanswered_message().is_some_and(|message| compacted.through >= message) {
+            return Err("a call has no result yet");
+        }
+        if self.ended.is_none() {
+            // Who is asked now may have been asked before a person did this, and find the conversation too long all the same.
+            self.just_compacted |= self.overflow.take().is_some();
+            self.resumptions = 0;
+        }
+        Ok(())
     }
 
     fn apply_assistant(&mut self, seq: Seq, message: &AssistantMessage) -> Result<(), Misfit> {

@@ -52,16 +52,18 @@ fn entries() -> Vec<Entry> {
         claimed(1),
         resumed(2),
         Entry::Control(Control::Offered { definitions: Vec::new() }),
+        Entry::Control(Control::Found { definitions: Vec::new() }),
         cancel(1),
         Entry::Control(Control::Suspended),
         Entry::Control(Control::Failed(failure.clone())),
         Entry::Control(Control::Compacted(Compacted {
-            turn: TurnId(seq(1)),
+            turn: Some(TurnId(seq(1))),
             through: seq(3),
             summary: "they said hello".to_owned(),
             origin: Some(Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: "m".to_owned() }),
             usage: Usage { output_tokens: Some(3), ..Usage::default() },
         })),
+        Entry::Control(Control::Uncompacted { summary: seq(7) }),
         retried(1),
         Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
         hidden(1),
@@ -161,7 +163,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 7, this build reads up to 6");
+    assert_eq!(error.to_string(), "entry is of version 8, this build reads up to 7");
 }
 
 #[test]

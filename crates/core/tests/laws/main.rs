@@ -4,6 +4,7 @@
 mod asking;
 mod assembler;
 mod cancel;
+mod compaction;
 mod entry;
 mod failures;
 mod form;

@@ -192,7 +192,7 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
         Idea::Suspended => Entry::Control(Control::Suspended),
         Idea::Failed(kind) => Entry::Control(Control::Failed(ProviderFailure::new(*kind, "down"))),
         Idea::Compacted(through) => Entry::Control(Control::Compacted(Compacted {
-            turn: told.turn().id(),
+            turn: Some(told.turn().id()),
             through: seq(through % (last + 1) + 1),
             summary: "summary".to_owned(),
             origin: None,

@@ -9,6 +9,7 @@ use turnwright_core::{
 };
 
 use super::report::Report;
+use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
@@ -55,7 +56,11 @@ impl ModelCall {
         let provider = inner.providers.get(settings.model.provider());
         let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
         let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
-        let stream = report.span.in_scope(|| provider.and_then(|provider| provider.call(settings.model.model(), &prompt)));
+        let stream = report.span.in_scope(|| {
+            let provider = provider?;
+            let refusal = journal.turn().and_then(|turn| budget::refusal(&*provider, turn, &journal, &prompt));
+            refusal.map_or_else(|| provider.call(settings.model.model(), &prompt), Err)
+        });
         Some(Self { stream, origin: origin(dialect, &settings.model), saw, report })
     }
 

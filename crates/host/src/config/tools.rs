@@ -18,9 +18,33 @@ pub struct Tools {
     pub command: CommandTools,
     /// Pages of the web.
     pub web: WebTools,
+    /// Finding tools where there are many.
+    pub search: ToolSearch,
     /// Programs that are tools, by name: `executable__NAME`.
     #[schemars(extend("propertyNames" = { "format": "server-name" }))]
     pub executable: IndexMap<String, ExecutableTool>,
+}
+
+/// Finding tools where there are many: their definitions are held back, and the model searches for those that it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolSearch {
+    /// How much of the model's context window all definitions may take before they are held back, in hundredths; 100 never
+    /// holds them back, 0 always.
+    #[schemars(range(min = 0, max = 100))]
+    pub above_percent: u32,
+    /// Tools that are offered all the same: globs over qualified names.
+    #[schemars(extend("format" = "glob"))]
+    pub always: Vec<String>,
+    /// How many tools a search gives.
+    #[schemars(range(min = 1, max = 50))]
+    pub results: u32,
+}
+
+impl Default for ToolSearch {
+    fn default() -> Self {
+        Self { above_percent: 10, always: Vec::new(), results: 5 }
+    }
 }
 
 /// A program that is a tool: it reads its arguments as JSON from its input, and prints its result as JSON.

@@ -63,7 +63,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[tools]\nroots = [\"/tmp\"]",
         &[
-            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `filesystem`, `command`, `web`, `executable`",
+            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `filesystem`, `command`, `web`, `search`, `executable`",
         ],
     );
     says(

@@ -56,6 +56,8 @@ const TABLE: &[Row] = &[
     row("/api/v1/conversations/{id}/turns", READ, CHAT),
     row("/api/v1/conversations/{id}/cancel", READ, CHAT),
     row("/api/v1/conversations/{id}/retry", READ, CHAT),
+    row("/api/v1/conversations/{id}/compact", READ, CHAT),
+    row("/api/v1/conversations/{id}/compact/undo", READ, CHAT),
     row("/api/v1/conversations/{id}/fork", READ, CHAT),
     row("/api/v1/conversations/{id}/calls", READ, CHAT),
     row("/api/v1/conversations/{id}/calls/{call}/decision", READ, APPROVE),

@@ -290,6 +290,9 @@ impl UiFold {
                 self.newest_cut_off = if message.completion == Completion::Complete { None } else { Some(seq) };
             }
             Entry::Control(Control::Offered { definitions }) => self.offered = definitions.clone().into(),
+            Entry::Control(Control::Found { definitions }) => {
+                self.offered = self.offered.iter().chain(definitions).cloned().collect();
+            }
             Entry::Control(Control::Retried { .. }) => {
                 // A retry hides the message that was cut off: what is asked again is not shown again.
                 if let Some(message) = self.newest_cut_off.take() {
