@@ -67,8 +67,13 @@ impl Compaction {
     pub(crate) fn show<'a>(&'a self, messages: Vec<PromptMessage<'a>>) -> Vec<PromptMessage<'a>> {
         let (mut before, mut after) = (Vec::new(), vec![PromptMessage::User { seq: self.seq, message: &self.message }]);
         let mut is_shown = true;
+        let stays = crate::context::that_stay(&messages);
         for message in messages {
             match message {
+                PromptMessage::Context { context, .. } if context.message.0 > self.through => after.push(message),
+                PromptMessage::Context { seq, context } => {
+                    before.extend((stays.contains(&seq) || context.message.0 >= self.turn.0).then_some(message));
+                }
                 PromptMessage::User { seq, .. } if seq > self.through => after.push(message),
                 PromptMessage::User { seq, .. } if seq >= self.turn.0 => before.push(message),
                 PromptMessage::User { .. } => {}
@@ -106,14 +111,25 @@ pub fn cut(journal: &Journal) -> Option<Cut<'_>> {
     // Each message that can be compacted, with its results.
     let mut steps: Vec<Shown<'_>> = Vec::new();
     let mut earlier = Vec::new();
-    for message in crate::prompt::messages(journal) {
+    let shown = crate::prompt::messages(journal);
+    let stays = crate::context::that_stay(&shown);
+    // What was gathered for the message that comes next.
+    let mut gathered: Vec<PromptMessage<'_>> = Vec::new();
+    for message in shown {
         let bytes = digest::bytes(&message);
         shown_bytes = shown_bytes.saturating_add(bytes);
         match message {
             PromptMessage::User { seq, .. } if summary == Some(seq) => earlier.push(message),
             PromptMessage::User { seq, .. } if seq >= turn.0 => {}
+            PromptMessage::Context { seq, context } => {
+                if !stays.contains(&seq) && context.message.0 < turn.0 {
+                    gathered.push(message);
+                }
+            }
             PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => {
-                steps.push(Shown { seq, bytes, messages: vec![message] });
+                let bytes = gathered.iter().map(digest::bytes).sum::<usize>().saturating_add(bytes);
+                gathered.push(message);
+                steps.push(Shown { seq, bytes, messages: std::mem::take(&mut gathered) });
             }
             PromptMessage::Results(_) => {
                 if let Some(step) = steps.last_mut() {

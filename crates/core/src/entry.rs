@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::policy::Remembered;
 use crate::{
-    Answered, AnsweredBy, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled, Seq,
-    ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
+    Answered, AnsweredBy, AssistantMessage, CallId, Context, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled,
+    Seq, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
 };
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 6;
+pub const ENTRY_VERSION: u8 = 7;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -179,6 +179,8 @@ pub enum Control {
         /// The tools, in the order in which every request lists them.
         definitions: Vec<Arc<ToolDefinition>>,
     },
+    /// Models are shown this besides what was said, see [`crate::context`].
+    Context(Context),
     /// A person wants the turn to stop.
     CancelRequested {
         /// Which turn.
@@ -301,6 +303,7 @@ impl Entry {
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
             Self::Decision(Decision { remembered: Some(_), .. }) | Self::TaskAccepted(_) => 6,
             Self::Answered(_) => 4,
+            Self::Control(Control::Context(_)) => 7,
             Self::Control(Control::Imported { .. }) => 3,
             Self::Control(Control::Compacted(_)) => 2,
             Self::User(_)
@@ -341,6 +344,7 @@ impl Entry {
                 Control::Claimed(_) => "claimed",
                 Control::Resumed { .. } => "resumed",
                 Control::Offered { .. } => "offered",
+                Control::Context(_) => "context",
                 Control::CancelRequested { .. } => "cancel_requested",
                 Control::Suspended => "suspended",
                 Control::Failed(_) => "failed",

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AssistantMessage, CallId, Compacted, Control, Entry, Journal, MessageId, Seq, StoredEntry, ToolResult, TurnId, TurnStatus,
+    AssistantMessage, CallId, Compacted, Context, Control, Entry, Journal, MessageId, Seq, StoredEntry, ToolResult, TurnId,
+    TurnStatus,
 };
 
 /// What a copied turn is said to come from, see [`Control::Imported`].
@@ -94,6 +95,12 @@ impl Copy<'_> {
         match control {
             Control::Offered { .. } => {
                 self.write(stored, Entry::Control(control.clone()));
+            }
+            Control::Context(context) => {
+                let Some(message) = self.places.get(&context.message.0).copied().map(MessageId) else { return };
+                if self.turn.is_some() {
+                    self.write(stored, Entry::Control(Control::Context(Context { message, ..context.clone() })));
+                }
             }
             // A summary that was replaced, or that tells of what is hidden since, stands for nothing.
             Control::Compacted(compacted) if self.journal.compaction().is_some_and(|held| held.seq() == stored.seq) => {

@@ -8,6 +8,7 @@
 mod assembler;
 pub mod compaction;
 mod content;
+pub mod context;
 mod elicitation;
 mod entry;
 mod facts;
@@ -28,6 +29,7 @@ mod turn;
 
 pub use assembler::{Assembler, StreamDelta};
 pub use content::{ContentBlock, EmbeddedResource, text_of};
+pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,

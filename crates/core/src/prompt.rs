@@ -11,8 +11,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, Seq, StoredEntry,
-    ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal, MessageId, Seq,
+    StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
@@ -34,7 +34,7 @@ impl Prompt<'_> {
     /// Whether and what the model must call now. What the turn demands is met by the first calls after a user message, or no
     /// turn would end; a tool that is not offered cannot be demanded.
     pub fn tool_choice(&self) -> ToolChoice {
-        let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. }) | None);
+        let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. } | PromptMessage::Context { .. }) | None);
         let is_offered = |name: &String| self.tools.iter().any(|tool| tool.name == *name);
         match &self.settings.tool_choice {
             _ if !self.allow_calls => ToolChoice::None,
@@ -70,6 +70,13 @@ pub enum PromptMessage<'a> {
         seq: Seq,
         /// The message.
         message: &'a UserMessage,
+    },
+    /// What was gathered for the message of a person that comes next.
+    Context {
+        /// Its place.
+        seq: Seq,
+        /// What was gathered.
+        context: &'a Context,
     },
     /// What a model said. Never empty.
     Assistant {
@@ -262,17 +269,20 @@ pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
 /// The messages of a journal as models were shown them before any of it was compacted.
 pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
     let mut messages = Vec::new();
-    let mut unseen: Vec<(Seq, &UserMessage)> = Vec::new();
+    let mut unseen: Vec<Unseen<'_>> = Vec::new();
     let mut entries = journal.entries();
     while let [stored, rest @ ..] = entries {
         entries = rest;
         match &*stored.entry {
             Entry::User(_) | Entry::Assistant(_) if journal.is_hidden(MessageId(stored.seq)) => {}
-            Entry::User(message) => unseen.push((stored.seq, message)),
+            Entry::User(message) => {
+                unseen.push(Unseen { at: stored.seq, message: PromptMessage::User { seq: stored.seq, message } });
+            }
+            Entry::Control(Control::Context(context)) => gathered(journal, stored.seq, context, &mut unseen),
             Entry::Assistant(message) if is_empty(message) => {}
             Entry::Assistant(message) => {
-                let later = unseen.iter().position(|(seq, _)| *seq > message.saw).unwrap_or(unseen.len());
-                messages.extend(unseen.drain(..later).map(|(seq, message)| PromptMessage::User { seq, message }));
+                let later = unseen.iter().position(|unseen| unseen.at > message.saw).unwrap_or(unseen.len());
+                messages.extend(unseen.drain(..later).map(|unseen| unseen.message));
                 messages.push(PromptMessage::Assistant { seq: stored.seq, message });
                 let answers = answers(stored.seq, message, rest);
                 if !answers.is_empty() {
@@ -290,8 +300,29 @@ pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
             | Entry::Control(_) => {}
         }
     }
-    messages.extend(unseen.into_iter().map(|(seq, message)| PromptMessage::User { seq, message }));
+    messages.extend(unseen.into_iter().map(|unseen| unseen.message));
     messages
+}
+
+/// What no answer has seen yet.
+struct Unseen<'a> {
+    /// The place that tells whether an answer saw it: a message's own, or of the message that it was gathered for.
+    at: Seq,
+    message: PromptMessage<'a>,
+}
+
+/// Puts what was gathered before the message that it was gathered for; where that was answered meanwhile, behind all.
+fn gathered<'a>(journal: &Journal, seq: Seq, context: &'a Context, unseen: &mut Vec<Unseen<'a>>) {
+    // One that only tells people something says nothing to a model.
+    if context.text.is_empty() || (!context.is_standing() && journal.is_hidden(context.message)) {
+        return;
+    }
+    let is_it = |unseen: &Unseen<'_>| unseen.at == context.message.0 && matches!(unseen.message, PromptMessage::User { .. });
+    let message = PromptMessage::Context { seq, context };
+    match unseen.iter().position(is_it) {
+        Some(place) => unseen.insert(place, Unseen { at: context.message.0, message }),
+        None => unseen.push(Unseen { at: seq, message }),
+    }
 }
 
 /// The answers to the calls of the message at `seq`, in call order. They are among the entries up to the next message of a

@@ -8,6 +8,7 @@ pub mod anthropic;
 mod catalogue;
 mod demand;
 mod dialect;
+pub mod embeddings;
 pub mod export;
 mod facts;
 mod failure;

@@ -23,6 +23,7 @@ use crate::{SideRecord, StoreError};
 mod asked;
 mod call;
 mod early;
+mod gathering;
 mod model;
 mod report;
 mod sampling;
@@ -35,6 +36,7 @@ use asked::Asked;
 pub(crate) use call::run_alone;
 use call::{Asking, CallJob, Rest};
 use early::Early;
+use gathering::{Gathering, next_gathered};
 use model::{ModelCall, Said, next_said};
 use sampling::Samplings;
 use slot_waits::SlotWaits;
@@ -64,6 +66,9 @@ pub(crate) struct Driver {
     samplings: Samplings,
     model: Option<ModelCall>,
     summary: Option<Summary>,
+    gathering: Option<Gathering>,
+    /// For which messages it was gathered.
+    gathered_for: gathering::Asked,
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
@@ -121,6 +126,8 @@ impl Driver {
             samplings: Samplings::default(),
             model: None,
             summary: None,
+            gathering: None,
+            gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
             is_draining: false,
@@ -164,13 +171,18 @@ impl Driver {
             let is_task = |call: &&CallId| state.journal.turn().is_some_and(|turn| turn.task(**call).is_some());
             self.calls.len() == self.running.keys().filter(is_task).count()
         };
-        self.model.is_none() && self.summary.is_none() && self.samplings.is_empty() && runs_elsewhere()
+        self.model.is_none()
+            && self.summary.is_none()
+            && self.gathering.is_none()
+            && self.samplings.is_empty()
+            && runs_elsewhere()
     }
 
     /// Gives the conversation up; or, where somebody appended meanwhile, says with what entries to go on.
     fn let_go(&mut self) -> Option<Vec<Entry>> {
         self.model = None;
         self.summary = None;
+        self.gathering = None;
         let mut state = self.live.lock();
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
@@ -382,8 +394,11 @@ impl Driver {
             Next::Ended(_) | Next::Parked => Course::LetGo,
             Next::Wait => Course::Going,
             Next::CallModel { .. } => {
-                if self.model.is_none() && !self.inner.draining.is_cancelled() {
-                    self.model = ModelCall::start(&self.inner, &self.live);
+                if self.model.is_none() && self.gathering.is_none() && !self.inner.draining.is_cancelled() {
+                    self.gathering = Gathering::start(&self.inner, &self.live, &mut self.gathered_for);
+                    if self.gathering.is_none() {
+                        self.model = ModelCall::start(&self.inner, &self.live);
+                    }
                 }
                 Course::Going
             }
@@ -439,6 +454,10 @@ impl Driver {
                     self.summary = None;
                     return Ok(vec![entry]);
                 }
+                gathered = next_gathered(&mut self.gathering), if self.gathering.is_some() => {
+                    self.gathering = None;
+                    return Ok(gathered);
+                }
                 sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
                 Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
                 news = self.asked.next() => match news {
@@ -484,6 +503,9 @@ impl Driver {
         }
         if turn.step() != Step::Compact {
             self.summary = None;
+        }
+        if !matches!(turn.step(), Step::CallModel { .. }) {
+            self.gathering = None;
         }
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };

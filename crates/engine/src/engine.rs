@@ -28,6 +28,7 @@ mod agree;
 mod asking;
 mod beginning;
 mod branch;
+mod context;
 mod finding;
 mod import;
 mod news;
@@ -173,6 +174,7 @@ impl Engine {
             rules: Rules::default(),
             source_set: OnceLock::new(),
             telemetry: OnceLock::new(),
+            context: OnceLock::new(),
             registry: Registry::default(),
             running: Slots::default(),
             limits: OnceLock::new(),

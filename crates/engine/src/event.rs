@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use turnwright_core::{CallId, ContentBlock, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage};
+use turnwright_core::{
+    CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage,
+};
 
 use crate::live::content_weight;
 
@@ -240,6 +242,14 @@ pub enum Event {
         /// One sentence.
         text: String,
     },
+    /// What models are shown besides a message, by where it comes from.
+    #[serde(rename = "context.gathered")]
+    ContextGathered {
+        /// The message.
+        message_id: MessageId,
+        /// Of what it consists.
+        parts: Vec<ContextPart>,
+    },
     /// Nothing goes on before a person answers.
     #[serde(rename = "turn.suspended")]
     TurnSuspended {
@@ -281,6 +291,7 @@ impl Event {
             | Self::RefusalDelta { text, .. }
             | Self::ToolInputDelta { text, .. }
             | Self::Notice { text, .. } => text.len(),
+            Self::ContextGathered { parts, .. } => parts.iter().map(|part| part.source.len() + part.document.len() + 100).sum(),
             Self::ElicitationRequested { message, .. } => message.len().saturating_mul(4),
             Self::ElicitationAnswered { content, .. } => content.as_ref().map_or(0, |content| content.len().saturating_mul(64)),
             Self::ToolInputReady { arguments, .. } => arguments.len(),

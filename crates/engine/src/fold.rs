@@ -161,6 +161,12 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
             };
             out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), error });
         }
+        Control::Context(context) => {
+            if !context.parts.is_empty() {
+                out.push(Event::ContextGathered { message_id: context.message, parts: context.parts.clone() });
+            }
+            out.extend(context.notices.iter().map(|text| Event::Notice { level: "warning", text: text.clone() }));
+        }
         Control::Failed(failure) => out.extend(turn.and_then(|turn| going_on(turn, failure))),
         Control::Claimed(_)
         | Control::Resumed { .. }

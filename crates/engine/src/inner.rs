@@ -19,7 +19,10 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry};
+use crate::{
+    Clock, ContextSource, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError,
+    Telemetry,
+};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) source_set: OnceLock<Arc<dyn SourceSet>>,
     /// What is told of it to whoever watches over it.
     pub(crate) telemetry: OnceLock<Telemetry>,
+    /// What gathers what models are shown besides what was said.
+    pub(crate) context: OnceLock<Arc<dyn ContextSource>>,
     pub(crate) registry: Registry,
     /// The turns that this process drives.
     pub(crate) running: Slots,

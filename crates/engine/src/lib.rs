@@ -10,6 +10,7 @@ pub mod artifacts;
 pub mod asks;
 mod catalog;
 pub mod clock;
+pub mod context;
 pub mod documents;
 mod driver;
 mod engine;
@@ -19,6 +20,7 @@ mod fold;
 mod follow;
 mod in_flight;
 mod inner;
+pub mod knowledge;
 mod limits;
 mod live;
 mod names;
@@ -41,6 +43,7 @@ mod watch;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use clock::{Clock, SystemClock};
+pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents};
 pub use engine::{
     Awaited, Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,

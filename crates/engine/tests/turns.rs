@@ -12,6 +12,8 @@ mod support;
 mod approvals;
 #[path = "turns/asking.rs"]
 mod asking;
+#[path = "turns/context.rs"]
+mod context;
 #[path = "turns/crashes.rs"]
 mod crashes;
 #[path = "turns/draining.rs"]

@@ -44,6 +44,7 @@ fn fitting<'a>(parts: impl Iterator<Item = &'a String>, mut room: usize) -> usiz
 pub(super) fn bytes(message: &PromptMessage<'_>) -> usize {
     match message {
         PromptMessage::User { message, .. } => content_bytes(&message.content),
+        PromptMessage::Context { context, .. } => context.text.len(),
         PromptMessage::Assistant { message, .. } => message.blocks.iter().map(block_bytes).sum(),
         PromptMessage::Results(results) => results.iter().map(|result| content_bytes(&result.result.content)).sum(),
     }
@@ -80,6 +81,7 @@ fn tell(message: &PromptMessage<'_>, part_bytes: usize) -> Vec<String> {
                 None => format!("User: {}", excerpt(&text, part_bytes)),
             }]
         }
+        PromptMessage::Context { context, .. } => vec![format!("Shown besides: {}", excerpt(&context.text, part_bytes / 4))],
         PromptMessage::Assistant { message, .. } => tell_assistant(message, part_bytes),
         PromptMessage::Results(results) => results.iter().map(|result| tell_result(result, part_bytes)).collect(),
     }

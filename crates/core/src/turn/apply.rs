@@ -85,6 +85,8 @@ impl Turn {
                 }
                 self.runs = Runs::Elsewhere;
             }
+            // Gathering is no progress: what takes its host down each time must end.
+            Entry::Control(Control::Context(context)) => return context.fits_at(seq),
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
             Entry::Control(Control::Compacted(compacted)) => {
                 if compacted.turn != self.id {

@@ -46,6 +46,7 @@ fn shown(told: &Told) -> Vec<String> {
             let text = text_of(&message.content);
             format!("{seq} user {}", text.rsplit('\n').next().unwrap_or_default())
         }
+        PromptMessage::Context { seq, context } => format!("{seq} context {}", context.text),
         PromptMessage::Assistant { seq, message } => format!("{seq} assistant {}", message.text()),
         PromptMessage::Results(results) => format!("{} results", results.len()),
     });

@@ -4,6 +4,7 @@
 mod asking;
 mod assembler;
 mod cancel;
+mod context;
 mod entry;
 mod failures;
 mod form;

@@ -14,6 +14,7 @@ use crate::told::{
 fn shown(told: &Told) -> Vec<String> {
     let line = |message: &PromptMessage<'_>| match message {
         PromptMessage::User { message: user, .. } => format!("user {}", turnwright_core::text_of(&user.content)),
+        PromptMessage::Context { context, .. } => format!("context {}", context.text),
         PromptMessage::Assistant { seq, message } => format!("assistant {seq} {}", message.text()),
         PromptMessage::Results(results) => {
             let results = results.iter().map(|result| {
@@ -31,7 +32,7 @@ fn results(told: &Told) -> Vec<PromptResult<'_>> {
         .into_iter()
         .filter_map(|message| match message {
             PromptMessage::Results(results) => Some(results),
-            PromptMessage::User { .. } | PromptMessage::Assistant { .. } => None,
+            PromptMessage::User { .. } | PromptMessage::Context { .. } | PromptMessage::Assistant { .. } => None,
         })
         .flatten()
         .collect()

@@ -213,7 +213,7 @@ fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
     let mut due: Vec<CallId> = Vec::new();
     for message in &prompt::messages(journal) {
         match message {
-            PromptMessage::User { .. } => prop_assert!(due.is_empty()),
+            PromptMessage::User { .. } | PromptMessage::Context { .. } => prop_assert!(due.is_empty()),
             PromptMessage::Assistant { seq, message } => {
                 prop_assert!(due.is_empty());
                 due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();
@@ -233,6 +233,7 @@ fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
 fn shown(message: &PromptMessage<'_>) -> String {
     match message {
         PromptMessage::User { message, .. } => format!("{:?}", message.content),
+        PromptMessage::Context { context, .. } => context.text.clone(),
         PromptMessage::Assistant { message, .. } => format!("{:?}", (&message.blocks, &message.finish, &message.completion)),
         PromptMessage::Results(results) => {
             let results = results.iter().map(|result| (&result.result.outcome, &result.result.content));
@@ -259,7 +260,7 @@ fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), Te
     let history = prompt::history(journal);
     let expected = history.iter().filter(|message| {
         is_in = match message {
-            PromptMessage::User { seq, .. } => *seq < cut,
+            PromptMessage::User { seq, .. } | PromptMessage::Context { seq, .. } => *seq < cut,
             PromptMessage::Assistant { seq, message } => {
                 let mut calls = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index });
                 *seq < cut && calls.all(has_result)

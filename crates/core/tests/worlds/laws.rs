@@ -165,7 +165,7 @@ fn every_user_message_is_shown_once(journal: &Journal) -> Law {
         match message {
             PromptMessage::User { seq, message } if is_summary(*seq) => summed_up = text_of(&message.content),
             PromptMessage::User { seq, .. } => shown.push(*seq),
-            PromptMessage::Assistant { .. } | PromptMessage::Results(_) => {}
+            PromptMessage::Context { .. } | PromptMessage::Assistant { .. } | PromptMessage::Results(_) => {}
         }
     }
     for stored in journal.entries() {
@@ -187,7 +187,9 @@ pub(crate) fn well_formed(messages: &[PromptMessage<'_>]) -> Law {
     let mut due: Vec<CallId> = Vec::new();
     for message in messages {
         match message {
-            PromptMessage::User { .. } => must!(due.is_empty(), "a user message stands before the results of {due:?}"),
+            PromptMessage::User { .. } | PromptMessage::Context { .. } => {
+                must!(due.is_empty(), "a user message stands before the results of {due:?}")
+            }
             PromptMessage::Assistant { seq, message } => {
                 must!(due.is_empty(), "a message stands before the results of {due:?}");
                 due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();

@@ -23,6 +23,7 @@ impl Driver {
     pub(super) async fn halt(mut self, halt: Halt) {
         self.model = None;
         self.summary = None;
+        self.gathering = None;
         self.live.lock().watchers.release();
         // What goes on by itself is let go of, what needs us is told to end.
         self.halts.cancel();

@@ -129,6 +129,7 @@ impl Running {
             | Event::ToolStarted { .. }
             | Event::Usage { .. }
             | Event::Notice { .. }
+            | Event::ContextGathered { .. }
             | Event::TurnSuspended { .. }
             | Event::TurnFinished { .. } => None,
         }

@@ -255,6 +255,11 @@ impl Tells for RunFold {
                 let value = json!({"level": level, "text": text});
                 tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
             }
+            Event::ContextGathered { message_id, parts } => {
+                let parts: Vec<_> = parts.iter().map(crate::report::context_part).collect();
+                let value = json!({"messageId": message_id.to_string(), "parts": parts});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.context", "value": value}));
+            }
             Event::ElicitationRequested { question_id, requested_schema, url, sampling, .. } => {
                 let wants = match (requested_schema, url, sampling) {
                     (Some(schema), _, _) => Some(Wants::Form { schema: schema.clone() }),

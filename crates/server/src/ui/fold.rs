@@ -243,6 +243,7 @@ impl UiFold {
             }
             Event::Usage { usage } => self.chunks.usage(out, usage, self.model.as_deref()),
             Event::Notice { level, text } => self.chunks.notice(out, level, text),
+            Event::ContextGathered { message_id, parts } => self.chunks.sources(out, &message_id.to_string(), parts),
             Event::TurnSuspended { turn_id, .. } => {
                 if *turn_id == self.turn {
                     self.end = Some(End::Suspended);
@@ -495,6 +496,7 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
         | Event::ToolProgress { .. }
         | Event::Usage { .. }
         | Event::Notice { .. }
+        | Event::ContextGathered { .. }
         | Event::TurnSuspended { .. }
         | Event::TurnFinished { .. } => false,
     }
