@@ -10,7 +10,7 @@ use super::documents::Change;
 use super::search::Words;
 use super::statements as sql;
 use super::upkeep::Removal;
-use super::{accounts, artifacts, search};
+use super::{accounts, artifacts, knowledge, search};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(super) enum Write {
     Artifact(artifacts::Change),
     Words(Words),
     RemoveOld(Removal),
+    Knowledge(knowledge::Change),
 }
 
 /// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
@@ -66,6 +67,7 @@ impl Write {
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
             Self::Words(words) => words.bytes(),
+            Self::Knowledge(change) => change.bytes(),
             Self::Append(append) => {
                 let side = append.side.iter().map(|record| match record {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
@@ -95,6 +97,7 @@ impl Write {
             Self::Artifact(change) => change.carry_out(connection),
             Self::Words(words) => words.carry_out(connection).map(Ok),
             Self::RemoveOld(removal) => removal.carry_out(connection),
+            Self::Knowledge(change) => change.carry_out(connection).map(Ok),
         }
     }
 }
@@ -137,6 +140,7 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::
     let Some((key, _)) = find(connection, id)? else { return Ok(Err(gone(id))) };
     artifacts::forget_conversation(connection, key)?;
     search::forget(connection, key)?;
+    knowledge::forget_conversation(connection, id)?;
     for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
         connection.prepare_cached(statement)?.execute((key,))?;
     }
