@@ -40,7 +40,11 @@ const CRATES: &[Crate] = &[
         because: "how requests leave the machine is the same for all who ask, and none of their business is its own",
     },
     Crate { name: "mcp", may: &["core", "engine", "network"], because: "it fills the port for tool sources, and nothing else" },
-    Crate { name: "tools", may: &["core", "engine"], because: "it fills the port for tool sources, and nothing else" },
+    Crate {
+        name: "tools",
+        may: &["core", "engine"],
+        because: "it fills the ports for tool sources and for what is shown besides, and nothing else",
+    },
     Crate { name: "store", may: &["core", "engine"], because: "it fills the port for storage, and nothing else" },
     Crate {
         name: "host",
