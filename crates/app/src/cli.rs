@@ -10,6 +10,7 @@ use turnwright_core::{ApproveMode, ConversationId, MessageId, ModelRef};
 use turnwright_host::export::ExportForm;
 
 mod approvals;
+pub(crate) mod knowledge;
 
 pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, Rules};
 
@@ -64,6 +65,12 @@ pub(crate) enum Command {
     /// Stored conversations
     #[command(subcommand)]
     Conversations(Conversations),
+    /// Documents that are looked up for each message
+    #[command(subcommand)]
+    Knowledge(knowledge::Knowledge),
+    /// What is remembered of the user
+    #[command(subcommand)]
+    Memory(knowledge::Memory),
     /// Calls that wait for a person
     #[command(subcommand)]
     Approvals(Approvals),

@@ -21,6 +21,7 @@ mod executables;
 mod forms;
 mod identity;
 mod interactive;
+mod knowledge;
 mod lists;
 mod load;
 mod mcp_features;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
 use turnwright_network::ProxyAddress;
+use turnwright_tools::PathGlob;
 use turnwright_tools::net::Allow;
 
 use crate::AddressRange;
@@ -49,6 +50,18 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             "a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`",
         ),
         "server-name" => must(!text.is_empty(), "a name that is not empty"),
+        "knowledge-name" => must(
+            !text.is_empty()
+                && text.len() <= 64
+                && text.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign)),
+            "a name of at most 64 letters, digits, `-` and `_`",
+        ),
+        "path-glob" => PathGlob::new(text, false)
+            .map(|_| text.to_owned())
+            .map_err(|why| format!("a glob over paths, such as `docs/**/*.md` ({why})")),
+        "file-name" => {
+            must(!text.is_empty() && !text.contains('/') && text != "." && text != "..", "the name of a file, without `/`")
+        }
         "header-name" => must(is_header_name(text), "the name of an HTTP header, such as `X-Title`"),
         "reached-address" => Allow::new([text])
             .map(|_| text.to_owned())

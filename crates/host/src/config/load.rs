@@ -181,6 +181,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.server(&mut problems);
     meaning.notify(&mut problems);
     meaning.web(&mut problems);
+    meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);
     // What is not right by itself would be told twice.

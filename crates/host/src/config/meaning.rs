@@ -118,6 +118,46 @@ impl Meaning<'_> {
         }
     }
 
+    /// The embedding model is whole, and its provider is there.
+    pub(crate) fn embeddings(self, endpoints: &[Endpoint], problems: &mut Vec<Problem>) {
+        let embeddings = &self.config.embeddings;
+        let mut tell = |key: &str, text: String| problems.push(Problem::new(place_of(self.root, ["embeddings", key]), text));
+        match (&embeddings.provider, &embeddings.model) {
+            (None, None) => {}
+            (Some(_), None) => {
+                tell("provider", "[embeddings] has no `model`; it must be the name of a model that makes vectors".to_owned());
+            }
+            (None, Some(_)) => {
+                tell("model", "[embeddings] has no `provider`; it must be a name under `[providers]`".to_owned());
+            }
+            (Some(name), Some(model)) => {
+                if model.trim().is_empty() {
+                    tell("model", "`embeddings.model` is empty; it must be the name of a model that makes vectors".to_owned());
+                }
+                match endpoints.iter().find(|endpoint| endpoint.name == *name) {
+                    None => {
+                        let known = listed(endpoints.iter().map(|endpoint| endpoint.name.as_str()));
+                        let names = endpoints.iter().map(|endpoint| endpoint.name.as_str());
+                        let near = nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                        let there =
+                            if endpoints.is_empty() { "none is configured".to_owned() } else { format!("there are {known}") };
+                        tell(
+                            "provider",
+                            format!("`embeddings.provider` is {name:?}; there is no such provider, {there}{near}"),
+                        );
+                    }
+                    Some(endpoint) if endpoint.dialect == Dialect::Anthropic => {
+                        let text = format!(
+                            "`embeddings.provider` is {name:?}, whose API makes no vectors; it must be a provider with another dialect"
+                        );
+                        tell("provider", text);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
     /// Each rule is one that the policy can use.
     pub(crate) fn rules(self, problems: &mut Vec<Problem>) {
         let written = self.root.at(["approval", "rules"]).map(|rules| &rules.value);
