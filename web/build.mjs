@@ -13,7 +13,7 @@ const making = join(here, `made/page.${process.pid}`);
 const MOST_BYTES = 160 * 1024;
 
 const highlight = "@highlightjs/cdn-assets/es";
-const languages = ["bash", "diff", "ini", "javascript", "json", "python", "rust"];
+const languages = ["bash", "diff", "ini", "javascript", "json", "python"];
 
 /** Where a library's module lies, by where the page has it. */
 const vendor = {
@@ -58,6 +58,12 @@ const withoutComments = (text) => text
   .replace(/^[ \t]+/gm, "")
   .replace(/\n{2,}/g, "\n");
 const ours = readdirSync(making, { recursive: true, withFileTypes: true });
+/** The same for styles. */
+const withoutSpace = (text) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/\s*\n\s*/g, "").replace(/\s*([{};,])\s*/g, "$1").replaceAll(";}", "}");
+for (const file of ours.filter((entry) => entry.isFile() && entry.name.endsWith(".css"))) {
+  const path = join(file.parentPath, file.name);
+  writeFileSync(path, withoutSpace(readFileSync(path, "utf8")));
+}
 for (const file of ours.filter((entry) => entry.isFile() && entry.name.endsWith(".js") && !entry.parentPath.includes("/vendor"))) {
   const path = join(file.parentPath, file.name);
   writeFileSync(path, withoutComments(readFileSync(path, "utf8")));

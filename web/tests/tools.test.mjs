@@ -1,9 +1,10 @@
 // Tools: calls as cards, decisions, forms, and the servers that bring them.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { artifactOf, textOf } from "../page/lib/artifact.js";
 import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 
 let place;
@@ -177,4 +178,43 @@ test("a server that cannot run says why", async () => {
   const card = page.getByRole("article", { name: "Server broken" });
   await card.locator(".failure").waitFor();
   assert.match(await card.locator(".failure").innerText(), /no-such-program-here/);
+});
+
+test("a result that is too large for a message is read in parts and saved whole", async () => {
+  const whole = Array.from({ length: 20_000 }, (_, number) => `line ${number}\n`).join("");
+  writeFileSync(join(place.folder, "long.txt"), whole);
+  const page = await lookAt(place);
+  await say(page, `tool filesystem__read ${JSON.stringify({ path: "long.txt" })}`);
+  await page.getByText("The tool said").waitFor();
+  await page.locator(".card", { hasText: "done" }).locator("summary").click();
+  const kept = page.locator(".artifact");
+  await kept.getByRole("button", { name: "Read it" }).click();
+  const part = kept.getByLabel("Part of filesystem__read.txt");
+  await part.waitFor();
+  assert.equal(await part.textContent(), whole.slice(0, 32_768));
+  assert.equal(await kept.getByRole("button", { name: "Back" }).isDisabled(), true);
+  await kept.getByRole("button", { name: "On" }).click();
+  await kept.getByText("32768 to 65536 of 208890 bytes").waitFor();
+  assert.equal(await part.textContent(), whole.slice(32_768, 65_536));
+  await kept.getByRole("button", { name: "Last" }).click();
+  await kept.getByText("to 208890 of").waitFor();
+  assert.equal(await part.textContent(), whole.slice(196_608));
+  assert.equal(await kept.getByRole("button", { name: "On" }).isDisabled(), true);
+  const saving = page.waitForEvent("download");
+  await kept.getByRole("link", { name: "Save" }).click();
+  assert.equal(readFileSync(await (await saving).path(), "utf8"), whole);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a part of a text begins and ends with whole characters, and parts put together are the text", () => {
+  const text = "a€😀é".repeat(9);
+  const bytes = new TextEncoder().encode(text);
+  for (const count of [1, 2, 3, 4, 5, 7, 50]) {
+    let whole = "";
+    for (let from = 0; from < bytes.length; from += count) whole += textOf(bytes.slice(from, from + count + 3), from, count).text;
+    assert.equal(whole, text, String(count));
+  }
+  const id = `art_${"0a".repeat(16)}`;
+  assert.equal(artifactOf(`artifact:${id}`), id);
+  for (const other of [`artifact:${id}/..`, `https://x/${id}`, "artifact:art_1", undefined]) assert.equal(artifactOf(other), null);
 });

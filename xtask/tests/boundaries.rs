@@ -40,7 +40,11 @@ const CRATES: &[Crate] = &[
         because: "how requests leave the machine is the same for all who ask, and none of their business is its own",
     },
     Crate { name: "mcp", may: &["core", "engine", "network"], because: "it fills the port for tool sources, and nothing else" },
-    Crate { name: "tools", may: &["core", "engine"], because: "it fills the port for tool sources, and nothing else" },
+    Crate {
+        name: "tools",
+        may: &["core", "engine"],
+        because: "it fills the ports for tool sources and for what is shown besides, and nothing else",
+    },
     Crate { name: "store", may: &["core", "engine"], because: "it fills the port for storage, and nothing else" },
     Crate {
         name: "host",
@@ -116,8 +120,8 @@ const KEPT: &[Kept] = &[
 
 /// All that the pure crates may use besides ours: an addition is a decision, not a habit.
 const PURE: &[(&str, &[&str])] = &[
-    ("core", &["globset", "serde", "serde_json", "thiserror"]),
-    ("dialects", &["base64", "memchr", "serde", "serde_json", "thiserror"]),
+    ("core", &["aho-corasick", "base64", "globset", "serde", "serde_json", "thiserror"]),
+    ("dialects", &["base64", "memchr", "serde", "serde_json", "thiserror", "tiktoken-rs"]),
     ("api", &["schemars", "serde", "serde_json", "utoipa"]),
 ];
 

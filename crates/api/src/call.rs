@@ -19,7 +19,7 @@ pub struct Call {
     pub name: String,
     /// The arguments that it would run with, JSON text.
     pub arguments: String,
-    /// `approval | unknown_outcome | definition_changed | client_tool | question`.
+    /// `approval | unknown_outcome | definition_changed | client_tool | loop | question`.
     pub reason: String,
     /// The rule that asks; null where none does.
     pub rule: Option<String>,

@@ -157,6 +157,35 @@ pub struct RetryRequest {
     pub settings: Settings,
 }
 
+/// A wish to have a conversation's beginning put into a summary.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompactRequest {
+    /// The model that writes it, `PROVIDER/MODEL`; the conversation's own where absent.
+    #[serde(default)]
+    pub model: Option<String>,
+}
+
+/// What models are shown in the place of a conversation's beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CompactionReport {
+    /// The summary; `null` where all is shown as it was said.
+    pub summary: Option<Summary>,
+}
+
+/// A summary in the place of a conversation's beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Summary {
+    /// The place of its entry in the journal.
+    pub seq: u64,
+    /// The place up to which it stands for messages, with the results of their calls.
+    pub through: u64,
+    /// What models are shown.
+    pub text: String,
+    /// The model that wrote it, `PROVIDER/MODEL`; `null` where it was put together from the beginnings of what was said.
+    pub model: Option<String>,
+}
+
 /// A conversation to make of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

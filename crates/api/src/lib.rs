@@ -8,7 +8,9 @@
 mod artifact;
 mod call;
 mod chat;
+mod context;
 mod conversation;
+mod knowledge;
 mod list;
 mod mcp;
 mod mcp_feature;
@@ -29,10 +31,12 @@ mod user;
 pub use artifact::Artifact;
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict, ToolCallAnswer, ToolCallRequest};
 pub use chat::{
-    CancelRequest, ChatAnswer, ChatRequest, Content, ForkRequest, MessageAccepted, MessageRequest, OnWaiting, RetryRequest,
-    TurnAccepted,
+    CancelRequest, ChatAnswer, ChatRequest, CompactRequest, CompactionReport, Content, ForkRequest, MessageAccepted,
+    MessageRequest, OnWaiting, RetryRequest, Summary, TurnAccepted,
 };
+pub use context::{ContextKind, ContextPart, ContextPlace};
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, Excerpt, TurnSummary};
+pub use knowledge::{Knowledge, KnowledgeAnswer, KnowledgeDocument, KnowledgePiece, Memory};
 pub use list::List;
 pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
 pub use mcp_feature::{

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::ContextPart;
+
 /// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Message {
@@ -26,6 +28,9 @@ pub struct Message {
     /// Whether a tool's message is a failure; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// What models were shown besides a person's message; absent where there was nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Vec<ContextPart>>,
 }
 
 /// Who speaks.

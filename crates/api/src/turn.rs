@@ -14,9 +14,12 @@ pub struct TurnReport {
     pub turn_id: String,
     /// `completed | suspended | cancelled | failed | step_limit | stopped`; `running` while it is none of these.
     pub status: String,
-    /// Why it was stopped, where the status is `stopped`.
+    /// Why it was stopped, where the status is `stopped`: `refused | loop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
+    /// What was tried and what came of it, where it was stopped since the model went in circles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_summary: Option<String>,
     /// Why the model stopped: `stop | tool_calls | length | content_filter | error`; null where it said nothing.
     pub finish_reason: Option<String>,
     /// The provider's own word for it.

@@ -10,6 +10,7 @@ use turnwright_core::{ApproveMode, ConversationId, MessageId, ModelRef};
 use turnwright_host::export::ExportForm;
 
 mod approvals;
+pub(crate) mod knowledge;
 
 pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, Rules};
 
@@ -64,6 +65,12 @@ pub(crate) enum Command {
     /// Stored conversations
     #[command(subcommand)]
     Conversations(Conversations),
+    /// Documents that are looked up for each message
+    #[command(subcommand)]
+    Knowledge(knowledge::Knowledge),
+    /// What is remembered of the user
+    #[command(subcommand)]
+    Memory(knowledge::Memory),
     /// Calls that wait for a person
     #[command(subcommand)]
     Approvals(Approvals),
@@ -444,6 +451,19 @@ pub(crate) enum Conversations {
     Stop {
         /// Its name
         id: ConversationId,
+    },
+    /// Put a summary in the place of a conversation's beginning, for the model; nothing is deleted
+    Compact {
+        /// Its name
+        id: ConversationId,
+        /// The model that writes it; the conversation's own unless said otherwise
+        #[arg(long, value_name = "PROVIDER/MODEL", conflicts_with = "undo")]
+        model: Option<ModelRef>,
+        /// Take the newest summary back
+        #[arg(long)]
+        undo: bool,
+        #[command(flatten)]
+        listed: Listed,
     },
     /// Delete a conversation
     Delete {

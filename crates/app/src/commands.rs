@@ -8,7 +8,9 @@ mod chat;
 mod config;
 mod conversations;
 mod doctor;
+mod knowledge;
 mod mcp;
+mod memory;
 mod message;
 mod models;
 mod moving;
@@ -51,6 +53,10 @@ pub(crate) fn run(cli: Cli, output: &mut Output) -> Exit {
         Command::Conversations(command) => {
             one_thread().and_then(|runtime| on(runtime, conversations::run(&everywhere, command, output)))
         }
+        Command::Knowledge(command) => {
+            one_thread().and_then(|runtime| on(runtime, knowledge::run(&everywhere, command, output)))
+        }
+        Command::Memory(command) => one_thread().and_then(|runtime| on(runtime, memory::run(&everywhere, command, output))),
         Command::Approvals(command) => {
             one_thread().and_then(|runtime| on(runtime, approvals::run(&everywhere, command, output)))
         }

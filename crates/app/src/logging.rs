@@ -8,6 +8,7 @@ use turnwright_engine::telemetry::spans;
 use turnwright_host::config::{LogFormat, TelemetryConfig};
 use turnwright_host::{Environment, Network};
 
+use crate::hiding::Lines;
 use crate::telemetry;
 
 /// What is logged, and where traces go.
@@ -27,7 +28,7 @@ pub(crate) fn start(logging: Logging<'_>, environment: &Environment) -> Result<(
     // What the MCP library says is about its own inside and names no server: ours say what failed; directives after it win.
     // What is traced is not logged.
     let filter = EnvFilter::builder().parse_lossy(format!("rmcp=off,{},{}=off", logging.level, spans::TARGET));
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(has_color).log_internal_errors(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(Lines).with_ansi(has_color).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match logging.format {
         LogFormat::Text => lines.with_filter(filter).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_filter(filter).boxed(),

@@ -7,7 +7,7 @@ use crate::cli::Everywhere;
 use crate::commands::users::find;
 use crate::exit::Failure;
 use crate::logging::Logging;
-use crate::{logging, output, telemetry};
+use crate::{hiding, logging, output, telemetry};
 
 /// What is logged by a command that answers and ends.
 pub(crate) const QUIET: &str = "warn";
@@ -48,6 +48,7 @@ pub(crate) fn environment() -> Result<Environment, Failure> {
 /// Reads the configuration and begins to log.
 pub(crate) fn open(overrides: &Overrides, log_level: &str) -> Result<Opened, Failure> {
     let environment = environment()?;
+    hiding::keep(environment.secrets());
     let loaded = config::open(&environment, overrides)?;
     let config = &loaded.config;
     let level = config.log_level.as_deref().unwrap_or(log_level);

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
+use crate::hiding::hidden;
 use serde::Serialize;
 use turnwright_terminal::{Piece, Screen, Stream, clean_text};
 
@@ -113,5 +114,5 @@ impl Screen for &mut Output {
 
 /// Says a line beside the output. Where nobody listens any more, the exit code still says how it went.
 pub(crate) fn say(line: &str) {
-    drop(writeln!(io::stderr(), "{}", clean_text(line)));
+    drop(writeln!(io::stderr(), "{}", clean_text(&hidden(line))));
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::hiding::Spans;
 use opentelemetry::propagation::{Injector, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -65,7 +66,7 @@ where
     let resource =
         if environment.filled("OTEL_SERVICE_NAME").is_some() { resource } else { resource.with_service_name("turnwright") };
     let provider = SdkTracerProvider::builder()
-        .with_batch_exporter(exporter)
+        .with_batch_exporter(Spans(exporter))
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample))))
         .with_resource(resource.build())
         .build();

@@ -5,23 +5,25 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use turnwright_core::prompt;
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Claim, ContentBlock, Control, DecidedBy, Decision, DriverId, ENTRY_VERSION,
     Entry, Finish, FinishReason, Journal, ModelRef, Next, Origin, Outcome, Ruler, Ruling, Seq, StartRuling, Started,
     StoredEntry, ToolCall, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Verdict, plan,
 };
+use turnwright_core::{compaction, prompt};
 
 /// Each turn: a user message, two messages of the model, two calls between them. 2,000 messages and 1,000 calls or more.
 const TURNS: u64 = 667;
+/// So many that there are 10,000 entries.
+const TURNS_OF_10000: u64 = 910;
 
-fn stored_texts() -> Vec<String> {
+fn stored_texts(turns: u64) -> Vec<String> {
     let settings = TurnSettings {
         system_prompt: Some("You are a helpful assistant. ".repeat(20)),
         ..TurnSettings::new(ModelRef::new("provider", "model"))
     };
     let mut entries: Vec<Entry> = Vec::new();
-    for turn in 0..TURNS {
+    for turn in 0..turns {
         let opened = place(&entries);
         entries.push(Entry::User(UserMessage {
             content: vec![ContentBlock::text(format!("Question {turn}: what is in the file, and why? {}", "word ".repeat(30)))],
@@ -106,7 +108,7 @@ impl Ruler for AllowAll {
 }
 
 fn fold(criterion: &mut Criterion) {
-    let texts = stored_texts();
+    let texts = stored_texts(TURNS);
     let entries = decoded(&texts);
     let journal = Journal::replay(entries.clone()).expect("it fits");
     let settings = journal.turn().expect("there is a turn").settings().clone();
@@ -147,5 +149,21 @@ fn fold(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, fold);
+/// What a turn that finds a conversation of 10,000 entries too long, or a person, has made of it before a model is asked for the
+/// summary: what it stands for, the transcript for the model, and the summary for where that gives none.
+fn compacting(criterion: &mut Criterion) {
+    let entries = decoded(&stored_texts(TURNS_OF_10000));
+    assert!(entries.len() >= 10_000, "{}", entries.len());
+    let journal = Journal::replay(entries).expect("it fits");
+    let model = ModelRef::new("provider", "model");
+    criterion.bench_function("plan_the_compaction_of_10000_entries", |bencher| {
+        bencher.iter(|| {
+            let cut = compaction::cut(black_box(&journal)).expect("there is something to compact");
+            let (digest, request) = (cut.digest(), cut.request(&model));
+            black_box((digest.len(), request.prompt().messages.len()))
+        });
+    });
+}
+
+criterion_group!(benches, fold, compacting);
 criterion_main!(benches);

@@ -4,8 +4,10 @@
 //! without. Stored as [`crate::Control::Compacted`] it is shown in their place, and the journal stays as it is. *Not here:*
 //! asking the model, and when to compact, which the turn says.
 
+use std::sync::Arc;
+
 use crate::prompt::{Prompt, PromptMessage};
-use crate::{Compacted, ContentBlock, Journal, ModelRef, Seq, TurnId, TurnSettings, UserMessage};
+use crate::{Compacted, ContentBlock, Journal, ModelRef, Seq, Turn, TurnId, TurnSettings, UserMessage};
 
 mod digest;
 
@@ -35,16 +37,23 @@ const INSTRUCTIONS: &str = "You are given the transcript of a conversation betwe
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compaction {
     seq: Seq,
-    turn: TurnId,
+    turn: Option<TurnId>,
     through: Seq,
     message: UserMessage,
+    /// What was shown before it, and is again where it is undone.
+    before: Option<Arc<Self>>,
 }
 
 impl Compaction {
-    /// What the entry at `seq` says; `settings` are its turn's.
-    pub(crate) fn new(seq: Seq, compacted: &Compacted, settings: &TurnSettings) -> Self {
+    /// What the entry at `seq` says; `settings` are those of the newest turn, `before` is what it replaces.
+    pub(crate) fn new(seq: Seq, compacted: &Compacted, settings: &TurnSettings, before: Option<Arc<Self>>) -> Self {
         let message = said(format!("{HEAD}\n\n{}", compacted.summary), settings.clone());
-        Self { seq, turn: compacted.turn, through: compacted.through, message }
+        Self { seq, turn: compacted.turn, through: compacted.through, message, before }
+    }
+
+    /// What was shown before it.
+    pub(crate) fn before(&self) -> Option<&Arc<Self>> {
+        self.before.as_ref()
     }
 
     /// The place of its entry, by which the summary is known among a prompt's messages.
@@ -52,8 +61,8 @@ impl Compaction {
         self.seq
     }
 
-    /// The turn that was open. What people said in it is shown besides.
-    pub fn turn(&self) -> TurnId {
+    /// The turn that was open, where one was. What people said in it is shown besides.
+    pub fn turn(&self) -> Option<TurnId> {
         self.turn
     }
 
@@ -67,10 +76,17 @@ impl Compaction {
     pub(crate) fn show<'a>(&'a self, messages: Vec<PromptMessage<'a>>) -> Vec<PromptMessage<'a>> {
         let (mut before, mut after) = (Vec::new(), vec![PromptMessage::User { seq: self.seq, message: &self.message }]);
         let mut is_shown = true;
+        let stays = crate::context::that_stay(&messages);
         for message in messages {
             match message {
+                PromptMessage::Context { context, .. } if context.message.0 > self.through => after.push(message),
+                PromptMessage::Context { seq, context } => {
+                    before.extend(
+                        (stays.contains(&seq) || self.turn.is_some_and(|turn| context.message.0 >= turn.0)).then_some(message),
+                    );
+                }
                 PromptMessage::User { seq, .. } if seq > self.through => after.push(message),
-                PromptMessage::User { seq, .. } if seq >= self.turn.0 => before.push(message),
+                PromptMessage::User { seq, .. } if self.turn.is_some_and(|turn| seq >= turn.0) => before.push(message),
                 PromptMessage::User { .. } => {}
                 PromptMessage::Assistant { seq, .. } => {
                     is_shown = seq > self.through;
@@ -87,8 +103,8 @@ impl Compaction {
 /// The messages that a summary is to stand for.
 #[derive(Debug, Clone)]
 pub struct Cut<'a> {
-    /// The open turn.
-    pub turn: TurnId,
+    /// The open turn, where one is open.
+    pub turn: Option<TurnId>,
     /// The place up to which messages are compacted.
     pub through: Seq,
     /// The messages as they were shown.
@@ -97,23 +113,44 @@ pub struct Cut<'a> {
     shown_bytes: usize,
 }
 
-/// What to compact now; `None` where no turn is open or nothing can be compacted. What people said in the open turn stays,
-/// and of the rest what is newest. Of a turn with many long steps the older ones are compacted, at the worst all.
+/// About how many bytes of text a message is to a model.
+pub(crate) fn bytes(message: &PromptMessage<'_>) -> usize {
+    digest::bytes(message)
+}
+
+/// What to compact now; `None` where nothing can be compacted. What people said in the open turn stays, and so do calls that
+/// have no result yet; of the rest stays what is newest. Of a turn with many long steps the older ones are compacted, at the
+/// worst all.
 pub fn cut(journal: &Journal) -> Option<Cut<'_>> {
-    let turn = journal.open_turn()?.id();
-    let summary = journal.compaction().map(Compaction::seq);
+    let turn = journal.open_turn().map(Turn::id);
+    let is_of_open_turn = |seq: Seq| turn.is_some_and(|turn| seq >= turn.0);
+    let unanswered = journal.open_turn().and_then(Turn::unanswered_message);
+    let compaction = journal.compaction();
+    let summary = compaction.map(Compaction::seq);
     let mut shown_bytes = 0_usize;
     // Each message that can be compacted, with its results.
     let mut steps: Vec<Shown<'_>> = Vec::new();
     let mut earlier = Vec::new();
-    for message in crate::prompt::messages(journal) {
+    let shown = crate::prompt::messages(journal);
+    let stays = crate::context::that_stay(&shown);
+    // What was gathered for the message that comes next.
+    let mut gathered: Vec<PromptMessage<'_>> = Vec::new();
+    for message in shown {
         let bytes = digest::bytes(&message);
         shown_bytes = shown_bytes.saturating_add(bytes);
         match message {
             PromptMessage::User { seq, .. } if summary == Some(seq) => earlier.push(message),
-            PromptMessage::User { seq, .. } if seq >= turn.0 => {}
+            PromptMessage::User { seq, .. } if is_of_open_turn(seq) => {}
+            PromptMessage::Assistant { seq, .. } if unanswered == Some(seq) => break,
+            PromptMessage::Context { seq, context } => {
+                if !stays.contains(&seq) && !is_of_open_turn(context.message.0) {
+                    gathered.push(message);
+                }
+            }
             PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => {
-                steps.push(Shown { seq, bytes, messages: vec![message] });
+                let bytes = gathered.iter().map(digest::bytes).sum::<usize>().saturating_add(bytes);
+                gathered.push(message);
+                steps.push(Shown { seq, bytes, messages: std::mem::take(&mut gathered) });
             }
             PromptMessage::Results(_) => {
                 if let Some(step) = steps.last_mut() {
@@ -137,7 +174,10 @@ pub fn cut(journal: &Journal) -> Option<Cut<'_>> {
         through = Some(step.seq);
         messages.extend(step.messages);
     }
-    Some(Cut { turn, through: through?, messages, shown_bytes })
+    // What people said in a turn that was open then is shown beside the summary of that time, and is older than what that
+    // stands for.
+    let through = through?.max(compaction.map_or(Seq::FIRST, Compaction::through));
+    Some(Cut { turn, through, messages, shown_bytes })
 }
 
 struct Shown<'a> {

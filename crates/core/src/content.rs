@@ -91,10 +91,45 @@ impl ContentBlock {
     }
 }
 
-/// The blocks as one text, a line break between two.
+/// The blocks as one text, a line break between two. A link to what a text among them names already is left out.
 pub fn text_of(blocks: &[ContentBlock]) -> String {
     match blocks {
         [ContentBlock::Text { text }] => text.clone(),
-        blocks => blocks.iter().map(ContentBlock::as_text).collect::<Vec<_>>().join("\n"),
+        blocks => {
+            blocks.iter().filter(|block| !is_named(block, blocks)).map(ContentBlock::as_text).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// The shortest end of an address by which a text can name what is there.
+const MIN_NAME_BYTES: usize = 16;
+
+/// Whether a block is a link, and a text among these holds the end of its address.
+fn is_named(block: &ContentBlock, blocks: &[ContentBlock]) -> bool {
+    let ContentBlock::ResourceLink { uri, .. } = block else { return false };
+    let name = uri.rsplit([':', '/']).next().filter(|name| name.len() >= MIN_NAME_BYTES);
+    let mut texts = blocks.iter().filter_map(|block| if let ContentBlock::Text { text } = block { Some(text) } else { None });
+    name.is_some_and(|name| texts.any(|text| text.contains(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_what_a_text_names_is_not_said_again() {
+        let link = |uri: &str| ContentBlock::ResourceLink {
+            uri: uri.to_owned(),
+            name: "all".to_owned(),
+            title: None,
+            description: None,
+            mime_type: None,
+            size: None,
+        };
+        let (known, other) = ("artifact:art_0123456789abcdef", "artifact:art_ffffffffffffffff");
+        let text = ContentBlock::text("beginning … art_0123456789abcdef … end");
+        assert_eq!(text_of(&[text.clone(), link(known)]), "beginning … art_0123456789abcdef … end");
+        assert_eq!(text_of(&[text, link(other)]), format!("beginning … art_0123456789abcdef … end\n[resource all: {other}]"));
+        assert_eq!(text_of(&[ContentBlock::text("1"), link("file:///1")]), "1\n[resource all: file:///1]");
     }
 }

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::policy::Remembered;
 use crate::{
-    Answered, AnsweredBy, AssistantMessage, CallId, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled, Seq,
-    ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
+    Answered, AnsweredBy, AssistantMessage, CallId, Context, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled,
+    Seq, StopReason, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
 };
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 6;
+pub const ENTRY_VERSION: u8 = 7;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,6 +119,8 @@ pub enum QuestionReason {
     DefinitionChanged,
     /// The tool is the client's own: it runs there, and its result is waited for.
     ClientTool,
+    /// The model goes in circles, and this call would be the next round.
+    Loop,
 }
 
 impl QuestionReason {
@@ -129,6 +131,7 @@ impl QuestionReason {
             Self::UnknownOutcome => "unknown_outcome",
             Self::DefinitionChanged => "definition_changed",
             Self::ClientTool => "client_tool",
+            Self::Loop => "loop",
         }
     }
 }
@@ -179,6 +182,13 @@ pub enum Control {
         /// The tools, in the order in which every request lists them.
         definitions: Vec<Arc<ToolDefinition>>,
     },
+    /// Tools that were held back are offered from here on, after those that were offered before.
+    Found {
+        /// The tools, in the order in which every request lists them.
+        definitions: Vec<Arc<ToolDefinition>>,
+    },
+    /// Models are shown this besides what was said, see [`crate::context`].
+    Context(Context),
     /// A person wants the turn to stop.
     CancelRequested {
         /// Which turn.
@@ -191,6 +201,11 @@ pub enum Control {
     Failed(ProviderFailure),
     /// What was said up to some place is shown to models as a summary from here on.
     Compacted(Compacted),
+    /// The newest summary is shown no more: what it stands for is, or the summary that was shown before it.
+    Uncompacted {
+        /// The place of its entry.
+        summary: Seq,
+    },
     /// An ended turn is taken up again.
     Retried {
         /// Which turn.
@@ -198,6 +213,13 @@ pub enum Control {
         /// The settings from here on, where they change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settings: Option<Box<TurnSettings>>,
+    },
+    /// The model goes in circles, and is told so beside the result of a call.
+    Nudged {
+        /// Which call.
+        call: CallId,
+        /// What it is told.
+        text: String,
     },
     /// A message is shown to nobody any more.
     Hidden {
@@ -221,8 +243,9 @@ pub enum Control {
 /// What models are shown in the place of the beginning of a conversation. The entries that it stands for stay as they are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// The turn that was open. What people say in it is shown in their own words all the same.
-    pub turn: TurnId,
+    /// The turn that was open, where one was. What people say in it is shown in their own words all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// The summary stands for the messages up to this place, with the results of their calls.
     pub through: Seq,
     /// What models are shown.
@@ -299,6 +322,18 @@ impl Entry {
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
+            Self::Question(Question { reason: QuestionReason::Loop, .. })
+            | Self::Control(
+                Control::Nudged { .. }
+                | Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Loop, .. }, .. }
+                | Control::Compacted(Compacted { turn: None, .. })
+                | Control::Uncompacted { .. }
+                | Control::Found { .. }
+                | Control::Context(_),
+            ) => 7,
+            // What it finds is in entries that an older node does not know.
+            Self::Control(Control::Offered { definitions }) if definitions.iter().any(|tool| tool.is_search()) => 7,
+            Self::Result(result) if result.is_cached => 7,
             Self::Decision(Decision { remembered: Some(_), .. }) | Self::TaskAccepted(_) => 6,
             Self::Answered(_) => 4,
             Self::Control(Control::Imported { .. }) => 3,
@@ -341,11 +376,15 @@ impl Entry {
                 Control::Claimed(_) => "claimed",
                 Control::Resumed { .. } => "resumed",
                 Control::Offered { .. } => "offered",
+                Control::Found { .. } => "found",
+                Control::Context(_) => "context",
                 Control::CancelRequested { .. } => "cancel_requested",
                 Control::Suspended => "suspended",
                 Control::Failed(_) => "failed",
                 Control::Compacted(_) => "compacted",
+                Control::Uncompacted { .. } => "uncompacted",
                 Control::Retried { .. } => "retried",
+                Control::Nudged { .. } => "nudged",
                 Control::Hidden { .. } => "hidden",
                 Control::Imported { .. } => "imported",
                 Control::Ended { .. } => "ended",

@@ -42,6 +42,29 @@ impl ModelFacts {
     }
 }
 
+/// By what the tokens of a prompt are counted for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenCounting {
+    /// OpenAI's `o200k_base`.
+    O200k,
+    /// OpenAI's `cl100k_base`.
+    Cl100k,
+    /// By the kinds of letters; the tokenizer is not published.
+    Estimated,
+}
+
+impl TokenCounting {
+    /// For people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::O200k => "counted (o200k_base)",
+            Self::Cl100k => "counted (cl100k_base)",
+            Self::Estimated => "estimated",
+        }
+    }
+}
+
 /// How a model is told how much to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -109,6 +109,9 @@ pub enum TurnStatus {
     Stopped {
         /// Which.
         reason: StopReason,
+        /// What was tried and what came of it, for people, where that is not plain from the last message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
     },
 }
 
@@ -118,9 +121,26 @@ pub enum TurnStatus {
 pub enum StopReason {
     /// The model refused, or the provider withheld the answer.
     Refused,
+    /// The model went in circles.
+    Loop,
+}
+
+impl StopReason {
+    /// The word of the HTTP API and the command line.
+    pub fn as_contract(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Loop => "loop",
+        }
+    }
 }
 
 impl TurnStatus {
+    /// It was stopped for this, and the last message says all there is to say.
+    pub const fn stopped(reason: StopReason) -> Self {
+        Self::Stopped { reason, summary: None }
+    }
+
     /// The word of the HTTP API and the command line.
     pub fn as_contract(&self) -> &'static str {
         match self {

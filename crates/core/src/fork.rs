@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AssistantMessage, CallId, Compacted, Control, Entry, Journal, MessageId, Seq, StoredEntry, ToolResult, TurnId, TurnStatus,
+    AssistantMessage, CallId, Compacted, Context, Control, Entry, Journal, MessageId, Seq, StoredEntry, ToolResult, TurnId,
+    TurnStatus,
 };
 
 /// What a copied turn is said to come from, see [`Control::Imported`].
@@ -92,19 +93,33 @@ impl Copy<'_> {
 
     fn take_control(&mut self, stored: &StoredEntry, control: &Control) {
         match control {
-            Control::Offered { .. } => {
+            Control::Offered { .. } | Control::Found { .. } => {
                 self.write(stored, Entry::Control(control.clone()));
+            }
+            Control::Context(context) => {
+                let Some(message) = self.places.get(&context.message.0).copied().map(MessageId) else { return };
+                if self.turn.is_some() {
+                    self.write(stored, Entry::Control(Control::Context(Context { message, ..context.clone() })));
+                }
             }
             // A summary that was replaced, or that tells of what is hidden since, stands for nothing.
             Control::Compacted(compacted) if self.journal.compaction().is_some_and(|held| held.seq() == stored.seq) => {
-                let Some(Open { id: turn, .. }) = self.turn else { return };
+                let Some(Open { id, .. }) = self.turn else { return };
                 let through = self.place_up_to(compacted.through);
+                let turn = compacted.turn.map(|_| id);
                 let compacted = Compacted { turn, through, ..compacted.clone() };
                 self.write(stored, Entry::Control(Control::Compacted(compacted)));
+            }
+            // It stands beside the result that it is about.
+            Control::Nudged { call, text } => {
+                let Some(message) = self.places.get(&call.message).copied() else { return };
+                let nudged = Control::Nudged { call: CallId { message, index: call.index }, text: text.clone() };
+                self.write(stored, Entry::Control(nudged));
             }
             Control::Ended { status, .. } => self.ends_as(status.clone(), stored.at_ms),
             Control::Retried { .. } => self.ends_as(TurnStatus::Cancelled, stored.at_ms),
             Control::Compacted(_)
+            | Control::Uncompacted { .. }
             | Control::Claimed(_)
             | Control::Resumed { .. }
             | Control::CancelRequested { .. }

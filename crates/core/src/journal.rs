@@ -157,6 +157,11 @@ impl Journal {
         self.folded.offered.iter().find(|definition| definition.name == name)
     }
 
+    /// Whether tools are held back: what is offered finds them.
+    pub fn holds_back(&self) -> bool {
+        self.folded.offered.iter().any(|definition| definition.is_search())
+    }
+
     /// What is shown in the place of the conversation's beginning, where it was compacted.
     pub fn compaction(&self) -> Option<&Compaction> {
         self.folded.compaction.as_deref()
@@ -226,7 +231,9 @@ impl Folded {
     fn fold<'a>(&mut self, seq: Seq, entry: &Entry, earlier: impl Fn(Seq) -> Option<&'a Entry>) -> Result<(), &'static str> {
         match entry {
             Entry::User(message) if self.turn.as_ref().is_none_or(|turn| turn.ended().is_some()) => {
-                self.turn = Some(Turn::open(seq, message.settings.clone()));
+                let mut turn = Turn::open(seq, message.settings.clone());
+                turn.offer(self.offered.iter());
+                self.turn = Some(turn);
                 return Ok(());
             }
             Entry::Control(Control::Claimed(claim)) if claim.epoch <= self.epoch => {
@@ -234,6 +241,18 @@ impl Folded {
             }
             Entry::Control(Control::Offered { definitions }) => {
                 self.offered = definitions.as_slice().into();
+                if let Some(turn) = &mut self.turn {
+                    turn.offer(definitions.iter());
+                }
+                return Ok(());
+            }
+            Entry::Control(Control::Found { definitions }) => {
+                let is_new = |tool: &&Arc<ToolDefinition>| self.offered.iter().all(|offered| offered.name != tool.name);
+                let new: Vec<_> = definitions.iter().filter(is_new).cloned().collect();
+                self.offered = self.offered.iter().cloned().chain(new).collect();
+                if let Some(turn) = &mut self.turn {
+                    turn.offer(self.offered.iter());
+                }
                 return Ok(());
             }
             Entry::Control(Control::Hidden { message }) => return self.hide(message.0, earlier(message.0)),
@@ -244,6 +263,7 @@ impl Folded {
             }
             _ => {}
         }
+        self.must_follow_summaries(entry)?;
         let turn = self.turn.as_mut().ok_or("no turn is open")?;
         let not_shown_again = match entry {
             Entry::Control(Control::Retried { .. }) => turn.hidden_by_retry(),
@@ -254,8 +274,12 @@ impl Folded {
         if let Some(message) = not_shown_again {
             self.not_shown(message);
         }
-        if let Entry::Control(Control::Compacted(compacted)) = entry {
-            self.compaction = Some(Arc::new(Compaction::new(seq, compacted, &settings)));
+        match entry {
+            Entry::Control(Control::Compacted(compacted)) => {
+                self.compaction = Some(Arc::new(Compaction::new(seq, compacted, &settings, self.compaction.take())));
+            }
+            Entry::Control(Control::Uncompacted { .. }) => self.show_what_was_before(),
+            _ => {}
         }
         if let Entry::Control(Control::Claimed(claim)) = entry {
             self.epoch = claim.epoch;
@@ -263,11 +287,32 @@ impl Folded {
         Ok(())
     }
 
-    /// The message at `seq` is shown no more. A summary that may tell of it goes with it.
+    /// The message at `seq` is shown no more. Summaries that may tell of it go with it, the older ones stay.
     fn not_shown(&mut self, seq: Seq) {
         Arc::make_mut(&mut self.hidden).insert(seq);
-        if self.compaction.as_ref().is_some_and(|compaction| compaction.through() >= seq) {
-            self.compaction = None;
+        while self.compaction.as_ref().is_some_and(|compaction| compaction.through() >= seq) {
+            self.show_what_was_before();
+        }
+    }
+
+    fn show_what_was_before(&mut self) {
+        self.compaction = self.compaction.take().and_then(|compaction| compaction.before().cloned());
+    }
+
+    /// A summary stands for no less than the one before it, and the newest alone is undone.
+    fn must_follow_summaries(&self, entry: &Entry) -> Result<(), &'static str> {
+        let shown = self.compaction.as_ref();
+        match entry {
+            Entry::Control(Control::Compacted(compacted)) => match shown {
+                Some(shown) if compacted.through < shown.through() => Err("the summary stands for less than the one before it"),
+                Some(_) | None => Ok(()),
+            },
+            Entry::Control(Control::Uncompacted { summary }) => match shown {
+                Some(shown) if shown.seq() == *summary => Ok(()),
+                Some(_) => Err("another summary is shown"),
+                None => Err("no summary is shown"),
+            },
+            _ => Ok(()),
         }
     }
 

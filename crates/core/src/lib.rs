@@ -6,8 +6,10 @@
 //! message from stream deltas, and [`policy`] decides whether a call may run. Carrying all that out is the engine's work.
 
 mod assembler;
+pub mod budget;
 pub mod compaction;
 mod content;
+pub mod context;
 mod elicitation;
 mod entry;
 mod facts;
@@ -15,31 +17,37 @@ mod failure;
 mod finish;
 mod fork;
 mod form;
+mod held_back;
 mod id;
 mod journal;
+mod loops;
 mod message;
 mod plan;
 pub mod policy;
 pub mod prompt;
 mod sampling;
+pub mod secrets;
 mod settings;
 mod tool;
 mod turn;
 
 pub use assembler::{Assembler, StreamDelta};
 pub use content::{ContentBlock, EmbeddedResource, text_of};
+pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};
 pub use entry::{
     Claim, Compacted, Control, DecidedBy, Decision, DecodeError, ENTRY_VERSION, Entry, Question, QuestionReason, Started,
     StoredEntry, TaskAccepted, Verdict,
 };
-pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle};
+pub use facts::{LongPromptPrices, ModelFacts, Prices, ReasoningStyle, TokenCounting};
 pub use failure::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 pub use finish::{Finish, FinishReason, StopReason, TurnStatus, Usage};
 pub use fork::fork;
 pub use form::{Choice as FormChoice, Field, FieldKind, FieldProblem, Form, TextFormat};
+pub use held_back::{SEARCH_TOOL, search_tool};
 pub use id::{CallId, ConversationId, DriverId, ElicitationId, IdError, MessageId, Seq, TurnId, UserId};
 pub use journal::{Journal, JournalError};
+pub use loops::{LoopLimits, Repetition};
 pub use message::{
     AssistantBlock, AssistantMessage, Completion, CutOffCause, NativeBlock, Origin, Outcome, ToolCall, ToolErrorKind,
     ToolResult, UserMessage,

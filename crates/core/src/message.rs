@@ -180,6 +180,9 @@ pub struct ToolResult {
     /// How long it ran, in milliseconds; `None` where it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Whether it is what an earlier call of the same came to: the tool did not run for this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cached: bool,
 }
 
 /// Whether a call worked.
@@ -257,6 +260,7 @@ impl ToolResult {
             structured_content: None,
             diagnostic: None,
             duration_ms: None,
+            is_cached: false,
         }
     }
 }

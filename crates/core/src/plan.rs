@@ -5,9 +5,12 @@
 //! append"): a message with the decisions of the policy and the first `Started`s, the last entry
 //! with `Ended`, a question with `Suspended`.
 
+use std::sync::Arc;
+
 use crate::{
     Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
-    QuestionReason, Seq, Started, Step, ToolResult, Turn, TurnStatus, Verdict, compaction,
+    QuestionReason, Repetition, Seq, Started, Step, StopReason, ToolDefinition, ToolResult, Turn, TurnStatus, Verdict,
+    compaction, loops,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -41,6 +44,11 @@ pub trait Ruler {
     /// What the policy says about `call`.
     fn rule(&mut self, call: &CallView<'_>) -> Ruling;
 
+    /// The tool that a call names although it is held back: it is offered from here on.
+    fn reveal(&mut self, _call: &CallView<'_>) -> Option<Arc<ToolDefinition>> {
+        None
+    }
+
     /// Whether an allowed call may start, and how.
     fn start(&mut self, call: &CallView<'_>) -> StartRuling;
 }
@@ -52,6 +60,13 @@ pub enum StartRuling {
     Start {
         /// Whether the operator declared it replayable.
         replayable: bool,
+    },
+    /// The search for tools that are held back: it touches nothing, and is over as it starts.
+    Found {
+        /// What it found that was not offered before, the best first.
+        definitions: Vec<Arc<ToolDefinition>>,
+        /// What the model is told.
+        result: ToolResult,
     },
     /// No slot is free; ask again when one is.
     Later,
@@ -126,7 +141,11 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
                 }
                 return Ok(draft.finish(|_| Next::Parked));
             }
-            Step::End(status) => draft.push(Entry::Control(Control::Ended { turn: draft.turn.id(), status }))?,
+            Step::Nudge { call, text } => draft.push(Entry::Control(Control::Nudged { call, text }))?,
+            Step::End(status) => {
+                let status = with_summary(status, journal, &draft);
+                draft.push(Entry::Control(Control::Ended { turn: draft.turn.id(), status }))?;
+            }
             Step::Calls(pending) => {
                 let mut moved = false;
                 for pending in pending {
@@ -137,6 +156,18 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
                 }
             }
         }
+    }
+}
+
+/// The status of a turn that went in circles, with what was tried in it.
+fn with_summary(status: TurnStatus, journal: &Journal, draft: &Draft) -> TurnStatus {
+    match (status, draft.turn.repetition()) {
+        (TurnStatus::Stopped { reason: StopReason::Loop, summary: None }, Some(repetition)) => {
+            let stored = journal.turn_entries(draft.turn.id()).map(|stored| &*stored.entry);
+            let summary = Some(loops::summary(repetition, stored.chain(&draft.entries)));
+            TurnStatus::Stopped { reason: StopReason::Loop, summary }
+        }
+        (status, _) => status,
     }
 }
 
@@ -181,6 +212,13 @@ impl Draft {
         let Some(call) = self.turn.call(id) else {
             return Ok(false);
         };
+        let revealed = if need == CallNeed::Decide { ruler.reveal(&call) } else { None };
+        if let Some(definition) = revealed {
+            self.push(Entry::Control(Control::Found { definitions: vec![definition] }))?;
+        }
+        let Some(call) = self.turn.call(id) else {
+            return Ok(false);
+        };
         let entry = match need {
             CallNeed::Wait => return Ok(false),
             CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
@@ -188,6 +226,11 @@ impl Draft {
             CallNeed::Decide => match ruler.rule(&call) {
                 Ruling::Refuse(result) => Entry::Result(result),
                 Ruling::HandOver => Entry::Question(Question { call: id, reason: QuestionReason::ClientTool, rule: None }),
+                // Who lets it go on has seen what is to run. What the rules deny stays denied.
+                Ruling::Allow { .. } | Ruling::Ask { .. } if self.turn.loop_to_ask_about(id).is_some() => {
+                    let rule = self.turn.loop_to_ask_about(id).map(Repetition::rule);
+                    Entry::Question(Question { call: id, reason: QuestionReason::Loop, rule })
+                }
                 Ruling::Ask { rule } => {
                     Entry::Question(Question { call: id, reason: QuestionReason::Approval, rule: Some(rule) })
                 }
@@ -206,6 +249,13 @@ impl Draft {
                     CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
                     CallNeed::Decide | CallNeed::Start | CallNeed::Wait => return Ok(false),
                 },
+                StartRuling::Found { definitions, result } => {
+                    self.push(Entry::Started(Started { call: id, replayable: true }))?;
+                    if !definitions.is_empty() {
+                        self.push(Entry::Control(Control::Found { definitions }))?;
+                    }
+                    Entry::Result(result)
+                }
                 StartRuling::Start { replayable } => {
                     self.run.push(id);
                     Entry::Started(Started { call: id, replayable })

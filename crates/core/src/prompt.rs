@@ -11,8 +11,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, Seq, StoredEntry,
-    ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal, MessageId, Seq,
+    StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
 };
 
 /// What a model is asked.
@@ -34,7 +34,7 @@ impl Prompt<'_> {
     /// Whether and what the model must call now. What the turn demands is met by the first calls after a user message, or no
     /// turn would end; a tool that is not offered cannot be demanded.
     pub fn tool_choice(&self) -> ToolChoice {
-        let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. }) | None);
+        let is_first = matches!(self.messages.last(), Some(PromptMessage::User { .. } | PromptMessage::Context { .. }) | None);
         let is_offered = |name: &String| self.tools.iter().any(|tool| tool.name == *name);
         match &self.settings.tool_choice {
             _ if !self.allow_calls => ToolChoice::None,
@@ -71,6 +71,13 @@ pub enum PromptMessage<'a> {
         /// The message.
         message: &'a UserMessage,
     },
+    /// What was gathered for the message of a person that comes next.
+    Context {
+        /// Its place.
+        seq: Seq,
+        /// What was gathered.
+        context: &'a Context,
+    },
     /// What a model said. Never empty.
     Assistant {
         /// Its place, the first half of its calls' ids.
@@ -93,6 +100,8 @@ pub struct PromptResult<'a> {
     pub result: ShownResult<'a>,
     /// The arguments that a person put in the place of the call's.
     pub edit: Option<&'a str>,
+    /// What it is told besides since it goes in circles.
+    pub nudge: Option<&'a str>,
 }
 
 /// The result that a call is shown with. Small where it is stored, as nearly all are: a prompt may hold thousands.
@@ -127,8 +136,15 @@ impl From<ToolResult> for ShownResult<'_> {
     }
 }
 
+impl<'a> PromptResult<'a> {
+    fn with(self, edit: Option<&'a str>, nudge: Option<&'a str>) -> Self {
+        Self { edit, nudge, ..self }
+    }
+}
+
 impl PromptResult<'_> {
-    /// What the model must know besides: that a person changed the arguments, or that they were not a JSON object.
+    /// What the model must know besides: that a person changed the arguments, that they were not a JSON object, or that it goes
+    /// in circles.
     pub fn note(&self) -> Option<String> {
         let mut notes = Vec::new();
         let arguments = &self.call.arguments;
@@ -141,6 +157,7 @@ impl PromptResult<'_> {
         if let Some(edit) = self.edit {
             notes.push(format!("[The user changed the arguments of this call to: {edit}]"));
         }
+        notes.extend(self.nudge.map(str::to_owned));
         if notes.is_empty() { None } else { Some(notes.join("\n")) }
     }
 
@@ -262,17 +279,20 @@ pub fn messages(journal: &Journal) -> Vec<PromptMessage<'_>> {
 /// The messages of a journal as models were shown them before any of it was compacted.
 pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
     let mut messages = Vec::new();
-    let mut unseen: Vec<(Seq, &UserMessage)> = Vec::new();
+    let mut unseen: Vec<Unseen<'_>> = Vec::new();
     let mut entries = journal.entries();
     while let [stored, rest @ ..] = entries {
         entries = rest;
         match &*stored.entry {
             Entry::User(_) | Entry::Assistant(_) if journal.is_hidden(MessageId(stored.seq)) => {}
-            Entry::User(message) => unseen.push((stored.seq, message)),
+            Entry::User(message) => {
+                unseen.push(Unseen { at: stored.seq, message: PromptMessage::User { seq: stored.seq, message } });
+            }
+            Entry::Control(Control::Context(context)) => gathered(journal, stored.seq, context, &mut unseen),
             Entry::Assistant(message) if is_empty(message) => {}
             Entry::Assistant(message) => {
-                let later = unseen.iter().position(|(seq, _)| *seq > message.saw).unwrap_or(unseen.len());
-                messages.extend(unseen.drain(..later).map(|(seq, message)| PromptMessage::User { seq, message }));
+                let later = unseen.iter().position(|unseen| unseen.at > message.saw).unwrap_or(unseen.len());
+                messages.extend(unseen.drain(..later).map(|unseen| unseen.message));
                 messages.push(PromptMessage::Assistant { seq: stored.seq, message });
                 let answers = answers(stored.seq, message, rest);
                 if !answers.is_empty() {
@@ -290,8 +310,29 @@ pub fn history(journal: &Journal) -> Vec<PromptMessage<'_>> {
             | Entry::Control(_) => {}
         }
     }
-    messages.extend(unseen.into_iter().map(|(seq, message)| PromptMessage::User { seq, message }));
+    messages.extend(unseen.into_iter().map(|unseen| unseen.message));
     messages
+}
+
+/// What no answer has seen yet.
+struct Unseen<'a> {
+    /// The place that tells whether an answer saw it: a message's own, or of the message that it was gathered for.
+    at: Seq,
+    message: PromptMessage<'a>,
+}
+
+/// Puts what was gathered before the message that it was gathered for; where that was answered meanwhile, behind all.
+fn gathered<'a>(journal: &Journal, seq: Seq, context: &'a Context, unseen: &mut Vec<Unseen<'a>>) {
+    // One that only tells people something says nothing to a model.
+    if context.text.is_empty() || (!context.is_standing() && journal.is_hidden(context.message)) {
+        return;
+    }
+    let is_it = |unseen: &Unseen<'_>| unseen.at == context.message.0 && matches!(unseen.message, PromptMessage::User { .. });
+    let message = PromptMessage::Context { seq, context };
+    match unseen.iter().position(is_it) {
+        Some(place) => unseen.insert(place, Unseen { at: context.message.0, message }),
+        None => unseen.push(Unseen { at: seq, message }),
+    }
 }
 
 /// The answers to the calls of the message at `seq`, in call order. They are among the entries up to the next message of a
@@ -301,11 +342,12 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
         call: &'a ToolCall,
         result: Option<&'a ToolResult>,
         edit: Option<&'a str>,
+        nudge: Option<&'a str>,
     }
     fn of<'f, 'a>(found: &'f mut [Found<'a>], seq: Seq, id: CallId) -> Option<&'f mut Found<'a>> {
         usize::try_from(id.index).ok().filter(|_| id.message == seq).and_then(|index| found.get_mut(index))
     }
-    let mut found: Vec<Found<'_>> = message.calls().map(|call| Found { call, result: None, edit: None }).collect();
+    let mut found: Vec<Found<'_>> = message.calls().map(|call| Found { call, result: None, edit: None, nudge: None }).collect();
     if found.is_empty() {
         return Vec::new();
     }
@@ -322,6 +364,11 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
                     found.edit = Some(edit);
                 }
             }
+            Entry::Control(Control::Nudged { call, text }) => {
+                if let Some(found) = of(&mut found, seq, *call) {
+                    found.nudge = Some(text);
+                }
+            }
             Entry::User(_)
             | Entry::Question(_)
             | Entry::Started(_)
@@ -333,7 +380,9 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
         }
     }
     let answers = found.into_iter().zip(0_u32..);
-    answers.map(|(found, index)| answer(CallId { message: seq, index }, found.call, found.result, found.edit)).collect()
+    answers
+        .map(|(found, index)| answer(CallId { message: seq, index }, found.call, found.result).with(found.edit, found.nudge))
+        .collect()
 }
 
 fn is_empty(message: &AssistantMessage) -> bool {
@@ -344,10 +393,10 @@ fn is_empty(message: &AssistantMessage) -> bool {
     })
 }
 
-fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>, edit: Option<&'a str>) -> PromptResult<'a> {
+fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>) -> PromptResult<'a> {
     let result = result.map_or_else(
         || ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.").into(),
         ShownResult::Stored,
     );
-    PromptResult { id, call, result, edit }
+    PromptResult { id, call, result, edit: None, nudge: None }
 }

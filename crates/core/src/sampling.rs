@@ -213,7 +213,7 @@ impl Said {
 }
 
 fn shown<'a>(call: &'a ToolCall, result: &'a ToolResult) -> PromptResult<'a> {
-    PromptResult { id: result.call, call, result: ShownResult::from(result), edit: None }
+    PromptResult { id: result.call, call, result: ShownResult::from(result), edit: None, nudge: None }
 }
 
 impl Sampling {
@@ -279,6 +279,7 @@ impl SamplingResult {
             structured_content: self.structured_content.clone(),
             diagnostic: None,
             duration_ms: None,
+            is_cached: false,
         }
     }
 }

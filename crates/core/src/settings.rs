@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{IdError, ToolDefinition};
+use crate::{IdError, LoopLimits, ToolDefinition};
 
 /// A model of a provider, written `PROVIDER/MODEL` and split at the first `/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -181,6 +181,9 @@ pub struct TurnSettings {
     /// Globs over qualified tool names: what the policy would allow of these, a person is asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub always_ask: Vec<String>,
+    /// When a model that goes in circles is told, asked about and stopped.
+    #[serde(default = "LoopLimits::off", skip_serializing_if = "LoopLimits::is_off")]
+    pub loops: LoopLimits,
 }
 
 impl TurnSettings {
@@ -204,6 +207,7 @@ impl TurnSettings {
             fallback: Vec::new(),
             client_tools: Vec::new(),
             always_ask: Vec::new(),
+            loops: LoopLimits::default(),
         }
     }
 

@@ -31,6 +31,7 @@ pub struct ToolDefinition {
 /// What the operator declares about a tool. Nothing is true until it is declared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is declared by itself, and none follows from another")]
 pub struct Declared {
     /// It changes nothing: runs without being asked, and may be run again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -41,6 +42,9 @@ pub struct Declared {
     /// Its calls run one after another.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub serial: bool,
+    /// It is asked again and again for how far something is: its calls are no loop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub polled: bool,
 }
 
 impl Declared {

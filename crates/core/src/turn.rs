@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use crate::{
-    CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, SamplingSpent, Seq, TurnId, TurnSettings,
-    TurnStatus,
+    CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, Repetition, SamplingSpent, Seq,
+    ToolDefinition, TurnId, TurnSettings, TurnStatus,
 };
 
 mod apply;
 mod asking;
 mod call;
+mod rounds;
 mod sampling;
 mod step;
 
 pub use asking::{Hold, OpenQuestion, Resumption, Settled};
 use call::{Call, CallState};
 pub use call::{CallNeed, CallView, PendingCall, SyntheticResult};
+use rounds::Rounds;
 
 /// A turn that keeps failing at the same place is given up after this many resumptions.
 const MAX_RESUMPTIONS: u32 = 3;
@@ -34,6 +36,13 @@ pub enum Step {
     /// The conversation is too long for the model: put a summary in the place of its beginning. Where there is nothing that
     /// a summary could stand for, the turn is over.
     Compact,
+    /// Tell the model, beside the result of this call, that it goes in circles.
+    Nudge {
+        /// Which call.
+        call: CallId,
+        /// What it is told.
+        text: String,
+    },
     /// Look after these calls. Those that only a person can move on are not among them.
     Calls(Vec<PendingCall>),
     /// The turn is over; store that.
@@ -76,6 +85,7 @@ pub struct Turn {
     runs: Runs,
     /// What each source had of models.
     spent: Vec<(Arc<str>, SamplingSpent)>,
+    rounds: Rounds,
     ended: Option<TurnStatus>,
 }
 
@@ -125,6 +135,7 @@ impl Turn {
             fallen: 0,
             runs: Runs::Here,
             spent: Vec::new(),
+            rounds: Rounds::default(),
             ended: None,
         }
     }
@@ -191,6 +202,12 @@ impl Turn {
         self.newest_user
     }
 
+    /// Whether the conversation was compacted for this turn and no model answered since: another summary would be of no more
+    /// use.
+    pub fn is_just_compacted(&self) -> bool {
+        self.just_compacted
+    }
+
     /// How often the model was asked.
     pub fn steps(&self) -> u32 {
         self.steps
@@ -248,6 +265,27 @@ impl Turn {
             | CallState::Settled(_)
             | CallState::Answered => None,
         })
+    }
+
+    /// What is offered from here on.
+    pub(crate) fn offer<'a>(&mut self, definitions: impl Iterator<Item = &'a Arc<ToolDefinition>>) {
+        self.rounds.offer(definitions);
+    }
+
+    /// The newest rounds of calls, which are what came before them once more with the same results.
+    pub fn repetition(&self) -> Option<Repetition> {
+        self.rounds.repetition()
+    }
+
+    /// The loop that a call without a decision would take further, where a person should be asked about that.
+    pub(crate) fn loop_to_ask_about(&self, call: CallId) -> Option<Repetition> {
+        self.rounds.to_ask(call, self.settings.loops.ask.filter(|_| self.can_ask()))
+    }
+
+    /// The place of the message of which a call has no result yet.
+    pub(crate) fn unanswered_message(&self) -> Option<Seq> {
+        let mut unanswered = self.calls.iter().filter(|call| self.ended.is_none() && !call.is_answered());
+        unanswered.next().map(|call| call.id.message)
     }
 
     /// Whether a call runs under the claim that holds.

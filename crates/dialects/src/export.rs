@@ -98,6 +98,7 @@ pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
     let mut is_after_user = true;
     for (message, at) in messages.iter().zip(0..) {
         let (last, weight) = match message {
+            PromptMessage::Context { .. } => continue,
             PromptMessage::User { seq, .. } | PromptMessage::Assistant { seq, .. } => (Some(MessageId(*seq)), 1),
             PromptMessage::Results(results) => (None, results.len()),
         };
@@ -121,6 +122,10 @@ pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
 /// The messages in a form, each JSON text. `system` is the first of them where the form has a place for it.
 pub fn export(form: ExportForm, system: Option<&str>, messages: &[PromptMessage<'_>]) -> Vec<Box<RawValue>> {
     let system = system.filter(|text| !text.trim().is_empty() && form.holds_system());
+    // What was gathered beside a message is nobody's message.
+    let said: Vec<PromptMessage<'_>> =
+        messages.iter().filter(|message| !matches!(message, PromptMessage::Context { .. })).cloned().collect();
+    let messages = said.as_slice();
     match form {
         ExportForm::OpenAi => {
             let mut list: Vec<_> = system.into_iter().filter_map(|content| raw(&System { role: "system", content })).collect();

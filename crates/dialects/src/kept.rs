@@ -53,6 +53,7 @@ struct Written<W> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     User(Seq),
+    Context(Seq),
     Assistant(Seq),
     /// The results of the calls of the message before.
     Results,
@@ -223,6 +224,7 @@ impl Key {
     fn of(message: &PromptMessage<'_>) -> Option<Self> {
         match message {
             PromptMessage::User { seq, .. } => Some(Self::User(*seq)),
+            PromptMessage::Context { seq, .. } => Some(Self::Context(*seq)),
             PromptMessage::Assistant { seq, .. } => Some(Self::Assistant(*seq)),
             PromptMessage::Results(results) => {
                 let is_stored = results.iter().all(|result| matches!(result.result, ShownResult::Stored(_)));

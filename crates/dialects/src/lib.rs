@@ -8,6 +8,7 @@ pub mod anthropic;
 mod catalogue;
 mod demand;
 mod dialect;
+pub mod embeddings;
 pub mod export;
 mod facts;
 mod failure;
@@ -31,6 +32,7 @@ mod reply;
 pub mod schema;
 mod sse;
 mod think;
+mod tokens;
 mod words;
 
 pub use catalogue::{catalogue_date, catalogue_facts};
@@ -45,3 +47,4 @@ pub use profile::{
 pub use recover::{TextForm, TextForms, text_forms_in};
 pub use reply::{MAX_WHOLE_BYTES, ReplyDecoder};
 pub use sse::{MAX_EVENT_BYTES, SseError, SseEvent, SseFramer};
+pub use tokens::{measure, token_counting};

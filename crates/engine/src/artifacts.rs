@@ -1,13 +1,14 @@
-//! The port to files that people bring: stored in pieces, named by what they hold, each with an owner.
+//! The port to files: those that people bring, and results that are too large to be shown. Stored in pieces, named by what
+//! they hold, each with an owner.
 
 use std::fmt::Debug;
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use turnwright_core::{ConversationId, UserId};
+use turnwright_core::{ContentBlock, ConversationId, Entry, UserId};
 
-use crate::StoreError;
+use crate::{SideRecord, StoreError};
 
 /// How large a piece is at most, in bytes: no more than some of them are in memory at once.
 pub const PIECE_BYTES: usize = 256 * 1024;
@@ -29,6 +30,48 @@ pub struct Artifact {
     pub created_at_ms: u64,
 }
 
+/// What addresses of stored files begin with in content: `artifact:` and the id.
+const SCHEME: &str = "artifact:";
+
+impl Artifact {
+    /// What content says for it: a link, by which it is found again.
+    pub fn link(&self) -> ContentBlock {
+        ContentBlock::ResourceLink {
+            uri: format!("{SCHEME}{}", self.id),
+            name: self.name.clone(),
+            title: None,
+            description: None,
+            mime_type: Some(self.media_type.clone()),
+            size: Some(self.bytes),
+        }
+    }
+}
+
+/// Whether this can be the id of an artifact.
+pub fn is_artifact_id(id: &str) -> bool {
+    id.strip_prefix("art_").is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The artifact that an address in content names, where it names one as [`Artifact::link`] does.
+pub fn linked_artifact(uri: &str) -> Option<&str> {
+    uri.strip_prefix(SCHEME).filter(|id| is_artifact_id(id))
+}
+
+/// The artifacts that results among these entries link to: the conversation that has the entries holds them.
+pub(crate) fn held_by<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<SideRecord> {
+    let mut held: Vec<String> = Vec::new();
+    for entry in entries {
+        let Entry::Result(result) = entry else { continue };
+        for block in &result.content {
+            let ContentBlock::ResourceLink { uri, .. } = block else { continue };
+            if let Some(id) = linked_artifact(uri).filter(|id| !held.iter().any(|held| held == id)) {
+                held.push(id.to_owned());
+            }
+        }
+    }
+    held.into_iter().map(|artifact| SideRecord::Holds { artifact }).collect()
+}
+
 /// A file that is being stored; see [`Artifacts::begin_artifact`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draft(pub i64);
@@ -43,7 +86,8 @@ pub trait Artifacts: Send + Sync + Debug {
     /// Where the store fails.
     async fn begin_artifact(&self, at_ms: u64) -> Result<Draft, StoreError>;
 
-    /// Stores the piece `index`, counted from 0, of at most [`PIECE_BYTES`].
+    /// Stores the piece `index`, counted from 0: of [`PIECE_BYTES`], the last of at most so many. One that was stored before
+    /// is replaced.
     ///
     /// # Errors
     /// Where the store fails.

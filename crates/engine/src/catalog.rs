@@ -1,18 +1,20 @@
 //! The tools of all sources at one moment, by qualified name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use turnwright_core::secrets::Secrets;
 use turnwright_core::{ToolDefinition, UserId};
 
 use crate::names::{hex, qualified};
 use crate::pins::Known;
 use crate::schema::check_schema;
 use crate::source::shown_name;
-use crate::{SetAside, SourceTool, ToolFace, ToolSource, Visibility};
+use crate::tool_search::ToolIndex;
+use crate::{KnownSecrets, SetAside, SourceTool, ToolFace, ToolSource, Visibility};
 
 /// A tool that can be called.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub(crate) struct CatalogTool {
     pub(crate) definition: Arc<ToolDefinition>,
     /// Over name, description, schema and annotations: what a person agrees to when they allow a call.
     pub(crate) hash: Arc<str>,
+    /// About how long its definition is, in bytes.
+    pub(crate) bytes: usize,
     pub(crate) source: Arc<dyn ToolSource>,
     /// What else its source says of it.
     pub(crate) face: Arc<ToolFace>,
@@ -36,6 +40,8 @@ pub(crate) struct Catalog {
     pub(crate) changed: HashMap<String, CatalogTool>,
     /// Tools that cannot be offered, and why.
     pub(crate) set_aside: Vec<SetAside>,
+    /// Made when somebody searches.
+    index: OnceLock<ToolIndex>,
 }
 
 impl Catalog {
@@ -57,12 +63,18 @@ impl Catalog {
                 .map(|(name, tool)| (name.clone(), tool.clone()))
                 .collect(),
             set_aside: self.set_aside.iter().filter(|aside| is_shown(&aside.source)).cloned().collect(),
+            index: OnceLock::new(),
         };
-        own.index();
+        own.name();
         Arc::new(own)
     }
 
-    fn index(&mut self) {
+    /// Its tools, ready to be searched, by their places.
+    pub(crate) fn index(&self) -> &ToolIndex {
+        self.index.get_or_init(|| ToolIndex::new(self.tools.iter().map(|tool| &*tool.definition)))
+    }
+
+    fn name(&mut self) {
         self.by_name = self.tools.iter().enumerate().map(|(index, tool)| (tool.definition.name.clone(), index)).collect();
     }
 
@@ -99,6 +111,8 @@ pub(crate) fn matcher(glob: &str) -> Option<GlobMatcher> {
 #[derive(Debug)]
 pub(crate) struct Catalogs {
     newest: Mutex<Newest>,
+    /// What is hidden in what sources say of their tools.
+    secrets: OnceLock<KnownSecrets>,
 }
 
 /// A catalog, and the lists that it was made of.
@@ -124,7 +138,14 @@ impl Catalogs {
                 pins: Arc::default(),
                 catalog: Arc::default(),
             }),
+            secrets: OnceLock::new(),
         }
+    }
+
+    /// Hides these in what sources say of their tools.
+    pub(crate) fn hide(&self, known: KnownSecrets) {
+        drop(self.secrets.set(known));
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).seen = None;
     }
 
     pub(crate) fn sources(&self) -> Arc<[Arc<dyn ToolSource>]> {
@@ -173,7 +194,8 @@ impl Catalogs {
             seen.as_ref().is_some_and(|seen| sources.iter().zip(seen).all(|(source, seen)| same_tools(&source.tools(), seen)));
         if !is_same {
             let tools: Vec<_> = sources.iter().map(|source| source.tools()).collect();
-            *catalog = Arc::new(build(sources, slots, &tools, pins));
+            let secrets = self.secrets.get().map(KnownSecrets::now).unwrap_or_default();
+            *catalog = Arc::new(build(sources, slots, &tools, (pins, &secrets)));
             *seen = Some(tools);
         }
         catalog.clone()
@@ -190,7 +212,12 @@ fn same_tools(a: &Arc<[SourceTool]>, b: &Arc<[SourceTool]>) -> bool {
     Arc::ptr_eq(a, b) || (a.is_empty() && b.is_empty())
 }
 
-fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc<[SourceTool]>], pins: &Known) -> Catalog {
+fn build(
+    sources: &[Arc<dyn ToolSource>],
+    slots: &[Arc<Semaphore>],
+    tools: &[Arc<[SourceTool]>],
+    (pins, secrets): (&Known, &Secrets),
+) -> Catalog {
     let mut catalog = Catalog::default();
     for ((source, slots), tools) in sources.iter().zip(slots).zip(tools) {
         for tool in tools.iter().filter(|tool| tool.face.visibility != Visibility::Pages) {
@@ -200,11 +227,12 @@ fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc
                 catalog.set_aside.push(SetAside { source, tool: tool.name.clone(), reason: why });
                 continue;
             }
-            let definition = Arc::new(definition(source.name(), tool));
-            let hash = definition_hash(&definition);
+            let mut definition = Arc::new(definition(source.name(), tool));
+            secrets.hide_in_definition(&mut definition);
+            let (hash, bytes) = measured(&definition);
             let pin = pins.get(&definition.name).filter(|pin| source.is_foreign() && !pin.is_of(&definition));
             let (source, face, slots) = (source.clone(), tool.face.clone(), slots.clone());
-            let tool = CatalogTool { definition, hash, source, face, slots };
+            let tool = CatalogTool { definition, hash, bytes, source, face, slots };
             match pin {
                 None => catalog.tools.push(tool),
                 Some(pin) => {
@@ -230,7 +258,7 @@ fn build(sources: &[Arc<dyn ToolSource>], slots: &[Arc<Semaphore>], tools: &[Arc
         }
         is_twice
     });
-    catalog.index();
+    catalog.name();
     catalog
 }
 
@@ -249,6 +277,11 @@ fn definition(source: &str, tool: &SourceTool) -> ToolDefinition {
 
 /// The hash of what a person agrees to: name, description, schema, annotations.
 pub(crate) fn definition_hash(definition: &ToolDefinition) -> Arc<str> {
+    measured(definition).0
+}
+
+/// The same, and about how long the definition is as a model is told it, in bytes.
+fn measured(definition: &ToolDefinition) -> (Arc<str>, usize) {
     let mut hasher = Sha256::new();
     let annotations = definition.annotations.as_ref().map(ToString::to_string).unwrap_or_default();
     let schema = definition.input_schema.to_string();
@@ -256,5 +289,6 @@ pub(crate) fn definition_hash(definition: &ToolDefinition) -> Arc<str> {
         hasher.update(part.len().to_le_bytes());
         hasher.update(part.as_bytes());
     }
-    hex(&hasher.finalize()).into()
+    let bytes = definition.name.len() + definition.description.len() + schema.len();
+    (hex(&hasher.finalize()).into(), bytes)
 }

@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -20,10 +19,14 @@ use crate::live::Live;
 use crate::ruler::{Ready, Slots, TurnRuler};
 use crate::{SideRecord, StoreError};
 
+mod ahead;
 mod asked;
+mod attempt;
 mod call;
 mod early;
+mod gathering;
 mod model;
+mod offer;
 mod report;
 mod sampling;
 mod slot_waits;
@@ -31,10 +34,12 @@ mod storing;
 mod summary;
 mod tasks;
 
+use ahead::Ahead;
 use asked::Asked;
-pub(crate) use call::run_alone;
+pub(crate) use call::{Aids, run_alone};
 use call::{Asking, CallJob, Rest};
 use early::Early;
+use gathering::{Gathering, next_gathered};
 use model::{ModelCall, Said, next_said};
 use sampling::Samplings;
 use slot_waits::SlotWaits;
@@ -61,9 +66,13 @@ pub(crate) struct Driver {
     /// The tasks that were called off.
     called_off: HashSet<CallId>,
     asked: Asked,
+    ahead: Ahead,
     samplings: Samplings,
     model: Option<ModelCall>,
     summary: Option<Summary>,
+    gathering: Option<Gathering>,
+    /// For which messages it was gathered.
+    gathered_for: gathering::Asked,
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
@@ -118,9 +127,12 @@ impl Driver {
             halts: CancellationToken::new(),
             called_off: HashSet::new(),
             asked: Asked::default(),
+            ahead: Ahead::default(),
             samplings: Samplings::default(),
             model: None,
             summary: None,
+            gathering: None,
+            gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
             is_draining: false,
@@ -164,13 +176,18 @@ impl Driver {
             let is_task = |call: &&CallId| state.journal.turn().is_some_and(|turn| turn.task(**call).is_some());
             self.calls.len() == self.running.keys().filter(is_task).count()
         };
-        self.model.is_none() && self.summary.is_none() && self.samplings.is_empty() && runs_elsewhere()
+        self.model.is_none()
+            && self.summary.is_none()
+            && self.gathering.is_none()
+            && self.samplings.is_empty()
+            && runs_elsewhere()
     }
 
     /// Gives the conversation up; or, where somebody appended meanwhile, says with what entries to go on.
     fn let_go(&mut self) -> Option<Vec<Entry>> {
         self.model = None;
         self.summary = None;
+        self.gathering = None;
         let mut state = self.live.lock();
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
@@ -200,15 +217,22 @@ impl Driver {
     /// Plans from `first`, stores the plan and starts what it starts.
     async fn advance(&mut self, mut first: Vec<Entry>) -> Result<Course, Halt> {
         let mut tries = 0;
+        let secrets = self.inner.secrets();
+        for entry in &mut first {
+            secrets.hide_in_entry(entry);
+        }
         loop {
             self.offer(&mut first).await?;
             self.inner.refresh_rules().await;
             // What came of calls and models cannot be had again, nor can what comes of the calls that run.
             let holds = first.iter().any(asked::is_dear);
             let holds = holds || !self.running.is_empty();
-            let Some((at, mut plan, mut ready)) = self.plan(&first, None)? else { continue };
+            let at = self.live.lock().journal.next_seq();
+            self.prune_ahead(&first, at);
+            let Some((at, mut plan, mut ready)) = self.plan(&first, Some(at))? else { continue };
             self.call_off(&first, &plan).await;
             if plan.entries.is_empty() {
+                self.forget_ahead();
                 return Ok(self.carry_out(&plan, ready));
             }
             let mut early = Early::default();
@@ -221,6 +245,7 @@ impl Driver {
             let stored = match stored {
                 Ok(()) => {
                     self.keep_early(early);
+                    self.forget_ahead();
                     return Ok(self.carry_out(&plan, ready));
                 }
                 Err(StoreError::Conflict { next }) if next >= at => {
@@ -251,59 +276,6 @@ impl Driver {
         }
     }
 
-    /// Before a turn's first model call, or where a task is taken up: waits for sources that are starting, and stores what is
-    /// offered where it changed.
-    async fn offer(&mut self, first: &mut Vec<Entry>) -> Result<(), Halt> {
-        if self.has_offered {
-            return Ok(());
-        }
-        self.has_offered = true;
-        let settings = match self.live.lock().journal.open_turn() {
-            Some(turn) if turn.steps() == 0 => Some(turn.settings().clone()),
-            // A task is asked for at its source, which must be there for that.
-            Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => None,
-            _ => return Ok(()),
-        };
-        self.live.lock().watchers.release();
-        let settle = self.inner.settle_sources();
-        let patience = tokio::time::sleep(UNTOLD_WAIT);
-        tokio::pin!(settle, patience);
-        let mut is_told = false;
-        let late = loop {
-            tokio::select! {
-                biased;
-                () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
-                late = &mut settle => break late,
-                () = &mut patience, if !is_told => {
-                    is_told = true;
-                    let text = format!("waiting for what is starting and was never seen before: {}", self.inner.awaited());
-                    self.live.lock().tell(vec![crate::Event::Notice { level: "info", text }]);
-                }
-                // Nothing runs yet, so all that could have to be told to end is this waiting.
-                () = self.live.changed.notified() => {
-                    let state = self.live.lock();
-                    if state.is_gone || state.journal.open_turn().is_none_or(turnwright_core::Turn::is_cancelling) {
-                        return Ok(());
-                    }
-                }
-            }
-        };
-        let Some(settings) = settings else { return Ok(()) };
-        let changed = self.inner.catalogs.of(&self.live.owner).changed_in_words();
-        let mut state = self.live.lock();
-        if let Some(text) = changed {
-            state.tell(vec![crate::Event::Notice { level: "warning", text }]);
-        }
-        if !late.is_empty() {
-            let text = format!("not ready in time, left out of this turn: {}", late.join(", "));
-            state.tell(vec![crate::Event::Notice { level: "warning", text }]);
-        }
-        if let Some(offered) = self.inner.newly_offered(&self.live.owner, &state.journal, &settings) {
-            first.push(offered);
-        }
-        Ok(())
-    }
-
     /// The plan from `first`; `None` where it should stand at a place that somebody else took.
     fn plan(&mut self, first: &[Entry], at: Option<Seq>) -> Result<Option<Planned>, Halt> {
         let catalog = self.inner.catalogs.of(&self.live.owner);
@@ -325,9 +297,18 @@ impl Driver {
             policy: &policy,
             settings: turn.settings(),
             offered: state.journal.offered(),
+            found: Vec::new(),
+            results: self
+                .inner
+                .choices
+                .hold_back
+                .get()
+                .filter(|_| state.journal.holds_back())
+                .map(|hold_back| hold_back.results),
             catalog: &catalog,
             validators: &self.inner.validators,
             slots: &mut self.slots,
+            overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
         };
         let plan = match turn.ended() {
@@ -382,8 +363,11 @@ impl Driver {
             Next::Ended(_) | Next::Parked => Course::LetGo,
             Next::Wait => Course::Going,
             Next::CallModel { .. } => {
-                if self.model.is_none() && !self.inner.draining.is_cancelled() {
-                    self.model = ModelCall::start(&self.inner, &self.live);
+                if self.model.is_none() && self.gathering.is_none() && !self.inner.draining.is_cancelled() {
+                    self.gathering = Gathering::start(&self.inner, &self.live, &mut self.gathered_for);
+                    if self.gathering.is_none() {
+                        self.model = ModelCall::start(&self.inner, &self.live);
+                    }
                 }
                 Course::Going
             }
@@ -415,8 +399,8 @@ impl Driver {
         };
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
-        let telemetry = self.inner.telemetry().clone();
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, telemetry }.run())
+        let aids = Aids::of(&self.inner, &self.live.owner);
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -434,14 +418,21 @@ impl Driver {
                     if let Some(entries) = self.hear_model(said) {
                         return Ok(entries);
                     }
+                    self.begin_ahead();
                 }
+                () = self.ahead.next(), if !self.ahead.is_empty() => self.begin_ahead(),
                 entry = next_summary(&mut self.summary), if self.summary.is_some() => {
                     self.summary = None;
                     return Ok(vec![entry]);
                 }
+                gathered = next_gathered(&mut self.gathering), if self.gathering.is_some() => {
+                    self.gathering = None;
+                    return Ok(gathered);
+                }
                 sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
                 Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
-                news = self.asked.next() => match news {
+                // What begins ahead may ask once its message is stored.
+                news = self.asked.next(), if self.ahead.is_empty() => match news {
                     asked::News::Over(id, answer) => if let Some(answer) = self.hear_over(id, *answer) {
                         return Ok(vec![answer]);
                     },
@@ -482,8 +473,9 @@ impl Driver {
                 cancel.cancel();
             }
         }
-        if turn.step() != Step::Compact {
-            self.summary = None;
+        self.summary = self.summary.take().filter(|summary| summary.is_wanted(&state.journal));
+        if !matches!(turn.step(), Step::CallModel { .. }) {
+            self.gathering = None;
         }
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };
@@ -526,8 +518,6 @@ impl Driver {
 /// How often other tasks may run before what was held is told although the model's answer is ending: its last bytes may be
 /// on their way from another task.
 const ENDING_ROUNDS: u8 = 4;
-/// How long sources may start before who watches is told what is waited for.
-const UNTOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// Waits, and where it really has to, tells what was held first.
 async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {

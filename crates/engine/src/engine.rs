@@ -13,7 +13,7 @@ use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefin
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
 use crate::follow::Follower;
-use crate::inner::Inner;
+use crate::inner::{Choices, Inner};
 use crate::live::Live;
 use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
@@ -28,6 +28,8 @@ mod agree;
 mod asking;
 mod beginning;
 mod branch;
+mod compacting;
+mod context;
 mod finding;
 mod import;
 mod news;
@@ -42,6 +44,7 @@ mod waits;
 pub use act::{Choice, ClientResult, Decided, NewMessage, OnWaiting, Sent, SentState};
 pub use asking::{WaitingQuestion, questions_in};
 pub use beginning::Extent;
+pub use compacting::Compaction;
 pub use import::WholeJournal;
 pub use ruling::{Explained, NewRule, Remember};
 pub use wait::TurnState;
@@ -173,9 +176,12 @@ impl Engine {
             rules: Rules::default(),
             source_set: OnceLock::new(),
             telemetry: OnceLock::new(),
+            secrets: OnceLock::new(),
+            context: OnceLock::new(),
             registry: Registry::default(),
             running: Slots::default(),
-            limits: OnceLock::new(),
+            choices: Choices::default(),
+            result_cache: Arc::default(),
             follower: Follower::default(),
             foreign: OnceLock::new(),
             shutdown: CancellationToken::new(),
@@ -189,13 +195,6 @@ impl Engine {
             begins_to_wait: watch::Sender::new(0),
         };
         Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true }
-    }
-
-    /// How long people are waited for while a call holds its connection to ask them something; then the question is
-    /// cancelled. One that holds nothing waits as long as an approval.
-    pub fn limit_questions(&self, limit: Duration) {
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        self.inner.question_limit_ms.store(limit_ms, Ordering::Relaxed);
     }
 
     /// Nobody is there who could answer while a call holds its connection: such questions are declined.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use turnwright_core::{CallId, ContentBlock, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage};
+use turnwright_core::{
+    CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage,
+};
 
 use crate::live::content_weight;
 
@@ -119,7 +121,7 @@ pub enum Event {
     ToolApprovalRequested {
         /// The call.
         call_id: CallId,
-        /// `approval | unknown_outcome | definition_changed`.
+        /// `approval | unknown_outcome | definition_changed | client_tool | loop`.
         reason: &'static str,
         /// The rule that asks, where one does.
         rule: Option<String>,
@@ -240,6 +242,14 @@ pub enum Event {
         /// One sentence.
         text: String,
     },
+    /// What models are shown besides a message, by where it comes from.
+    #[serde(rename = "context.gathered")]
+    ContextGathered {
+        /// The message.
+        message_id: MessageId,
+        /// Of what it consists.
+        parts: Vec<ContextPart>,
+    },
     /// Nothing goes on before a person answers.
     #[serde(rename = "turn.suspended")]
     TurnSuspended {
@@ -255,7 +265,7 @@ pub enum Event {
         turn_id: TurnId,
         /// `completed | cancelled | failed | step_limit | stopped`.
         status: &'static str,
-        /// Why, where it failed.
+        /// Why, where it failed; what was tried and what came of it, where it was stopped since the model went in circles.
         error: Option<String>,
     },
 }
@@ -281,6 +291,7 @@ impl Event {
             | Self::RefusalDelta { text, .. }
             | Self::ToolInputDelta { text, .. }
             | Self::Notice { text, .. } => text.len(),
+            Self::ContextGathered { parts, .. } => parts.iter().map(|part| part.source.len() + part.document.len() + 100).sum(),
             Self::ElicitationRequested { message, .. } => message.len().saturating_mul(4),
             Self::ElicitationAnswered { content, .. } => content.as_ref().map_or(0, |content| content.len().saturating_mul(64)),
             Self::ToolInputReady { arguments, .. } => arguments.len(),

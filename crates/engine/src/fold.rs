@@ -157,16 +157,40 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
             out.push(Event::Usage { usage: usage_of(journal, *turn, at) });
             let error = match status {
                 TurnStatus::Failed { reason } => Some(reason.clone()),
-                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit | TurnStatus::Stopped { .. } => None,
+                TurnStatus::Stopped { summary, .. } => summary.clone(),
+                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::StepLimit => None,
             };
             out.push(Event::TurnFinished { turn_id: *turn, status: status.as_contract(), error });
+        }
+        Control::Nudged { call, .. } => {
+            let name = turn.and_then(|turn| turn.call(*call)).map(|call| call.name.to_owned()).unwrap_or_default();
+            let text = format!("the model repeats itself with the same result (`{name}`), and was told so");
+            out.push(Event::Notice { level: "info", text });
+        }
+        Control::Compacted(compacted) => {
+            let by = compacted.origin.as_ref().map_or_else(String::new, |origin| format!(", by `{}`", origin.model));
+            let text = format!(
+                "what was said up to here is shown to the model as a summary of {} characters{by}",
+                compacted.summary.chars().count()
+            );
+            out.push(Event::Notice { level: "info", text });
+        }
+        Control::Uncompacted { .. } => {
+            let text = "a summary was taken back; the model is shown again what it stood for".to_owned();
+            out.push(Event::Notice { level: "info", text });
+        }
+        Control::Context(context) => {
+            if !context.parts.is_empty() {
+                out.push(Event::ContextGathered { message_id: context.message, parts: context.parts.clone() });
+            }
+            out.extend(context.notices.iter().map(|text| Event::Notice { level: "warning", text: text.clone() }));
         }
         Control::Failed(failure) => out.extend(turn.and_then(|turn| going_on(turn, failure))),
         Control::Claimed(_)
         | Control::Resumed { .. }
         | Control::Offered { .. }
+        | Control::Found { .. }
         | Control::CancelRequested { .. }
-        | Control::Compacted(_)
         | Control::Hidden { .. }
         | Control::Imported { .. } => {}
     }
@@ -177,7 +201,7 @@ fn going_on(turn: &Turn, failure: &ProviderFailure) -> Option<Event> {
     let what = match turn.step() {
         Step::CallModel { .. } => format!("going on with `{}`", turn.model()),
         Step::Compact => "a summary is put in the place of its beginning".to_owned(),
-        Step::Calls(_) | Step::End(_) | Step::Park | Step::Done => return None,
+        Step::Nudge { .. } | Step::Calls(_) | Step::End(_) | Step::Park | Step::Done => return None,
     };
     let request = failure.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
     Some(Event::Notice { level: "warning", text: format!("{failure}{request}; {what}") })

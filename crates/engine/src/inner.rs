@@ -1,25 +1,32 @@
 //! What all parts of an engine share.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use turnwright_core::policy::Policy;
+use turnwright_core::secrets::Secrets;
 use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
 use crate::arguments::Validators;
+use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
 use crate::driver::Driver;
 use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::pins::Pins;
 use crate::registry::Registry;
+use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
-use crate::{Clock, EngineError, KeptBy, Limits, Providers, SettingsOverlay, Slots, SourceSet, Store, StoreError, Telemetry};
+use crate::{
+    Clock, ContextSource, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers, SettingsOverlay, Slots,
+    SourceSet, Spool, Store, StoreError, Telemetry,
+};
 
 /// The shared parts.
 #[derive(Debug)]
@@ -39,10 +46,15 @@ pub(crate) struct Inner {
     pub(crate) source_set: OnceLock<Arc<dyn SourceSet>>,
     /// What is told of it to whoever watches over it.
     pub(crate) telemetry: OnceLock<Telemetry>,
+    /// What is hidden wherever it would be stored or told.
+    pub(crate) secrets: OnceLock<KnownSecrets>,
+    /// What gathers what models are shown besides what was said.
+    pub(crate) context: OnceLock<Arc<dyn ContextSource>>,
     pub(crate) registry: Registry,
     /// The turns that this process drives.
     pub(crate) running: Slots,
-    pub(crate) limits: OnceLock<Limits>,
+    pub(crate) choices: Choices,
+    pub(crate) result_cache: Arc<ResultCache>,
     pub(crate) follower: Follower,
     /// Held from the first look on, so that the store goes on looking for what other processes write.
     pub(crate) foreign: OnceLock<watch::Receiver<u64>>,
@@ -64,7 +76,24 @@ pub(crate) struct Inner {
     pub(crate) begins_to_wait: watch::Sender<u64>,
 }
 
+/// What is chosen once, before the first turn.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    pub(crate) limits: OnceLock<Limits>,
+    /// The calls that may run at once, over all sources.
+    pub(crate) calls: OnceLock<Arc<Semaphore>>,
+    /// Where results are kept that are too large for a model.
+    pub(crate) shelf: OnceLock<(Arc<dyn Artifacts>, LargeResults)>,
+    /// When tools are held back; never where it is not said.
+    pub(crate) hold_back: OnceLock<HoldBack>,
+}
+
 impl Inner {
+    /// What is hidden.
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        self.secrets.get().map(KnownSecrets::now).unwrap_or_default()
+    }
+
     /// Takes the sources over as they are now.
     pub(crate) async fn refresh_sources(&self) {
         if let Some(set) = self.source_set.get() {
@@ -91,8 +120,13 @@ impl Inner {
     /// Takes the sources over as they are now, and waits for those of which it is not known yet what they offer, each at most
     /// its own start limit; the names of those that are late.
     pub(crate) async fn settle_sources(&self) -> Vec<String> {
+        self.settle_sources_among(None).await
+    }
+
+    /// The same of those of these names, or of all where `None`.
+    pub(crate) async fn settle_sources_among(&self, names: Option<&HashSet<String>>) -> Vec<String> {
         self.refresh_sources().await;
-        self.settle(|_| true).await
+        self.settle(|source| names.is_none_or(|names| names.contains(source))).await
     }
 
     /// As [`Inner::settle_sources`], for what one tool needs: nothing where it is known, else the source that its name begins
@@ -128,21 +162,6 @@ impl Inner {
         let sources = self.catalogs.sources();
         let names: Vec<&str> = sources.iter().filter(|source| source.is_awaited()).map(|source| source.name()).collect();
         names.join(", ")
-    }
-
-    /// The entry that offers what is there now, where that is not what the journal offers.
-    pub(crate) fn newly_offered(&self, owner: &UserId, journal: &Journal, settings: &TurnSettings) -> Option<Entry> {
-        let catalog = self.catalogs.of(owner);
-        let mut offered = catalog.offered(settings.tools.as_deref());
-        if !settings.client_tools.is_empty() {
-            // Where names meet, the one that asks has its own.
-            offered.retain(|tool| settings.client_tool(&tool.name).is_none());
-            offered.extend(settings.client_tools.iter().cloned());
-            offered.sort_by(|a, b| a.name.cmp(&b.name));
-        }
-        let now = journal.offered();
-        let is_same = now.len() == offered.len() && now.iter().zip(&offered).all(|(a, b)| Arc::ptr_eq(a, b) || a == b);
-        (!is_same).then_some(Entry::Control(Control::Offered { definitions: offered }))
     }
 
     /// `overlay` over `base`, with the fallback chain of the model that it comes to.
@@ -208,6 +227,12 @@ impl Inner {
     pub(crate) fn bury(&self, live: &Arc<Live>) {
         self.registry.bury_this(live);
         self.end_of(&live.id);
+    }
+
+    /// Where results of this user's calls are kept that are too large.
+    pub(crate) fn spool(&self, user: &UserId) -> Option<Spool> {
+        let (artifacts, how) = self.choices.shelf.get()?;
+        Some(Spool::new(artifacts.clone(), self.clock.clone(), user.clone(), *how).hiding(self.secrets()))
     }
 
     /// What is told of this engine.

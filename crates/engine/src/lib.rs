@@ -8,8 +8,10 @@ pub mod accounts;
 mod arguments;
 pub mod artifacts;
 pub mod asks;
+mod budget;
 mod catalog;
 pub mod clock;
+pub mod context;
 pub mod documents;
 mod driver;
 mod engine;
@@ -19,40 +21,52 @@ mod fold;
 mod follow;
 mod in_flight;
 mod inner;
+pub mod knowledge;
 mod limits;
 mod live;
 mod names;
+mod offering;
 mod pins;
 pub mod provider;
 mod registry;
+mod result_cache;
 mod ruler;
 mod rules;
 mod schema;
 pub mod search;
+mod secrets;
 mod settings;
+mod shelf;
 mod slots;
 pub mod source;
 mod spent;
+mod spool;
 mod stand_back;
 pub mod store;
+mod summary;
 pub mod telemetry;
+pub mod tool_search;
 pub mod upkeep;
 mod watch;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
+pub use budget::Length;
 pub use clock::{Clock, SystemClock};
+pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Awaited, Choice, ClientResult, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts, Explained,
-    Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
+    Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts,
+    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
     WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;
 pub use limits::{Limits, OverLimit};
 pub use names::qualified;
+pub use offering::HoldBack;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use schema::bounded_validator;
+pub use secrets::KnownSecrets;
 pub use settings::SettingsOverlay;
 pub use slots::{Full, Slot, Slots};
 pub use source::{
@@ -60,6 +74,7 @@ pub use source::{
     ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
 };
 pub use spent::{DayOfTurns, Spending, Spent, ToolUse};
+pub use spool::{LargeResults, Spool, Spooling};
 pub use stand_back::let_others_run;
 pub use store::{
     Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,

@@ -1,5 +1,10 @@
 //! How much an engine takes at once, and how large.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
 use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
@@ -115,18 +120,34 @@ fn decoded(base64: &str) -> usize {
 }
 
 impl Engine {
+    /// How long people are waited for while a call holds its connection to ask them something; then the question is
+    /// cancelled. One that holds nothing waits as long as an approval.
+    pub fn limit_questions(&self, limit: Duration) {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        self.inner().question_limit_ms.store(limit_ms, Ordering::Relaxed);
+    }
+
     /// Takes only so much from now on. Counts once, before the first turn.
     pub fn limit(&self, limits: Limits) {
-        if self.inner().limits.set(limits).is_err() {
+        if self.inner().choices.limits.set(limits).is_err() {
             tracing::error!("the limits of an engine are set once, before its first turn");
             return;
         }
         self.inner().running.limit(limits.turns, limits.turns_per_user);
     }
 
+    /// At most so many calls run at once from now on, over all sources and conversations; others wait. Counts once, before the
+    /// first turn.
+    pub fn limit_calls(&self, most: usize) {
+        let slots = Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS));
+        if self.inner().choices.calls.set(Arc::new(slots)).is_err() {
+            tracing::error!("how many calls run at once is chosen once, before the first turn");
+        }
+    }
+
     /// What it takes.
     pub fn limits(&self) -> Limits {
-        self.inner().limits.get().copied().unwrap_or_default()
+        self.inner().choices.limits.get().copied().unwrap_or_default()
     }
 
     /// Whether a message of this content could begin a turn now: to be asked before something is made for it. What

@@ -309,7 +309,10 @@ fn weight(entry: &Entry) -> usize {
         Entry::Assistant(message) => message.blocks.iter().map(block_weight).sum(),
         Entry::Result(result) => content_weight(&result.content),
         Entry::Control(Control::Compacted(compacted)) => compacted.summary.len(),
-        Entry::Control(Control::Offered { definitions }) => definitions.len().saturating_mul(BASE_WEIGHT * 4),
+        Entry::Control(Control::Offered { definitions } | Control::Found { definitions }) => {
+            definitions.len().saturating_mul(BASE_WEIGHT * 4)
+        }
+        Entry::Control(Control::Context(context)) => context.text.len(),
         Entry::Elicited(elicited) => elicited.asks.len().saturating_mul(BASE_WEIGHT * 4),
         Entry::Sampled(Sampled { outcome: SamplingOutcome::Answered(message), .. }) => {
             message.blocks.iter().map(block_weight).sum()

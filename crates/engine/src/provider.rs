@@ -6,7 +6,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use futures_util::Stream;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{ModelFacts, ModelRef, ProviderFailure, StreamDelta};
+use turnwright_core::{ModelFacts, ModelRef, ProviderFailure, StreamDelta, TokenCounting};
 
 /// A model's answer while it comes.
 ///
@@ -27,6 +27,21 @@ pub trait Provider: Send + Sync + Debug {
     /// # Errors
     /// Where the request cannot be built.
     fn call(&self, model: &str, prompt: &Prompt<'_>) -> Result<ModelStream, ProviderFailure>;
+
+    /// What is known of `model` without asking anybody.
+    fn facts(&self, _model: &str) -> ModelFacts {
+        ModelFacts::default()
+    }
+
+    /// About how many tokens `prompt` is for `model`, without asking anybody; `None` where that cannot be said.
+    fn measure(&self, _model: &str, _prompt: &Prompt<'_>) -> Option<u64> {
+        None
+    }
+
+    /// How [`Provider::measure`] counts.
+    fn counts_by(&self, _model: &str) -> TokenCounting {
+        TokenCounting::Estimated
+    }
 
     /// The models that the endpoint offers, its configured ones where some are configured.
     ///

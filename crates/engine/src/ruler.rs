@@ -7,21 +7,46 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnwright_core::policy::{Action, Policy};
 use turnwright_core::{
-    ApproveMode, CallId, CallView, Ruler, Ruling, StartRuling, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+    ApproveMode, CallId, CallView, Ruler, Ruling, SEARCH_TOOL, StartRuling, ToolDefinition, ToolErrorKind, ToolResult,
+    TurnSettings,
 };
 
 use crate::arguments::Validators;
 use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
+use crate::offering::find;
 
 /// What the driver of one turn knows about starting calls. Lives as long as the driver.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     /// Permits that were waited for and not used yet, by source.
     pub(crate) granted: HashMap<String, Vec<OwnedSemaphorePermit>>,
-    /// Sources whose slots are all taken.
+    /// Sources whose slots are all taken; all of them together have the empty name.
     pub(crate) wanted: HashMap<String, Arc<Semaphore>>,
     /// Groups of serial tools of which a call runs.
     pub(crate) serial: HashMap<String, CallId>,
+    /// Calls that began before their message was stored, with their slots.
+    pub(crate) ahead: HashMap<CallId, Begun>,
+}
+
+impl Slots {
+    /// One of these slots, where one was waited for or is free; else it is waited for.
+    fn take(&mut self, name: &str, slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        let kept = self.granted.get_mut(name).and_then(Vec::pop);
+        let permit = kept.or_else(|| slots.clone().try_acquire_owned().ok());
+        if permit.is_none() {
+            self.wanted.insert(name.to_owned(), slots.clone());
+        }
+        permit
+    }
+}
+
+/// What a call began with before its message was stored.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+    /// The hash of its tool's definition.
+    pub(crate) tool: Arc<str>,
 }
 
 /// A call that got its slot.
@@ -29,8 +54,18 @@ pub(crate) struct Slots {
 pub(crate) struct Ready {
     pub(crate) tool: CatalogTool,
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Permit,
 }
+
+/// A call's place among those of its source, and among all.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    pub(crate) _source: OwnedSemaphorePermit,
+    pub(crate) _overall: Option<OwnedSemaphorePermit>,
+}
+
+/// The slots of all sources together, among those of the sources, none of which has this name.
+const OVERALL: &str = "";
 
 /// Answers the plan's questions for one plan.
 #[derive(Debug)]
@@ -38,9 +73,15 @@ pub(crate) struct TurnRuler<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) settings: &'a TurnSettings,
     pub(crate) offered: &'a [Arc<ToolDefinition>],
+    /// What this plan offers besides.
+    pub(crate) found: Vec<Arc<ToolDefinition>>,
+    /// How many tools a search gives, where tools are held back.
+    pub(crate) results: Option<usize>,
     pub(crate) catalog: &'a Catalog,
     pub(crate) validators: &'a Validators,
     pub(crate) slots: &'a mut Slots,
+    /// The slots of all sources together, where there are not as many as one likes.
+    pub(crate) overall: Option<&'a Arc<Semaphore>>,
     /// The calls that got their slots in this plan.
     pub(crate) ready: HashMap<CallId, Ready>,
 }
@@ -55,7 +96,22 @@ fn is_in(globs: &[String], name: &str) -> bool {
 
 impl TurnRuler<'_> {
     fn offered(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        self.offered.iter().find(|definition| definition.name == name)
+        self.offered.iter().chain(&self.found).find(|definition| definition.name == name)
+    }
+
+    /// The search for tools that are held back, where the call is one.
+    fn is_search(&self, call: &CallView<'_>) -> bool {
+        self.results.is_some() && self.offered(call.name).is_some_and(|definition| definition.is_search())
+    }
+
+    fn search(&mut self, call: &CallView<'_>) -> StartRuling {
+        let arguments: Map<String, Value> = serde_json::from_str(call.arguments).unwrap_or_default();
+        let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+        let offered: Vec<_> = self.offered.iter().chain(&self.found).cloned().collect();
+        let asked = (call.id, query, self.results.unwrap_or(1));
+        let (definitions, result) = find(self.catalog, self.settings, &offered, asked);
+        self.found.extend(definitions.iter().cloned());
+        StartRuling::Found { definitions, result }
     }
 
     /// The hash of an offered definition; the catalog's where it is still the same one.
@@ -68,7 +124,12 @@ impl TurnRuler<'_> {
 
     fn no_such_tool(&self, call: &CallView<'_>) -> ToolResult {
         let names: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).take(MAX_NAMES_TOLD).collect();
-        let text = if names.is_empty() {
+        let text = if self.results.is_some() {
+            format!(
+                "There is no tool `{}`; it is not among those that are held back either. Call `{SEARCH_TOOL}` to find one.",
+                call.name
+            )
+        } else if names.is_empty() {
             format!("There is no tool `{}`, and no other.", call.name)
         } else {
             format!("There is no tool `{}`. The tools are: {}.", call.name, names.join(", "))
@@ -91,7 +152,9 @@ impl Ruler for TurnRuler<'_> {
                 return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
             }
         };
-        let verdict = self.policy.decide(self.settings.approve, call.name, definition.declared, &arguments);
+        // Where nothing runs that no rule allows, nothing would be found that a rule allows.
+        let mode = if definition.is_search() { ApproveMode::All } else { self.settings.approve };
+        let verdict = self.policy.decide(mode, call.name, definition.declared, &arguments);
         match verdict.action {
             Action::Allow if is_in(&self.settings.always_ask, call.name) => Ruling::Ask { rule: "the request".to_owned() },
             Action::Allow => Ruling::Allow { rule: verdict.rule, definition_hash: hash.to_string() },
@@ -100,7 +163,23 @@ impl Ruler for TurnRuler<'_> {
         }
     }
 
+    fn reveal(&mut self, call: &CallView<'_>) -> Option<Arc<ToolDefinition>> {
+        self.results?;
+        if self.offered(call.name).is_some() {
+            return None;
+        }
+        let definition = &self.catalog.get(call.name)?.definition;
+        let is_meant = self.settings.tools.as_ref().is_none_or(|globs| is_in(globs, call.name));
+        is_meant.then(|| {
+            self.found.push(definition.clone());
+            definition.clone()
+        })
+    }
+
     fn start(&mut self, call: &CallView<'_>) -> StartRuling {
+        if self.is_search(call) {
+            return self.search(call);
+        }
         let Some(tool) = self.catalog.get_changed_too(call.name) else {
             if call.task.is_some() {
                 let text = format!(
@@ -129,21 +208,29 @@ impl Ruler for TurnRuler<'_> {
                 return StartRuling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, text));
             }
         };
+        let replayable = tool.definition.declared.is_replayable();
+        let is_the_same =
+            |begun: &Begun| begun.name == call.name && begun.arguments == call.arguments && begun.tool == tool.hash;
+        if self.slots.ahead.get(&call.id).is_some_and(is_the_same) {
+            return StartRuling::Start { replayable };
+        }
         let source = tool.source.name();
         let is_serial = tool.definition.declared.serial;
         if is_serial && self.slots.serial.contains_key(source) {
             return StartRuling::Later;
         }
-        let kept = self.slots.granted.get_mut(source).and_then(Vec::pop);
-        let permit = kept.or_else(|| tool.slots.clone().try_acquire_owned().ok());
-        let Some(permit) = permit else {
-            self.slots.wanted.insert(source.to_owned(), tool.slots.clone());
-            return StartRuling::Later;
+        let Some(of_source) = self.slots.take(source, &tool.slots) else { return StartRuling::Later };
+        let of_all = match self.overall {
+            None => None,
+            Some(overall) => match self.slots.take(OVERALL, overall) {
+                Some(permit) => Some(permit),
+                None => return StartRuling::Later,
+            },
         };
+        let permit = Permit { _source: of_source, _overall: of_all };
         if is_serial {
             self.slots.serial.insert(source.to_owned(), call.id);
         }
-        let replayable = tool.definition.declared.is_replayable();
         self.ready.insert(call.id, Ready { tool: tool.clone(), arguments, permit });
         StartRuling::Start { replayable }
     }

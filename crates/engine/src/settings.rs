@@ -77,6 +77,7 @@ impl SettingsOverlay {
             output: self.output.clone().or_else(|| base.output.clone()),
             client_tools: self.client_tools.clone().unwrap_or_else(|| base.client_tools.clone()),
             always_ask: self.always_ask.clone().unwrap_or_else(|| base.always_ask.clone()),
+            loops: base.loops,
         }
     }
 

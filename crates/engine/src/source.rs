@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, ConversationId, Declared, Resumption, ToolErrorKind, UserId};
 
-use crate::{Asks, Nobody, Standstill, Tasks, ToolReply, TraceContext};
+use crate::{Asks, Nobody, Spool, Standstill, Tasks, ToolReply, TraceContext};
 
 /// Something that offers tools.
 #[async_trait]
@@ -75,6 +75,12 @@ pub trait ToolSource: Send + Sync + Debug {
 
     /// How long a call of `tool` may take.
     fn limits(&self, tool: &str) -> CallLimits;
+
+    /// How long a successful result of `tool` may be given again to the same user for the same arguments, where its operator
+    /// says that it may.
+    fn cache_ttl(&self, _tool: &str) -> Option<Duration> {
+        None
+    }
 
     /// Whether what it offers is others' to change, so that a change is shown to a person first.
     fn is_foreign(&self) -> bool {
@@ -265,6 +271,8 @@ pub struct CallContext {
     pub resume: Option<Resumption>,
     /// Where the call stands in a trace, for whom it is passed on to.
     pub trace: Option<TraceContext>,
+    /// Where a result goes that is too large to be held in memory, where there is such a place.
+    pub spool: Option<Spool>,
 }
 
 impl CallContext {
@@ -272,7 +280,8 @@ impl CallContext {
     pub fn new(cancel: CancellationToken, progress: Arc<dyn ProgressSink>) -> Self {
         let (asks, tasks) = (Arc::new(Nobody), Arc::new(Nobody));
         let (standstill, user) = (Standstill::default(), UserId::local());
-        Self { cancel, progress, asks, standstill, tasks, task: None, user, conversation: None, resume: None, trace: None }
+        let (task, conversation, resume, trace, spool) = (None, None, None, None, None);
+        Self { cancel, progress, asks, standstill, tasks, task, user, conversation, resume, trace, spool }
     }
 
     /// The same in a conversation of this user.

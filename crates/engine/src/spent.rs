@@ -231,6 +231,7 @@ mod tests {
             structured_content: None,
             diagnostic: None,
             duration_ms,
+            is_cached: false,
         }})
     }
 

@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId, UserId};
 
+use crate::artifacts::held_by;
+
 /// Where conversations are kept. Every method may be called from any number of tasks and processes at once.
 #[async_trait]
 pub trait Store: Send + Sync + Debug {
@@ -58,9 +60,10 @@ pub trait Store: Send + Sync + Debug {
             return Err(StoreError::Gone { conversation: of.clone() });
         }
         let times_ms = stored.iter().map(|stored| stored.at_ms).collect();
-        let entries = stored.into_iter().map(|stored| Arc::unwrap_or_clone(stored.entry)).collect();
+        let entries: Vec<Entry> = stored.into_iter().map(|stored| Arc::unwrap_or_clone(stored.entry)).collect();
         let (id, at_ms) = (conversation.id.clone(), conversation.updated_at_ms);
-        let side = vec![SideRecord::Create(conversation), SideRecord::Times(times_ms)];
+        let mut side = vec![SideRecord::Create(conversation), SideRecord::Times(times_ms)];
+        side.extend(held_by(&entries));
         self.append(Append { conversation: id, at: Seq::FIRST, entries, at_ms, side }).await.map(drop)
     }
 
@@ -131,6 +134,7 @@ impl Append {
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
+            | SideRecord::Holds { .. }
             | SideRecord::Idempotent { .. } => None,
         });
         let mut own = own.unwrap_or_default().iter();
@@ -169,6 +173,11 @@ pub enum SideRecord {
         key: String,
         /// Its text.
         body: Option<String>,
+    },
+    /// The conversation holds an artifact of its owner from here on; nothing, where there is none with this id.
+    Holds {
+        /// The artifact's id.
+        artifact: String,
     },
     /// The answer to give when the same request comes again.
     Idempotent {

@@ -8,10 +8,16 @@
 #[path = "turns/support.rs"]
 mod support;
 
+#[path = "turns/ahead.rs"]
+mod ahead;
 #[path = "turns/approvals.rs"]
 mod approvals;
 #[path = "turns/asking.rs"]
 mod asking;
+#[path = "turns/compacting.rs"]
+mod compacting;
+#[path = "turns/context.rs"]
+mod context;
 #[path = "turns/crashes.rs"]
 mod crashes;
 #[path = "turns/draining.rs"]
@@ -22,6 +28,10 @@ mod early;
 mod ends;
 #[path = "turns/failures.rs"]
 mod failures;
+#[path = "turns/held_back.rs"]
+mod held_back;
+#[path = "turns/large.rs"]
+mod large;
 #[path = "turns/limits.rs"]
 mod limits;
 #[path = "turns/owners.rs"]
@@ -32,6 +42,8 @@ mod plain;
 mod processes;
 #[path = "turns/remembered.rs"]
 mod remembered;
+#[path = "turns/repeated.rs"]
+mod repeated;
 #[path = "turns/sampling.rs"]
 mod sampling;
 #[path = "turns/sources.rs"]

@@ -6,8 +6,16 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+
+use turnwright_engine::KnownSecrets;
+
+use crate::keyring;
+
+/// The longest secret that is read from a file, in bytes.
+const MAX_SECRET_BYTES: u64 = 64 << 10;
 
 /// Variables and the working directory of a process. Its `Debug` form shows no values.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,6 +23,10 @@ pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     working_directory: PathBuf,
     command_helper: Vec<OsString>,
+    /// Where relative paths of files with secrets begin, where that is not the working directory.
+    files_begin_at: Option<PathBuf>,
+    /// The one place that knows all secrets of the process.
+    secrets: KnownSecrets,
 }
 
 impl Environment {
@@ -27,12 +39,20 @@ impl Environment {
             variables: std::env::vars_os().collect(),
             working_directory: std::env::current_dir()?,
             command_helper: Vec::new(),
+            files_begin_at: None,
+            secrets: KnownSecrets::default(),
         })
     }
 
     /// An environment without variables.
     pub fn new(working_directory: impl Into<PathBuf>) -> Self {
-        Self { variables: BTreeMap::new(), working_directory: working_directory.into(), command_helper: Vec::new() }
+        Self {
+            variables: BTreeMap::new(),
+            working_directory: working_directory.into(),
+            command_helper: Vec::new(),
+            files_begin_at: None,
+            secrets: KnownSecrets::default(),
+        }
     }
 
     /// The same with one more variable.
@@ -46,6 +66,54 @@ impl Environment {
     pub fn with_command_helper(mut self, helper: Vec<OsString>) -> Self {
         self.command_helper = helper;
         self
+    }
+
+    /// The same, for values that are written in a file of this folder.
+    pub(crate) fn reading_in(&self, folder: &Path) -> Self {
+        Self { files_begin_at: Some(folder.to_owned()), ..self.clone() }
+    }
+
+    /// The one place that knows all secrets of the process; clones of an environment share it.
+    pub fn secrets(&self) -> &KnownSecrets {
+        &self.secrets
+    }
+
+    /// The text of a file that holds a secret, without the line break at its end.
+    ///
+    /// # Errors
+    /// Why it cannot be had, in words for people.
+    pub(crate) fn secret_file(&self, path: &str) -> Result<String, String> {
+        let base = self.files_begin_at.as_deref().unwrap_or(&self.working_directory);
+        let path = match (path.strip_prefix("~/"), self.home()) {
+            (Some(below), Some(home)) => home.join(below),
+            (Some(_) | None, _) => base.join(path),
+        };
+        let failed = |why: String| {
+            format!("the file {} cannot be used: {why}; it must hold the secret and nothing else", path.display())
+        };
+        let about = std::fs::metadata(&path).map_err(|error| failed(error.to_string()))?;
+        if !about.is_file() && !about.file_type().is_fifo() {
+            return Err(failed("it is no file".to_owned()));
+        }
+        if about.len() > MAX_SECRET_BYTES {
+            return Err(failed(format!("it is {} bytes long, limit {MAX_SECRET_BYTES}", about.len())));
+        }
+        let mut text = String::new();
+        let file = std::fs::File::open(&path).map_err(|error| failed(error.to_string()))?;
+        file.take(MAX_SECRET_BYTES).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
+        let value = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+        self.secrets.learn([value]);
+        Ok(value.to_owned())
+    }
+
+    /// What the system's keyring keeps for a service under a name.
+    ///
+    /// # Errors
+    /// Why it cannot be had, in words for people.
+    pub(crate) fn keyring(&self, service: &str, name: &str) -> Result<String, String> {
+        let value = keyring::look_up(service, name, self)?;
+        self.secrets.learn([value.as_str()]);
+        Ok(value)
     }
 
     /// The helper that confines commands; empty where there is none.
@@ -109,6 +177,6 @@ impl fmt::Debug for Environment {
             .field("variables", &self.variables.keys().collect::<Vec<_>>())
             .field("working_directory", &self.working_directory)
             .field("command_helper", &self.command_helper)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -47,11 +47,12 @@ fn executable(
         command: program.chain(tool.args.iter().map(OsString::from)).collect(),
         description: tool.description.clone(),
         input_schema: tool.schema.clone().map(Value::Object),
-        declared: Declared { read_only: tool.read_only, replayable: tool.replayable, serial: tool.serial },
+        declared: Declared { read_only: tool.read_only, replayable: tool.replayable, serial: tool.serial, polled: tool.polled },
         environment: sources::variables(environment, &tool.env, mark),
         folder: tool.cwd.clone().unwrap_or_else(|| environment.working_directory().to_owned()),
         timeout: tool.timeout_ms.map_or(TIMEOUT, Duration::from_millis),
         grace: GRACE,
+        cache_ttl: tool.cache_ttl_ms.map(Duration::from_millis),
         max_result_bytes: tool.max_result_bytes.and_then(|most| usize::try_from(most).ok()).unwrap_or(MAX_RESULT_BYTES),
         launcher: launcher(tool, loaded, environment),
     }

@@ -15,8 +15,10 @@ use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::{Durability, SqliteOptions, SqliteStore};
+use turnwright_tools::{Knowledge, Memory};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
+use crate::context::Gathering;
 use crate::lineage::is_started_by_a_tool;
 use crate::notify::Notifier;
 use crate::providers::{PRACTICE, ProviderSet};
@@ -49,6 +51,8 @@ pub struct Host {
     pub(crate) texts: Arc<dyn Texts>,
     pub(crate) upkeep: Arc<dyn Upkeep>,
     accounts: Arc<dyn Accounts>,
+    pub(crate) knowledge: Option<Knowledge>,
+    pub(crate) memory: Option<Memory>,
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: McpServers,
     resources: Arc<ResourceSource>,
@@ -61,8 +65,8 @@ pub struct Host {
     /// Held by the process that tells of waiting turns.
     notify_lock: PathBuf,
     pub(crate) environment: Environment,
-    tasks: TaskTracker,
-    ending: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) ending: CancellationToken,
 }
 
 /// Makes a host with sources of one's own.
@@ -124,8 +128,16 @@ impl HostBuilder {
             }
         };
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
-        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board), own)?;
-        let Sources { built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
+        let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
+        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), own)?;
+        let Sources { mut built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
+        let Gathering { gatherer, knowledge, memory, problems: mut untold } = {
+            let is_free = |source: &Arc<dyn ToolSource>| !built_in.iter().any(|other| other.name() == source.name());
+            let more: Vec<_> = gathering.sources().into_iter().filter(is_free).collect();
+            built_in.extend(more);
+            gathering
+        };
+        problems.append(&mut untold);
         let resources = Arc::clone(&surroundings.resources);
         let set = Arc::new(ServerSet::new(store.clone(), environment.clone(), surroundings, needs, built_in, servers));
         set.refresh().await?;
@@ -143,7 +155,14 @@ impl HostBuilder {
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
+        engine.keep_secrets(environment.secrets().clone());
         engine.tell(telemetry);
+        engine.limit_calls(loaded.config.tools.max_concurrent_calls());
+        engine.keep_large_results(store.clone(), loaded.config.tools.artifact.large_results());
+        if let Some(hold_back) = sources::hold_back(&loaded.config.tools.search) {
+            engine.hold_back(hold_back);
+        }
+        engine.show_besides(Arc::new(gatherer));
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
         engine.hear_completed(completed);
@@ -163,6 +182,8 @@ impl HostBuilder {
             texts: store.clone(),
             upkeep: store.clone(),
             accounts: store,
+            knowledge,
+            memory,
             providers,
             servers,
             resources,

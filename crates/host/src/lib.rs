@@ -4,12 +4,15 @@
 //! tool sources of one's own. Everything that happens in conversations is the engine's, see [`Host::engine`].
 
 mod address_range;
+mod apis;
 pub mod config;
+mod context;
 mod env_file;
 pub mod environment;
 mod error;
 mod executables;
 mod host;
+mod keyring;
 mod lineage;
 mod look;
 mod mcp_endpoint;
@@ -37,6 +40,11 @@ pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, Mcp
 pub use turnwright_mcp::serve::StdioEnd;
 
 pub use oidc::{Oidc, OidcBegun, OidcError, OidcUser};
+
+/// What documents say to a question, and what users had remembered.
+pub use turnwright_engine::knowledge::{FoundPiece, IndexedFile};
+pub use turnwright_tools::knowledge::{Answer as KnowledgeAnswer, Refreshed};
+pub use turnwright_tools::{Knowledge, MAX_MEMORY_BYTES, Memory, MemoryError};
 
 pub use lineage::{lineage, mark_of};
 /// For the `main` of a program that is its own [`Environment::with_command_helper`].

@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
-use turnwright_engine::{CallLimits, Completed, SystemClock, ToolSource};
+use turnwright_engine::artifacts::Artifacts;
+use turnwright_engine::{CallLimits, Completed, HoldBack, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant,
-    ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration, TransportConfig,
-    is_inherited,
+    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, KnownTokens, MARK, McpServer, Mount, OauthConfig,
+    OauthGrant, ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration,
+    TransportConfig, is_inherited,
 };
 use turnwright_tools::net::Way;
-use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, command, filesystem, web};
+use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, artifact, command, filesystem, web};
 
 use crate::config::{self, Loaded, McpGrant, McpTransport, expand};
 use crate::env_file;
-use crate::{Environment, HostError, executables, sandbox};
+use crate::{Environment, HostError, apis, executables, sandbox};
 
 /// How much of what servers say is done in a browser may wait to be looked at.
 const MAX_COMPLETED: usize = 64;
@@ -78,11 +79,18 @@ impl Sources {
     }
 }
 
+/// When tools are held back; `None` where they never are.
+pub(crate) fn hold_back(search: &config::ToolSearch) -> Option<HoldBack> {
+    let above_share = f64::from(search.above_percent) / 100.0;
+    let results = usize::try_from(search.results).unwrap_or(usize::MAX);
+    (search.above_percent < 100).then(|| HoldBack { above_share, always: search.always.clone(), results })
+}
+
 /// The sources of a configuration, none of them started.
 pub(crate) fn sources(
     loaded: &Loaded,
     environment: &Environment,
-    (ledger, board): (Arc<dyn ProcessLedger>, Arc<dyn Board>),
+    (ledger, board, artifacts): (Arc<dyn ProcessLedger>, Arc<dyn Board>, Arc<dyn Artifacts>),
     own: Vec<Arc<dyn ToolSource>>,
 ) -> Result<Sources, HostError> {
     let inherited_env = environment
@@ -92,16 +100,18 @@ pub(crate) fn sources(
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::clone(&ledger));
-    surroundings.tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
+    let tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
+    surroundings.tokens = Arc::new(KnownTokens::new(tokens, environment.secrets().clone()));
     surroundings.definitions = Arc::new(FileDefinitions::new(loaded.data_dir.join("mcp/definitions")));
     surroundings.board = board;
     let (says, completed) = mpsc::channel(MAX_COMPLETED);
     surroundings.completed = Some(says);
     surroundings.network = loaded.network.clone();
+    surroundings.secrets = environment.secrets().clone();
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources =
         Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
-    add_built_ins(&mut sources, loaded, environment, &*ledger)?;
+    add_built_ins(&mut sources, loaded, environment, &*ledger, artifacts)?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
     if !sources.is_taken(resources.name()) {
@@ -201,6 +211,7 @@ fn add_built_ins(
     loaded: &Loaded,
     environment: &Environment,
     ledger: &dyn ProcessLedger,
+    artifacts: Arc<dyn Artifacts>,
 ) -> Result<(), HostError> {
     let tools = &loaded.config.tools;
     let or_here = |roots: &[PathBuf]| -> Vec<PathBuf> {
@@ -231,6 +242,11 @@ fn add_built_ins(
         }
         sources.built_in.push(Arc::new(web(config)));
     }
+    for (name, api) in tools.http.iter().filter(|(_, api)| api.enabled) {
+        if !sources.is_taken(name) {
+            sources.built_in.push(Arc::new(apis::source(name, api, loaded)));
+        }
+    }
     if tools.command.enabled && !sources.is_taken("command") {
         let roots = if tools.command.roots.is_empty() { roots } else { tools.command.roots.clone() };
         let mark = sources.marked(ledger, &loaded.data_dir)?;
@@ -249,6 +265,9 @@ fn add_built_ins(
             config.launcher = Arc::new(SandboxLauncher::new(sandbox));
         }
         sources.built_in.push(Arc::new(command(config)?));
+    }
+    if tools.artifact.enabled && !sources.is_taken("artifact") {
+        sources.built_in.push(Arc::new(artifact(artifacts, tools.artifact.large_results().shown_bytes)));
     }
     let programs: Vec<_> = tools.executable.iter().filter(|(_, tool)| tool.enabled).collect();
     if !programs.is_empty() && !sources.is_taken(executables::SOURCE) {
@@ -305,6 +324,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     let declare = |tool: &config::McpTool| ToolDeclaration {
         declared: tool.declared(),
         limits: (tool.idle_ms.is_some() || tool.total_ms.is_some()).then(|| limits(config.limits, tool.idle_ms, tool.total_ms)),
+        cache_ttl: tool.cache_ttl_ms.map(Duration::from_millis),
     };
     config.tools = server.tools.iter().map(|(name, tool)| (name.clone(), declare(tool))).collect();
     config

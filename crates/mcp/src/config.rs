@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use turnwright_core::{Declared, UserId};
-use turnwright_engine::{CallLimits, Clock, Completed};
+use turnwright_engine::{CallLimits, Clock, Completed, KnownSecrets};
 use turnwright_network::Network;
 
 pub(crate) use docker::DEFAULT_ENGINE;
@@ -149,6 +149,8 @@ pub struct ToolDeclaration {
     pub declared: Declared,
     /// How long a call may take; the server's limits where nothing is said.
     pub limits: Option<CallLimits>,
+    /// How long a result may be given again to the same user for the same arguments; never where `None`.
+    pub cache_ttl: Option<Duration>,
 }
 
 /// What a server needs from its host. Made by [`Surroundings::new`], then changed where a host has more to give.
@@ -175,6 +177,8 @@ pub struct Surroundings {
     pub network: Network,
     /// Tells the time of log lines.
     pub clock: Arc<dyn Clock>,
+    /// Learns the secrets that servers are given, and hides all that it knows in what servers say.
+    pub secrets: KnownSecrets,
 }
 
 impl Surroundings {
@@ -191,6 +195,7 @@ impl Surroundings {
             completed: None,
             network: Network::default(),
             clock,
+            secrets: KnownSecrets::default(),
         }
     }
 }

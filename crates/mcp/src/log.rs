@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
-use turnwright_engine::Clock;
+use turnwright_core::secrets::Secrets;
+use turnwright_engine::{Clock, KnownSecrets};
 
 use crate::list::capped_to;
-use crate::secrets::Secrets;
 
 /// Lines that are kept.
 const MAX_LINES: usize = 200;
@@ -58,7 +58,7 @@ impl LogOrigin {
 pub(crate) struct ServerLog {
     lines: Mutex<VecDeque<LogLine>>,
     clock: Arc<dyn Clock>,
-    secrets: Secrets,
+    secrets: KnownSecrets,
     /// How many lines came since the server was started the last time.
     of_this_life: AtomicUsize,
     /// There is a new line.
@@ -66,13 +66,13 @@ pub(crate) struct ServerLog {
 }
 
 impl ServerLog {
-    pub(crate) fn new(clock: Arc<dyn Clock>, secrets: Secrets) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, secrets: KnownSecrets) -> Self {
         Self { lines: Mutex::new(VecDeque::new()), clock, secrets, of_this_life: AtomicUsize::new(0), grew: Notify::new() }
     }
 
     /// What may not be shown.
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.secrets
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        self.secrets.now()
     }
 
     /// Whether its last words are those of a program that could not load what it needs.
@@ -90,7 +90,8 @@ impl ServerLog {
     }
 
     pub(crate) fn push(&self, origin: LogOrigin, text: &str) {
-        let text = self.secrets.hidden(text);
+        let secrets = self.secrets.now();
+        let text = secrets.hide(text);
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         let text = text.get(..end).unwrap_or_default().to_owned();
         let line = LogLine { at_ms: self.clock.now_ms(), origin, text };
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn only_the_last_two_hundred_lines_are_kept_and_each_is_capped() {
-        let log = ServerLog::new(Arc::new(Fixed), Secrets::default());
+        let log = ServerLog::new(Arc::new(Fixed), KnownSecrets::default());
         for number in 0..300 {
             log.push(LogOrigin::Stderr, &format!("line {number}"));
         }
@@ -171,14 +172,14 @@ mod tests {
 
     #[test]
     fn a_long_line_among_the_last_words_is_cut() {
-        let log = ServerLog::new(Arc::new(Fixed), Secrets::default());
+        let log = ServerLog::new(Arc::new(Fixed), KnownSecrets::default());
         log.push(LogOrigin::Stdout, &"x".repeat(4000));
         assert_eq!(log.with_last_words("it ended"), format!("it ended; its last lines:\n{}…", "x".repeat(300)));
     }
 
     #[test]
     fn last_words_are_those_of_the_server() {
-        let log = ServerLog::new(Arc::new(Fixed), Secrets::default());
+        let log = ServerLog::new(Arc::new(Fixed), KnownSecrets::default());
         log.push(LogOrigin::Stderr, "boom");
         log.push(LogOrigin::Host, "it ended");
         assert_eq!(log.with_last_words("it ended by itself"), "it ended by itself; its last lines:\nboom");

@@ -7,11 +7,13 @@
 mod account;
 mod asks;
 mod flow;
+mod known;
 mod listener;
 mod machine;
 mod revoke;
 mod store;
 
 pub(crate) use account::Account;
+pub use known::KnownTokens;
 pub use revoke::SignedOut;
 pub use store::{FileTokens, NoTokens, TokenStore};

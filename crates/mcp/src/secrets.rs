@@ -1,110 +1,66 @@
-//! The secrets that a server was given, hidden wherever it repeats them: in its log, and in what its tools say.
+//! Which of what a server is given is secret.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use turnwright_core::ContentBlock;
+use turnwright_core::secrets::{Secrets, given};
 use turnwright_engine::ToolOutput;
 
 use crate::{ServerConfig, TransportConfig};
 
-/// What stands in the place of one.
-const HIDDEN: &str = "[secret]";
-/// A shorter value is no secret, and would be found everywhere.
-const MIN_BYTES: usize = 8;
-/// Parts of the names of variables and headers that hold secrets.
-const NAMES: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION"];
-
-/// See the module.
-#[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<String>);
-
-impl Secrets {
-    /// What a server is given under a name that says that it is secret.
-    pub(crate) fn of(config: &ServerConfig) -> Self {
-        let given = match &config.transport {
-            TransportConfig::Stdio(stdio) => &stdio.env,
-            TransportConfig::Docker(docker) => &docker.env,
-            TransportConfig::Http(http) => &http.headers,
-        };
-        let is_secret = |name: &str| {
-            let name = name.to_uppercase();
-            NAMES.iter().any(|part| name.contains(part))
-        };
-        let bare = |value: &str| value.split_once("earer ").map_or(value, |(_, token)| token).to_owned();
-        let values = given.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| bare(value));
-        Self(values.filter(|value| value.len() >= MIN_BYTES).collect())
-    }
-
-    /// The text without them.
-    pub(crate) fn hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.0
-            .iter()
-            .filter(|secret| text.contains(secret.as_str()))
-            .fold(Cow::Borrowed(text), |text, secret| Cow::Owned(text.replace(secret.as_str(), HIDDEN)))
-    }
-
-    /// What a tool said without them.
-    pub(crate) fn hidden_in(&self, mut output: ToolOutput) -> ToolOutput {
-        if self.0.is_empty() {
-            return output;
+/// What a server is given that must not be seen where it repeats it.
+pub(crate) fn of(config: &ServerConfig) -> Vec<String> {
+    let named = |given_to: &[(String, String)]| -> Vec<String> {
+        given_to.iter().flat_map(|(name, value)| given(name, value)).collect()
+    };
+    // An argument is named by what stands before it, `--token=x` or `--token x`; or it looks like a key, or is an address with one.
+    let unnamed = |args: &[String]| -> Vec<String> {
+        let before = std::iter::once("").chain(args.iter().map(String::as_str));
+        let each = args.iter().zip(before).map(|(arg, before)| arg.split_once('=').unwrap_or((before, arg)));
+        each.filter(|(_, value)| !value.starts_with('-')).flat_map(|(name, value)| given(name, value)).collect()
+    };
+    match &config.transport {
+        TransportConfig::Stdio(stdio) => [named(&stdio.env), unnamed(&stdio.args)].concat(),
+        TransportConfig::Docker(docker) => [named(&docker.env), unnamed(&docker.args)].concat(),
+        TransportConfig::Http(http) => {
+            let secret = http.oauth.client_secret.iter().cloned().collect();
+            [named(&http.headers), given("", &http.url), secret].concat()
         }
-        for block in &mut output.content {
-            if let ContentBlock::Text { text } = block
-                && let Cow::Owned(without) = self.hidden(text)
-            {
-                *text = without;
-            }
-        }
-        if let Some(content) = output.structured_content.take() {
-            let text = content.to_string();
-            output.structured_content = match self.hidden(&text) {
-                Cow::Borrowed(_) => Some(content),
-                Cow::Owned(without) => serde_json::from_str(&without).ok(),
-            };
-        }
-        output
     }
 }
 
-impl fmt::Debug for Secrets {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Secrets({})", self.0.len())
+/// What a tool said without secrets.
+pub(crate) fn hidden_in(secrets: &Secrets, mut output: ToolOutput) -> ToolOutput {
+    secrets.hide_in_content(&mut output.content);
+    if let Some(content) = &mut output.structured_content {
+        secrets.hide_in_value(content);
     }
+    if let Some(diagnostic) = &mut output.diagnostic {
+        secrets.hide_in(diagnostic);
+    }
+    output
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::{HttpConfig, StdioConfig};
 
     #[test]
-    fn what_is_secret_by_its_name_is_hidden_and_nothing_else() {
+    fn what_is_secret_by_its_name_or_by_its_look_is_known_and_nothing_else() {
         let mut stdio = StdioConfig::new("c");
-        let given = [("API_KEY", "sesame-open"), ("HOME", "/home/somebody"), ("GITHUB_TOKEN", "short")];
+        let given = [("API_KEY", "sesame-open"), ("HOME", "/home/somebody"), ("MODE", "quiet-mode")];
         stdio.env = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let secrets = Secrets::of(&ServerConfig::new("s", stdio));
-        let output = ToolOutput {
-            content: vec![ContentBlock::text("sesame-open in /home/somebody, short")],
-            structured_content: Some(json!({"a": ["sesame-open", 1]})),
-            ..ToolOutput::default()
-        };
-        let expected = ToolOutput {
-            content: vec![ContentBlock::text("[secret] in /home/somebody, short")],
-            structured_content: Some(json!({"a": ["[secret]", 1]})),
-            ..ToolOutput::default()
-        };
-        assert_eq!(secrets.hidden_in(output), expected);
-        assert_eq!(format!("{secrets:?}"), "Secrets(1)");
+        stdio.args = ["--auth=ghp_16C7e42F292c6912E7710c838347Ae178B4a", "--token", "open-sesame", "--token", "--verbose"]
+            .map(str::to_owned)
+            .into();
+        assert_eq!(
+            of(&ServerConfig::new("s", stdio)),
+            ["sesame-open", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "open-sesame"]
+        );
     }
 
     #[test]
-    fn a_key_in_a_header_is_hidden_without_the_word_before_it() {
-        let mut http = HttpConfig::new("https://example.test");
+    fn a_key_in_a_header_is_known_without_the_word_before_it() {
+        let mut http = HttpConfig::new("https://example.test/mcp?key=k0123456789");
         http.headers = vec![("Authorization".into(), "Bearer sesame-open".into()), ("X-Team".into(), "blue-and-green".into())];
-        let secrets = Secrets::of(&ServerConfig::new("s", http));
-        assert_eq!(secrets.hidden("token sesame-open of blue-and-green"), "token [secret] of blue-and-green");
+        assert_eq!(of(&ServerConfig::new("s", http)), ["sesame-open", "k0123456789"]);
     }
 }

@@ -24,6 +24,7 @@ use crate::client;
 use crate::connection::Connection;
 use crate::input::Again;
 use crate::list::Quarantined;
+use crate::secrets::hidden_in;
 use crate::supervisor::{self, Phase, Shared, Status};
 use crate::task::{Reach, TakenUp, Task};
 use crate::{Agreed, LogLine, ServerConfig, StartPolicy, Surroundings, TokenStore};
@@ -493,7 +494,7 @@ impl ToolSource for McpServer {
                 }
                 Called::Done(output) => {
                     let promises = self.shared.offered().promises;
-                    let output = self.shared.log.secrets().hidden_in(output);
+                    let output = hidden_in(&self.shared.log.secrets(), output);
                     return Ok(ToolReply::Done(promises.judged(meant.as_ref(), output)));
                 }
                 Called::Wants(wanted) if wanted.asks.is_empty() => {
@@ -519,6 +520,10 @@ impl ToolSource for McpServer {
     fn limits(&self, tool: &str) -> CallLimits {
         let config = &self.shared.config;
         config.tools.get(tool).and_then(|tool| tool.limits).unwrap_or(config.limits)
+    }
+
+    fn cache_ttl(&self, tool: &str) -> Option<Duration> {
+        self.shared.config.tools.get(tool).and_then(|tool| tool.cache_ttl)
     }
 
     fn is_foreign(&self) -> bool {

@@ -22,7 +22,7 @@ use crate::features::shelving::{self, Shelving};
 use crate::features::watching;
 use crate::list::{self, Listing, Offered};
 use crate::log::{LogOrigin, ServerLog};
-use crate::secrets::Secrets;
+use crate::secrets;
 use crate::supervision::{Course, Next, Supervision};
 use crate::transport::Wire;
 use crate::{McpError, ServerConfig, Surroundings, listen};
@@ -91,7 +91,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: ServerConfig, surroundings: Surroundings) -> Self {
-        let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock), Secrets::of(&config)));
+        surroundings.secrets.learn(secrets::of(&config).iter().map(String::as_str));
+        let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock), surroundings.secrets.clone()));
         let kept = surroundings.definitions.kept(&config);
         let is_known = kept.is_some();
         let offered = Offered::from(kept.map(|tools| Listing::read(&config, &tools)).unwrap_or_default());
@@ -130,9 +131,13 @@ impl Shared {
             Phase::Ready(connection) if connection.is_open() => SourceState::Ready,
             // Its end is seen here first; the supervisor names the reason in a moment.
             Phase::Ready(_) => SourceState::Failing { reason: "its connection was closed".to_owned() },
-            Phase::Failing(reason) => SourceState::Failing { reason: reason.to_string() },
-            Phase::NeedsSignIn(reason) => SourceState::NeedsSignIn { reason: reason.to_string() },
+            Phase::Failing(reason) => SourceState::Failing { reason: self.without_secrets(reason) },
+            Phase::NeedsSignIn(reason) => SourceState::NeedsSignIn { reason: self.without_secrets(reason) },
         }
+    }
+
+    fn without_secrets(&self, text: &str) -> String {
+        self.surroundings.secrets.now().hide(text).into_owned()
     }
 
     fn post(&self) {
@@ -140,7 +145,16 @@ impl Shared {
     }
 
     fn offer(&self, mut listing: Listing) {
-        self.surroundings.definitions.keep(&self.config, &std::mem::take(&mut listing.raw));
+        let mut raw = std::mem::take(&mut listing.raw);
+        let secrets = self.surroundings.secrets.now();
+        if raw.iter().any(|tool| secrets.are_in(&tool.to_string())) {
+            // What is kept is compared with what comes the next time: both are without secrets.
+            for tool in &mut raw {
+                secrets.hide_in_value(tool);
+            }
+            listing = Listing::read(&self.config, &raw);
+        }
+        self.surroundings.definitions.keep(&self.config, &raw);
         self.is_known.store(true, Ordering::Relaxed);
         let new = Offered::from(listing);
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);

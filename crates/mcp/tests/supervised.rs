@@ -16,7 +16,7 @@ fn ends(fixture: &Fixture) -> usize {
 
 fn replayable(mut config: ServerConfig) -> ServerConfig {
     let declared = Declared { replayable: true, ..Declared::default() };
-    config.tools.insert("t".to_owned(), ToolDeclaration { declared, limits: None });
+    config.tools.insert("t".to_owned(), ToolDeclaration { declared, ..ToolDeclaration::default() });
     config
 }
 

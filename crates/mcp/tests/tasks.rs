@@ -265,7 +265,7 @@ async fn a_tool_that_takes_both_forms_is_called_as_a_task_unless_it_may_be_calle
         let folder = tempfile::tempdir().unwrap();
         let mut config = config("legacy-both", folder.path(), 1);
         let declared = Declared { replayable, ..Declared::default() };
-        config.tools.insert("build".to_owned(), ToolDeclaration { declared, limits: None });
+        config.tools.insert("build".to_owned(), ToolDeclaration { declared, ..ToolDeclaration::default() });
         let fixture = started(config).await;
         assert_eq!(text(&fixture.call("build", nothing()).await.unwrap()), expected);
         fixture.stop().await;

@@ -1,9 +1,12 @@
 //! Failures in words that tell a person what happened where, and what to do.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
+use turnwright_core::secrets::{Secrets, given};
 use turnwright_core::{ProviderFailure, ProviderFailureKind, ProviderSaid};
 
-use crate::EndpointConfig;
+use crate::{EndpointConfig, Secret};
 
 /// The longest part of a call that could not be read that is shown, in bytes.
 const MAX_WRITTEN_BYTES: usize = 500;
@@ -30,10 +33,15 @@ pub(crate) fn explain(config: &EndpointConfig, model: &str, failure: ProviderFai
     ProviderFailure { message, code: redacted(failure.code), said: said.map(Box::new), ..failure }
 }
 
-/// `text` without the key and the configured headers.
+/// `text` without the key, and without what configured headers hold of the kind.
 pub(crate) fn redact(config: &EndpointConfig, text: String) -> String {
-    let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
-    secrets.fold(text, |text, secret| secret.redact(text))
+    let key = config.api_key.iter().map(Secret::expose);
+    let headers = config.headers.iter().flat_map(|(name, value)| given(name, value.expose()));
+    let values: Vec<String> = key.map(str::to_owned).chain(headers).collect();
+    match Secrets::new(values.iter().map(String::as_str)).hide(&text) {
+        Cow::Owned(hidden) => hidden,
+        Cow::Borrowed(_) => text,
+    }
 }
 
 /// What the provider did, after its name.

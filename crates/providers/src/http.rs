@@ -9,8 +9,8 @@ use reqwest::{Client, Method, Request, Response, Url};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{Origin, ProviderFailure, ProviderFailureKind};
-use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Profile, Target};
+use turnwright_core::{ModelFacts, Origin, ProviderFailure, ProviderFailureKind, TokenCounting};
+use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Profile, Target, measure, token_counting};
 use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
 
 use crate::answer::{self, Call};
@@ -82,6 +82,18 @@ impl Provider for HttpProvider {
         let endpoint = Arc::clone(&self.endpoint);
         let call = Call { endpoint, model: origin.model, prices: facts.prices, request, offered, patience };
         Ok(answer::stream(call))
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        self.endpoint.config.facts(model)
+    }
+
+    fn measure(&self, model: &str, prompt: &Prompt<'_>) -> Option<u64> {
+        Some(measure(self.dialect(), model, prompt))
+    }
+
+    fn counts_by(&self, model: &str) -> TokenCounting {
+        token_counting(model)
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {

@@ -6,6 +6,7 @@
 mod answer;
 mod client;
 mod config;
+mod embeddings;
 mod explain;
 mod http;
 mod kept;
@@ -17,6 +18,7 @@ mod retry;
 mod secret;
 
 pub use config::{EndpointConfig, Timeouts};
+pub use embeddings::HttpEmbedder;
 pub use http::HttpProvider;
 pub use practice::Practice;
 pub use probe::{Probe, ProbeFinding, Verdict, probe};

@@ -43,6 +43,11 @@ impl Provider for Practice {
         Ok(Box::pin(stream::iter(batches.into_iter().map(Ok))))
     }
 
+    /// It reads any length, and looks at every tool.
+    fn facts(&self, _model: &str) -> ModelFacts {
+        ModelFacts { context_window: Some(u32::MAX), ..ModelFacts::default() }
+    }
+
     async fn models(&self) -> Result<Vec<ModelInfo>, ProviderFailure> {
         let description = "no language model: it only matches the words of a question with the offered tools".to_owned();
         Ok(vec![ModelInfo { id: Self::NAME.to_owned(), description: Some(description), facts: ModelFacts::default() }])

@@ -200,6 +200,7 @@ fn results<'a>(message: &'a AssistantMessage, outcomes: &[(Outcome, &str)]) -> P
         call,
         result: ShownResult::from(ToolResult::of(CallId { message: seq(2), index: 0 }, *outcome, *text)),
         edit: None,
+        nudge: None,
     };
     PromptMessage::Results(message.calls().zip(outcomes).map(result).collect())
 }

@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use turnwright_core::{ContentBlock, ConversationId, EmbeddedResource};
-use turnwright_engine::artifacts::{Artifact, Artifacts};
+use turnwright_engine::artifacts::{Artifact, Artifacts, is_artifact_id, linked_artifact};
 
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -12,15 +12,10 @@ use crate::state::ServerState;
 /// Where an artifact is found.
 const ROUTE: &str = "/api/v1/artifacts/";
 
-/// The artifact that an address names.
+/// The artifact that an address names: where it is found, or as results name it.
 pub(crate) fn named(uri: &str) -> Option<&str> {
-    let (_, id) = uri.rsplit_once(ROUTE)?;
-    is_id(id).then_some(id)
-}
-
-/// Whether this can be the id of an artifact.
-pub(crate) fn is_id(id: &str) -> bool {
-    id.strip_prefix("art_").is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let at_its_route = || uri.rsplit_once(ROUTE).map(|(_, id)| id).filter(|id| is_artifact_id(id));
+    linked_artifact(uri).or_else(at_its_route)
 }
 
 /// The files of a message.

@@ -26,6 +26,7 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
         (name = "turns", description = "Saying something, watching what comes of it, stopping it."),
         (name = "approvals", description = "What waits for a person, and the answers."),
         (name = "tools", description = "The tools that there are and those that a conversation offers."),
+        (name = "knowledge", description = "Documents that are looked up, and what is remembered."),
         (name = "mcp", description = "MCP servers."),
         (name = "users", description = "Who asks, who may come in, and by what they are known."),
         (name = "installation", description = "Models, and whether the server is well.")

@@ -2,8 +2,8 @@
 
 use turnwright_api as api;
 use turnwright_core::{
-    AssistantBlock, AssistantMessage, CallId, Completion, Control, ConversationId, CutOffCause, Entry, Journal, MessageId,
-    ProviderFailure, StopReason, StoredEntry, TurnId, TurnStatus, Usage, text_of,
+    AssistantBlock, AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId,
+    CutOffCause, Entry, Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, TurnId, TurnStatus, Usage, text_of,
 };
 use turnwright_engine::{always, questions_in};
 
@@ -47,7 +47,8 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
         conversation_id: conversation.to_string(),
         turn_id: turn.to_string(),
         status: status.to_owned(),
-        stop: facts.ended.and_then(stop),
+        stop: facts.ended.and_then(stop).map(|(reason, _)| reason.as_contract().to_owned()),
+        stop_summary: facts.ended.and_then(stop).and_then(|(_, summary)| summary.map(str::to_owned)),
         finish_reason: finish_reason.map(str::to_owned),
         finish_reason_raw,
         text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
@@ -161,8 +162,12 @@ impl<'a> Facts<'a> {
                     Control::Claimed(_)
                     | Control::Resumed { .. }
                     | Control::Offered { .. }
+                    | Control::Found { .. }
+                    | Control::Context(_)
                     | Control::CancelRequested { .. }
                     | Control::Suspended
+                    | Control::Nudged { .. }
+                    | Control::Uncompacted { .. }
                     | Control::Hidden { .. }
                     | Control::Imported { .. },
                 ) => {}
@@ -183,9 +188,9 @@ pub(crate) fn newest_turn(journal: &Journal) -> Option<api::TurnSummary> {
     Some(api::TurnSummary { id: turn.id().to_string(), status: status.to_owned() })
 }
 
-fn stop(status: &TurnStatus) -> Option<String> {
+fn stop(status: &TurnStatus) -> Option<(StopReason, Option<&str>)> {
     match status {
-        TurnStatus::Stopped { reason: StopReason::Refused } => Some("refused".to_owned()),
+        TurnStatus::Stopped { reason, summary } => Some((*reason, summary.as_deref())),
         TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit => None,
     }
 }
@@ -203,6 +208,49 @@ fn error(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<api::
     })
 }
 
+/// What models were shown besides the message at `seq`: it was gathered before an answer saw the message.
+fn context_of(journal: &Journal, seq: Seq) -> Option<Vec<api::ContextPart>> {
+    let mut answers = 0;
+    let mut parts = Vec::new();
+    for stored in journal.entries().get(usize::try_from(seq.get()).ok()?..)? {
+        match &*stored.entry {
+            Entry::Control(Control::Context(context)) if context.message.0 == seq => {
+                parts.extend(context.parts.iter().map(context_part));
+            }
+            // The first may have been on its way when the message came.
+            Entry::Assistant(_) => answers += 1,
+            _ => {}
+        }
+        if answers > 1 {
+            break;
+        }
+    }
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// A part of what was gathered, as the API tells it.
+pub(crate) fn context_part(part: &ContextPart) -> api::ContextPart {
+    api::ContextPart {
+        kind: match part.kind {
+            ContextKind::Instructions => api::ContextKind::Instructions,
+            ContextKind::Memory => api::ContextKind::Memory,
+            ContextKind::Knowledge => api::ContextKind::Knowledge,
+        },
+        source: part.source.clone(),
+        document: part.document.clone(),
+        place: part.place.map(context_place),
+        version: part.version.clone(),
+    }
+}
+
+/// A place, as the API tells it.
+pub(crate) fn context_place(place: ContextPlace) -> api::ContextPlace {
+    match place {
+        ContextPlace::Lines { first, last } => api::ContextPlace::Lines { first, last },
+        ContextPlace::Pages { first, last } => api::ContextPlace::Pages { first, last },
+    }
+}
+
 fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a StoredEntry>) -> impl Iterator<Item = api::Message> {
     entries.filter(|stored| !journal.is_hidden(MessageId(stored.seq))).flat_map(|stored| match &*stored.entry {
         Entry::User(message) => vec![api::Message {
@@ -214,6 +262,7 @@ fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a Store
             tool_call_id: None,
             name: None,
             is_error: None,
+            context: context_of(journal, stored.seq),
         }],
         Entry::Assistant(message) => assistant(journal, stored, message),
         // Results stand after the call that they answer.
@@ -249,6 +298,7 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
         tool_call_id: None,
         name: None,
         is_error: None,
+        context: None,
     });
     for (id, call) in calls {
         let Some((result_entry, result)) = result_of(journal, id) else { continue };
@@ -261,6 +311,7 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
             tool_call_id: Some(id.to_string()),
             name: Some(call.name.clone()),
             is_error: Some(result.outcome.is_error()),
+            context: None,
         });
     }
     messages

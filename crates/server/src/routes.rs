@@ -4,11 +4,13 @@ mod ag_ui;
 mod artifacts;
 mod calls;
 mod chat;
+mod compacting;
 mod conversations;
 mod described;
 mod history;
 mod idempotency;
 mod installation;
+mod knowledge;
 mod login;
 mod mcp_endpoint;
 mod mcp_features;
@@ -43,6 +45,7 @@ use crate::base_path::below;
 use crate::door::people_only;
 use crate::error::ApiError;
 use crate::forwarded::believed;
+use crate::hidden::hidden;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
 use crate::state::ServerState;
@@ -93,12 +96,19 @@ described_routes! {
     artifacts::show, artifacts::remove;
     chat::cancel;
     chat::retry;
+    compacting::show, compacting::compact;
+    compacting::undo;
     conversations::fork;
     calls::list;
     calls::decide;
     questions::answer;
     tools::enabled, tools::enable, tools::disable;
     tools::available;
+    knowledge::list;
+    knowledge::search;
+    knowledge::documents;
+    knowledge::attach, knowledge::detach;
+    knowledge::remembered, knowledge::remember;
     calls::all;
     rules::list, rules::add;
     rules::remove;
@@ -161,6 +171,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/page/{*path}", get(page::file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(state.clone(), hidden))
         .layer(from_fn(people_only))
         .layer(from_fn_with_state(state.clone(), identify))
         .layer(from_fn_with_state(state.clone(), named))

@@ -8,7 +8,7 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, Slots};
-use turnwright_host::{McpEndpoint, McpServers, Oidc, ResourceSource, ServerRights};
+use turnwright_host::{Knowledge, McpEndpoint, McpServers, Memory, Oidc, ResourceSource, ServerRights};
 
 use crate::auth::{Auth, Caller, Site};
 use crate::error::ApiError;
@@ -80,6 +80,8 @@ struct Shared {
     artifacts: OnceLock<Arc<dyn Artifacts>>,
     documents: OnceLock<Arc<dyn Documents>>,
     texts: OnceLock<Arc<dyn Texts>>,
+    knowledge: OnceLock<Knowledge>,
+    memory: OnceLock<Memory>,
     upkeep: OnceLock<Arc<dyn Upkeep>>,
     streams: Slots,
     revocations: watch::Sender<u64>,
@@ -112,6 +114,8 @@ impl ServerState {
             artifacts: OnceLock::new(),
             documents: OnceLock::new(),
             texts: OnceLock::new(),
+            knowledge: OnceLock::new(),
+            memory: OnceLock::new(),
             upkeep: OnceLock::new(),
             streams: Slots::new(options.streams.all, options.streams.per_user),
             revocations: watch::Sender::new(0),
@@ -158,6 +162,24 @@ impl ServerState {
     pub fn with_search(self, texts: Arc<dyn Texts>) -> Self {
         let _ = self.shared.texts.set(texts);
         self
+    }
+
+    /// With documents that are looked up, and what is remembered of users; what is `None` is switched off.
+    #[must_use]
+    pub fn with_knowledge(self, knowledge: Option<&Knowledge>, memory: Option<&Memory>) -> Self {
+        let _ = knowledge.is_none_or(|knowledge| self.shared.knowledge.set(knowledge.clone()).is_ok());
+        let _ = memory.is_none_or(|memory| self.shared.memory.set(memory.clone()).is_ok());
+        self
+    }
+
+    /// The documents that are looked up.
+    pub(crate) fn knowledge(&self) -> Option<&Knowledge> {
+        self.shared.knowledge.get()
+    }
+
+    /// What is remembered of users.
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.shared.memory.get()
     }
 
     /// What finds conversations by what was said.

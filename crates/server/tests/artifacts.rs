@@ -210,3 +210,35 @@ async fn a_message_that_names_files_holds_them_and_they_go_with_the_last_convers
     }
     server.host.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_file_is_given_exactly() {
+    let server = server().await;
+    let text = (0..90_000).map(|number| number.to_string()).collect::<Vec<_>>().join("\n");
+    let stored = server.upload("numbers.txt", "text/plain", text.clone()).await.json();
+    let path = format!("/api/v1/artifacts/{}", stored["id"].as_str().unwrap());
+    let part = async |range: &str| server.ask(Method::GET, &path, &[("range", range)], Body::empty()).await;
+    let bytes = text.as_bytes();
+    // The second crosses the ends of pieces.
+    for (range, from, to) in [
+        ("bytes=0-0", 0, 1),
+        ("bytes=262140-524300", 262_140, 524_301),
+        ("bytes=500000-", 500_000, bytes.len()),
+        ("bytes=-7", bytes.len() - 7, bytes.len()),
+    ] {
+        let answered = part(range).await;
+        assert_eq!(answered.status, StatusCode::PARTIAL_CONTENT, "{range}");
+        assert_eq!(answered.body, bytes.get(from..to).unwrap(), "{range}");
+        assert_eq!(answered.header("content-range"), format!("bytes {from}-{}/{}", to - 1, bytes.len()));
+        assert_eq!(answered.header("content-length"), (to - from).to_string());
+        assert_eq!(answered.header("x-content-type-options"), "nosniff");
+    }
+    let beyond = part("bytes=999999999-").await;
+    assert_eq!(
+        (beyond.status, beyond.header("content-range")),
+        (StatusCode::RANGE_NOT_SATISFIABLE, &*format!("bytes */{}", bytes.len()))
+    );
+    assert_eq!(beyond.code().1, "no_such_part");
+    let whole = part("bytes=0-1,5-6").await;
+    assert_eq!((whole.status, whole.body.len(), whole.header("accept-ranges")), (StatusCode::OK, bytes.len(), "bytes"));
+}

@@ -5,6 +5,7 @@ mod artifacts;
 mod documents;
 mod drivers;
 mod failure;
+mod knowledge;
 mod migrate;
 mod open;
 mod options;

@@ -2,9 +2,9 @@
 
 #![cfg(test)]
 
-use turnwright_core::UserId;
+use turnwright_core::{ContentBlock, Entry, ModelRef, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::{Artifact, Artifacts, Draft, Removal};
-use turnwright_engine::{ConversationRecord, Store};
+use turnwright_engine::{Append, ConversationRecord, SideRecord, Store};
 use turnwright_store::{SqliteOptions, SqliteStore};
 
 async fn stored(store: &SqliteStore, owner: &UserId, id: &str, at_ms: u64) -> Artifact {
@@ -79,5 +79,51 @@ async fn what_no_conversation_holds_and_what_was_never_finished_goes_when_it_is_
     assert!(left("art_kept").await);
     store.delete(&"c2".parse().unwrap()).await.unwrap();
     assert!(!left("art_kept").await);
+    store.close().await;
+}
+
+fn said() -> Entry {
+    let settings = TurnSettings::new(ModelRef::new("test", "test"));
+    Entry::User(UserMessage { content: vec![ContentBlock::text("hello")], settings })
+}
+
+#[tokio::test]
+async fn what_an_append_says_that_it_holds_goes_with_the_last_conversation_that_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+    let (ada, bob): (UserId, UserId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
+    for (id, owner) in [("c1", &ada), ("of_bob", &bob)] {
+        store.create(conversation(id, owner)).await.unwrap();
+        let holds = |artifact: &str| SideRecord::Holds { artifact: artifact.to_owned() };
+        stored(&store, &ada, "art_1", 1).await;
+        // One that is not there, and another's, are none.
+        let side = vec![holds("art_1"), holds("art_1"), holds("art_missing")];
+        let append = Append { conversation: id.parse().unwrap(), at: Seq::FIRST, entries: vec![said()], at_ms: 1, side };
+        store.append(append).await.unwrap();
+    }
+    let copy = conversation("c2", &ada);
+    store.copy(copy, &"c1".parse().unwrap(), Seq::FIRST).await.unwrap();
+    store.sweep_artifacts(9).await.unwrap();
+    let left = async || store.artifact(&ada, "art_1").await.unwrap().is_some();
+    assert!(left().await);
+    store.delete(&"c1".parse().unwrap()).await.unwrap();
+    assert!(left().await, "the copy holds it");
+    store.delete(&"c2".parse().unwrap()).await.unwrap();
+    assert!(!left().await, "another's conversation does not");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_piece_that_is_stored_again_is_stored_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+    let ada: UserId = "ada".parse().unwrap();
+    let draft = store.begin_artifact(1).await.unwrap();
+    for bytes in [b"half".to_vec(), b"whole".to_vec()] {
+        store.put_piece(draft, 0, bytes).await.unwrap();
+    }
+    let artifact = Artifact { id: "art_1".to_owned(), ..stored(&store, &ada, "art_2", 1).await };
+    store.finish_artifact(draft, artifact).await.unwrap();
+    assert_eq!(store.piece(&ada, "art_1", 0).await.unwrap().as_deref(), Some(b"whole".as_slice()));
     store.close().await;
 }

@@ -73,6 +73,10 @@ pub fn question(call: &WaitingCall, look: Look) -> String {
     let asks = match call.reason {
         QuestionReason::Approval => format!("{name} wants to run with"),
         QuestionReason::UnknownOutcome => format!("{name} was interrupted and may or may not have happened, with"),
+        QuestionReason::Loop => match &call.rule {
+            Some(rule) => format!("{}; {name} would be called once more with", clean_line(rule)),
+            None => format!("the model repeats itself; {name} would be called once more with"),
+        },
         QuestionReason::DefinitionChanged => format!("{name} is not the tool any more that was allowed; it wants to run with"),
         QuestionReason::ClientTool => {
             format!("{name} runs at the program that offers it, whose result is waited for; it is called with")
@@ -88,6 +92,7 @@ pub(crate) fn choices(reason: QuestionReason) -> &'static str {
         QuestionReason::Approval | QuestionReason::DefinitionChanged => {
             "[y]es, the like in this [t]urn, in this [c]onversation, [a]lways, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? "
         }
+        QuestionReason::Loop => "let it go on: [y]es, [n]o WHY, [e]dit arguments, [w]hy, [l]ater, [s]top the turn? ",
         QuestionReason::ClientTool => "[n]o WHY, [w]hy, [l]ater, [s]top the turn? ",
         QuestionReason::UnknownOutcome => "it [h]appened, [r]un it again, [s]kip it, [w]hy, [l]ater, stop the turn? ",
     }
@@ -101,6 +106,9 @@ pub(crate) fn why(call: &WaitingCall, tool: Option<&ToolDefinition>) -> String {
             "The process that ran this is gone. Nothing here knows how far it came: look, then decide.".to_owned()
         }
         QuestionReason::DefinitionChanged => "The tool's description or schema changed since it was allowed.".to_owned(),
+        QuestionReason::Loop => {
+            "The model asked for the same again and again, and got the same. With yes it goes on, with no it is told to stop that.".to_owned()
+        }
         QuestionReason::ClientTool => {
             "A program that asked by the OpenAI-compatible API offers this tool and runs it itself. With no it is not waited for.".to_owned()
         }

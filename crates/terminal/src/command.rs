@@ -15,6 +15,10 @@ pub enum Command {
     Stop,
     /// Take the last turn up again that did not end well.
     Retry,
+    /// Put a summary in the place of what was said.
+    Compact,
+    /// Take that back.
+    UndoCompact,
     /// There is no such command.
     Unknown(String),
 }
@@ -26,6 +30,8 @@ pub(crate) const HELP: &str = "\
 /model [NAME]  the model that answers, or another from here on (PROVIDER/MODEL)
 /stop          stop the turn that waits
 /retry         ask again where the last turn failed or was stopped
+/compact       put a summary in the place of what was said so far, for the model
+/compact undo  take that back
 /quit          leave; so does Ctrl-D
 Ctrl-C stops the turn that runs, and pressed twice leaves. Anything else is a message.";
 
@@ -45,6 +51,8 @@ pub fn parse_command(line: &str) -> Option<Command> {
         ("model", model) => Command::Model(Some(model.to_owned())),
         ("stop", "") => Command::Stop,
         ("retry", "") => Command::Retry,
+        ("compact", "") => Command::Compact,
+        ("compact", "undo") => Command::UndoCompact,
         _ => Command::Unknown(word.to_owned()),
     })
 }
@@ -58,6 +66,9 @@ mod tests {
         assert_eq!(parse_command(" /model a/b "), Some(Command::Model(Some("a/b".to_owned()))));
         assert_eq!(parse_command("/stop"), Some(Command::Stop));
         assert_eq!(parse_command("/retry"), Some(Command::Retry));
+        assert_eq!(parse_command("/compact"), Some(Command::Compact));
+        assert_eq!(parse_command("/compact  undo"), Some(Command::UndoCompact));
+        assert_eq!(parse_command("/compact all"), Some(Command::Unknown("/compact".to_owned())));
         assert_eq!(parse_command("/sotp"), Some(Command::Unknown("/sotp".to_owned())));
         assert_eq!(parse_command("/etc/hosts is what?"), None);
         assert_eq!(parse_command("stop"), None);

@@ -2,6 +2,8 @@
 
 use turnwright_core::{ProviderFailure, ProviderFailureKind, StopReason, TurnStatus};
 
+use crate::clean::clean_text;
+
 /// How a turn ended that did not end well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
@@ -24,7 +26,11 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
         TurnStatus::StepLimit => {
             ("the step limit ended the turn".to_owned(), Some("--max-steps N allows more, and another message goes on"))
         }
-        TurnStatus::Stopped { reason: StopReason::Refused } => (
+        TurnStatus::Stopped { reason: StopReason::Loop, summary } => {
+            let tried = summary.as_deref().map(|summary| format!("\n{}", clean_text(summary))).unwrap_or_default();
+            (format!("the model went in circles, and the turn was stopped{tried}"), Some("say what it should do instead"))
+        }
+        TurnStatus::Stopped { reason: StopReason::Refused, .. } => (
             "the model or its provider declined to answer".to_owned(),
             Some("put it in other words, or choose another model with --model, in a chat with /model"),
         ),

@@ -1,7 +1,7 @@
 //! The chat: reads a line, brings its turn to an end, reads the next.
 
 use turnwright_core::{ContentBlock, ConversationId, ModelRef};
-use turnwright_engine::EngineError;
+use turnwright_engine::{Compaction, EngineError};
 
 use crate::carry::carry;
 use crate::clean::{clean_line, clean_text};
@@ -87,6 +87,10 @@ pub async fn interactive(
                 }
                 Err(error) => return Err(error),
             },
+            Some(Command::Compact) => {
+                compact(session, teller, interrupts).await?;
+                Next::GoOn
+            }
             Some(command) => {
                 let text = answer(session, command).await?;
                 teller.say(&text).await;
@@ -182,10 +186,57 @@ async fn stop(
     }
 }
 
+/// Puts a summary in the place of what was said. Who does not want to wait for it leaves it to itself.
+async fn compact(
+    session: &Session,
+    teller: &mut Teller<impl Screen>,
+    interrupts: &mut impl Interrupts,
+) -> Result<(), EngineError> {
+    let Some(id) = session.id().filter(|_| session.is_there()) else {
+        teller.say("note: nothing was said yet").await;
+        return Ok(());
+    };
+    teller.say("note: a summary is made").await;
+    let made = tokio::select! {
+        made = session.engine().compact(id, session.overlay.model.clone()) => made,
+        _ = interrupts.next() => {
+            teller.say("note: not waited for; `/compact undo` takes it back once it is there").await;
+            return Ok(());
+        }
+    };
+    let text = match made {
+        Ok(made) => compacted(&made),
+        Err(EngineError::Invalid { what }) => format!("note: {}", clean_line(&what)),
+        Err(error) => return Err(error),
+    };
+    teller.say(&text).await;
+    Ok(())
+}
+
+fn compacted(made: &Compaction) -> String {
+    let by = match &made.model {
+        Some(model) => format!("by {}", clean_line(&model.to_string())),
+        None => "put together without the model, which gave none".to_owned(),
+    };
+    let characters = made.summary.chars().count();
+    format!("note: the model is shown a summary of {characters} characters from here on, {by}; `/compact undo` takes it back")
+}
+
+async fn undo_compact(session: &Session) -> Result<String, EngineError> {
+    let Some(id) = session.id().filter(|_| session.is_there()) else { return Ok("note: nothing was said yet".to_owned()) };
+    Ok(match session.engine().uncompact(id).await {
+        Ok(None) => "note: the model is shown all as it was said".to_owned(),
+        Ok(Some(_)) => "note: the model is shown the summary that was made before".to_owned(),
+        Err(EngineError::Invalid { what }) => format!("note: {}", clean_line(&what)),
+        Err(error) => return Err(error),
+    })
+}
+
 /// What a command says.
 async fn answer(session: &mut Session, command: Command) -> Result<String, EngineError> {
     Ok(match command {
-        Command::Help | Command::Quit | Command::Stop | Command::Retry => HELP.to_owned(),
+        Command::Help | Command::Quit | Command::Stop | Command::Retry | Command::Compact => HELP.to_owned(),
+        Command::UndoCompact => undo_compact(session).await?,
         Command::Unknown(word) => format!("error: there is no command {}; /help lists them", clean_line(&word)),
         Command::Model(None) => model(session).await?.to_string(),
         Command::Model(Some(name)) => choose(session, &name),

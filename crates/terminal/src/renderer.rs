@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use turnwright_core::{CallId, MessageId};
+use turnwright_core::{CallId, ContextPart, MessageId};
 use turnwright_engine::Event;
 
 use crate::clean::{clean_line, clean_text};
@@ -100,6 +100,7 @@ impl Renderer {
                 self.aside(&line, out);
             }
             Event::Notice { level, text } => self.aside(&format!("{level}: {}", clean_line(text)), out),
+            Event::ContextGathered { parts, .. } => self.sources(parts, out),
             Event::TurnFinished { status: "completed", .. } if self.has_said_nothing() => {
                 self.aside("note: the model ended with an empty answer", out);
             }
@@ -134,6 +135,17 @@ impl Renderer {
             | Event::ToolApprovalDecided { arguments: None, .. }
             | Event::Usage { .. } => {}
         }
+    }
+
+    /// Names what the model is shown besides the message.
+    fn sources(&mut self, parts: &[ContextPart], out: &mut Vec<Piece>) {
+        const MOST_NAMED: usize = 8;
+        let mut names: Vec<String> =
+            parts.iter().take(MOST_NAMED).map(|part| clean_line(&part.to_string()).into_owned()).collect();
+        if let Some(more) = parts.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+            names.push(format!("{more} more"));
+        }
+        self.aside(&format!("context: {}", names.join("; ")), out);
     }
 
     /// Shows a line beside the answer. The line may have colour: whoever made it has cleaned it.

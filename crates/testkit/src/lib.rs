@@ -1,6 +1,7 @@
-//! Test doubles for the engine's ports: a scripted provider, scripted tools, a memory store with a crash fuse, a manual
+//! Test doubles for the engine's ports: a scripted provider, scripted tools, a memory store with a crash fuse, files in memory, a manual
 //! clock. For tests and benchmarks alone; nothing here is part of the product.
 
+mod artifacts;
 mod clock;
 mod documents;
 pub mod model_server;
@@ -8,6 +9,7 @@ mod provider;
 mod source;
 mod store;
 
+pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use documents::MemoryDocuments;
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};

@@ -140,6 +140,7 @@ fn describe(prompt: &Prompt<'_>) -> String {
     for message in &prompt.messages {
         match message {
             PromptMessage::User { message: user, .. } => lines.push(format!("user: {}", text_of(&user.content))),
+            PromptMessage::Context { context, .. } => lines.push(format!("context: {}", context.text)),
             PromptMessage::Assistant { message, .. } => {
                 let calls: Vec<&str> = message.calls().map(|call| call.name.as_str()).collect();
                 lines.push(format!("assistant: {} [{}]", message.text(), calls.join(", ")));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -94,6 +95,7 @@ pub struct ScriptedSource {
     effects: Mutex<Vec<Effect>>,
     called_off: Mutex<Vec<Value>>,
     limits: CallLimits,
+    cache_ttl: Option<Duration>,
     max_concurrent_calls: usize,
     is_foreign: bool,
 }
@@ -107,6 +109,7 @@ impl ScriptedSource {
             effects: Mutex::default(),
             called_off: Mutex::default(),
             limits: CallLimits::default(),
+            cache_ttl: None,
             max_concurrent_calls: 16,
             is_foreign: false,
         };
@@ -118,6 +121,13 @@ impl ScriptedSource {
     #[must_use]
     pub fn limits(mut self, limits: CallLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same, whose results may be given again for so long.
+    #[must_use]
+    pub fn cached_for(mut self, time_to_live: Duration) -> Self {
+        self.cache_ttl = Some(time_to_live);
         self
     }
 
@@ -195,6 +205,10 @@ impl ToolSource for ScriptedSource {
 
     fn limits(&self, _tool: &str) -> CallLimits {
         self.limits
+    }
+
+    fn cache_ttl(&self, _tool: &str) -> Option<Duration> {
+        self.cache_ttl
     }
 
     fn is_foreign(&self) -> bool {

@@ -33,6 +33,8 @@ struct Tables {
     idempotent: HashMap<String, (ConversationId, Idempotent)>,
     alive: HashSet<DriverId>,
     documents: BTreeMap<(String, String), String>,
+    /// Which conversation holds which artifact.
+    held: Vec<(ConversationId, String)>,
 }
 
 #[derive(Debug)]
@@ -105,6 +107,11 @@ impl MemoryStore {
         }
     }
 
+    /// Which conversation holds which artifact, in the order in which it was said.
+    pub fn held(&self) -> Vec<(ConversationId, String)> {
+        self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner).held.clone()
+    }
+
     /// From here on nothing can be appended, as on a full disk; or it can again.
     pub fn set_full(&self, disk: Disk) {
         self.is_full.store(disk == Disk::Full, Ordering::Relaxed);
@@ -160,6 +167,7 @@ impl Tables {
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
+            | SideRecord::Holds { .. }
             | SideRecord::Idempotent { .. } => None,
         });
         let next = match (self.conversations.get(id), &creates) {
@@ -202,6 +210,7 @@ impl Tables {
                 SideRecord::TurnOver => drop(self.open.remove(&number)),
                 SideRecord::Document { kind, key, body: Some(body) } => drop(self.documents.insert((kind, key), body)),
                 SideRecord::Document { kind, key, body: None } => drop(self.documents.remove(&(kind, key))),
+                SideRecord::Holds { artifact } => self.held.push((id.clone(), artifact)),
                 SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, (id.clone(), record))),
             }
         }

@@ -118,7 +118,7 @@ fn with_background(source: TypedSource, shared: &Arc<Shared>) -> TypedSource {
         async move { all.start(&shared, arguments, &context).await }
     });
     let all = Arc::clone(&processes);
-    let spec = ToolSpec::new("output", OUTPUT).title("Read a background process").read_only();
+    let spec = ToolSpec::new("output", OUTPUT).title("Read a background process").read_only().polled();
     let source = source.tool(spec, move |arguments, context| {
         let all = Arc::clone(&all);
         async move { all.output(arguments, &context).await }

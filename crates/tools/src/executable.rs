@@ -49,6 +49,8 @@ pub struct ExecutableTool {
     pub timeout: Duration,
     /// How long it has between the request to end and its end.
     pub grace: Duration,
+    /// How long a result may be given again to the same user for the same arguments; never where `None`.
+    pub cache_ttl: Option<Duration>,
     /// The largest result, in bytes.
     pub max_result_bytes: usize,
     /// How it is started.
@@ -222,6 +224,10 @@ impl ToolSource for Executables {
             let longest = program.timeout.saturating_add(program.grace).saturating_add(Duration::from_secs(5));
             CallLimits { idle: longest, total: longest }
         })
+    }
+
+    fn cache_ttl(&self, tool: &str) -> Option<Duration> {
+        self.programs.iter().find(|program| program.name == tool).and_then(|program| program.cache_ttl)
     }
 
     async fn stop(&self) {

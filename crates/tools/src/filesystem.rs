@@ -16,6 +16,7 @@ mod search;
 mod seen;
 mod stat;
 mod trash;
+pub(crate) mod tree;
 mod write;
 
 use std::collections::HashSet;

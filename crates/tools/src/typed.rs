@@ -6,6 +6,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -35,6 +36,7 @@ pub struct ToolSpec {
     description: String,
     declared: Declared,
     limits: CallLimits,
+    cache_ttl: Option<Duration>,
 }
 
 impl ToolSpec {
@@ -46,6 +48,7 @@ impl ToolSpec {
             description: description.into(),
             declared: Declared::default(),
             limits: CallLimits::default(),
+            cache_ttl: None,
         }
     }
 
@@ -73,6 +76,18 @@ impl ToolSpec {
         self
     }
 
+    /// It is asked again and again for how far something is: its calls are no loop.
+    pub fn polled(mut self) -> Self {
+        self.declared.polled = true;
+        self
+    }
+
+    /// A successful result may be given again for so long, to the same user for the same arguments.
+    pub fn cached_for(mut self, time_to_live: Duration) -> Self {
+        self.cache_ttl = Some(time_to_live);
+        self
+    }
+
     /// How long a call may take, where the port's default does not fit.
     pub fn limits(mut self, limits: CallLimits) -> Self {
         self.limits = limits;
@@ -93,6 +108,7 @@ pub struct TypedSource {
 
 struct Typed {
     limits: CallLimits,
+    cache_ttl: Option<Duration>,
     run: Run,
 }
 
@@ -135,7 +151,7 @@ impl TypedSource {
             }
         });
         self.tools = self.tools.iter().cloned().chain([tool]).collect();
-        self.typed.push(Typed { limits: spec.limits, run });
+        self.typed.push(Typed { limits: spec.limits, cache_ttl: spec.cache_ttl, run });
         self
     }
 
@@ -235,6 +251,10 @@ impl ToolSource for TypedSource {
 
     fn limits(&self, tool: &str) -> CallLimits {
         self.typed(tool).map(|typed| typed.limits).unwrap_or_default()
+    }
+
+    fn cache_ttl(&self, tool: &str) -> Option<Duration> {
+        self.typed(tool).and_then(|typed| typed.cache_ttl)
     }
 
     async fn stop(&self) {

@@ -3,7 +3,7 @@
 //! Reading goes where a model says, and so through [`crate::net::Reach`]; a search asks the one service that is configured. *Not here:*
 //! acting on pages; other APIs.
 
-mod fetch;
+pub(crate) mod fetch;
 mod search;
 
 use std::fmt;

@@ -48,6 +48,7 @@ impl World {
             folder: self.folder.path().to_owned(),
             timeout: Duration::from_secs(20),
             grace: Duration::from_millis(50),
+            cache_ttl: None,
             max_result_bytes: 100_000,
             launcher: Arc::new(PlainLauncher),
         }

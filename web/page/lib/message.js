@@ -22,9 +22,10 @@
  * @property {number} rev
  * @typedef {{kind: "question", key: string, data: any, rev: number}} QuestionPart
  * @typedef {{kind: "notice", key: string, level: string, text: string, rev: number}} NoticePart
+ * @typedef {{kind: "context", key: string, parts: any[], rev: number}} ContextListPart
  * @typedef {{kind: "said", key: string, text: string, rev: number}} SaidPart
  * @typedef {{kind: "step", key: string, rev: number}} StepPart
- * @typedef {TextPart | CallPart | QuestionPart | NoticePart | SaidPart | StepPart} Part
+ * @typedef {TextPart | CallPart | QuestionPart | NoticePart | ContextListPart | SaidPart | StepPart} Part
  * @typedef {object} Message
  * @property {Part[]} parts
  * @property {string} model
@@ -99,6 +100,9 @@ export function take(message, chunk) {
       message.parts.push({
         kind: "notice", key: `notice${message.parts.length}`, level: chunk.data.level, text: chunk.data.text, rev: 0,
       });
+      break;
+    case "data-context":
+      message.parts.push({ kind: "context", key: `context${message.parts.length}`, parts: chunk.data.parts, rev: 0 });
       break;
     case "steering-message": {
       const text = (chunk.parts ?? []).map((/** @type {any} */ part) => part.text ?? "").join("");

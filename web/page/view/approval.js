@@ -14,6 +14,7 @@ const reasons = {
   approval: "Turnwright asks before this tool runs.",
   definition_changed: "The tool has changed since it was last allowed. Look at what it does now before you allow it.",
   unknown_outcome: "The call was interrupted, and nobody knows whether it happened. It is never run again by itself.",
+  loop: "The model asked for the same again and again, and got the same. Allow lets it go on, deny tells it to try something else.",
   client_tool: "It runs at the program that offers it, whose answer is waited for.",
 };
 
@@ -28,7 +29,7 @@ export function Approve({ name, title, server, input, wait, decide }) {
   const [isSending, sending] = useState(false);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const { always } = wait;
-  const canAllow = wait.reason === "approval" || wait.reason === "definition_changed";
+  const canAllow = wait.reason === "approval" || wait.reason === "definition_changed" || wait.reason === "loop";
   // Before the next key comes: what is typed as a reason must never be taken for a decision.
   useLayoutEffect(() => {
     if (mode !== "asking") /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("input, textarea"))?.focus();

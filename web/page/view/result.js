@@ -1,8 +1,10 @@
 // What a tool gave back, by kind.
 
 import { useState } from "preact/hooks";
+import { artifactOf } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
 import { visible } from "../lib/markdown.js";
+import { Artifact } from "./artifact.js";
 import { Code } from "./text.js";
 
 const FIRST_CHARACTERS = 4_000;
@@ -14,12 +16,14 @@ const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avi
 export function Result({ output, isError }) {
   const content = Array.isArray(output.content) ? output.content : [];
   const structured = output.structuredContent;
-  const isRepeated = structured !== undefined && content.length <= 1 && (content[0]?.type ?? "text") === "text"
-    && (content.length === 0 || asJson(content[0].text) !== undefined);
+  const links = content.filter((/** @type {any} */ block) => artifactOf(block.uri));
+  const said = content.filter((/** @type {any} */ block) => !artifactOf(block.uri));
+  const isRepeated = structured !== undefined && said.length <= 1 && (said[0]?.type ?? "text") === "text"
+    && (said.length === 0 || asJson(said[0].text) !== undefined);
   return html`<div class=${isError ? "result bad" : "result"}>
     <h3 class="unseen">${isError ? "Error" : "Result"}</h3>
     ${structured !== undefined && html`<${Value} value=${structured} />`}
-    ${!isRepeated && html`<${Blocks} content=${content} />`}
+    <${Blocks} content=${isRepeated ? links : content} />
     ${content.length === 0 && structured === undefined && html`<p class="faint">It gave nothing back.</p>`}
   </div>`;
 }
@@ -41,8 +45,11 @@ function ContentBlock({ block, isPlain }) {
     }
     case "audio":
       return html`<audio controls src=${`data:${block.mimeType ?? block.mime_type};base64,${block.data}`}></audio>`;
-    case "resource_link":
+    case "resource_link": {
+      const kept = artifactOf(block.uri);
+      if (kept) return html`<${Artifact} id=${kept} name=${String(block.name ?? kept)} kind=${String(block.mimeType ?? "")} bytes=${block.size} />`;
       return html`<p>Resource: <bdi>${visible(block.title ?? block.name ?? "")}</bdi> <code>${visible(block.uri ?? "")}</code></p>`;
+    }
     case "resource": {
       const { uri, text } = block.resource ?? {};
       return html`<div><p class="faint"><code>${visible(uri ?? "")}</code></p>

@@ -95,6 +95,9 @@ class PartView extends Component {
           isOpen=${isOpen && part.data.state === "open"} />`;
       case "said":
         return html`<${Said} content=${[{ type: "text", text: part.text }]}>${isHeld && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}<//>`;
+      case "context":
+        return html`<details class="reasoning"><summary><${Icon} name="chevron" />${sources(part.parts)}</summary>
+          <ul>${part.parts.map((/** @type {any} */ source, /** @type {number} */ index) => html`<li key=${index}>${visible(place(source))}</li>`)}</ul></details>`;
       case "notice":
         return html`<p class=${`notice ${part.level}`}>${visible(part.text)}</p>`;
       default:
@@ -188,3 +191,16 @@ function tokens(usage) {
   return `${usage.inputTokens.toLocaleString("en")} in, ${(usage.outputTokens ?? 0).toLocaleString("en")} out${cost}`;
 }
 
+/** How many places there are. @param {any[]} parts */
+function sources(parts) {
+  return parts.length === 1 ? "1 source" : `${parts.length} sources`;
+}
+
+/** Where a part of the context comes from, as people write it. @param {any} part */
+function place(part) {
+  const [unit, range] = Object.entries(part.place ?? {})[0] ?? [];
+  const name = part.kind === "knowledge" ? `${part.source}: ${part.document}` : part.document;
+  if (!unit) return part.version ? name : `${name} (gone)`;
+  const where = range.first === range.last ? `${unit.replace(/s$/, "")} ${range.first}` : `${unit} ${range.first}-${range.last}`;
+  return `${name}, ${where}`;
+}

@@ -113,7 +113,10 @@ impl Prompting<'_> {
                     option(DENY, "Go on without it", PermissionOptionKind::RejectOnce),
                 ],
             ),
-            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => (
+            QuestionReason::Approval
+            | QuestionReason::DefinitionChanged
+            | QuestionReason::ClientTool
+            | QuestionReason::Loop => (
                 call.rule.as_ref().map_or_else(|| call.name.clone(), |rule| format!("{} ({rule})", call.name)),
                 [
                     Some(option(ALLOW, "Allow once", PermissionOptionKind::AllowOnce)),
@@ -159,6 +162,7 @@ fn stop_reason(status: &str, finish_reason: &str, error: Option<String>) -> Resu
     match status {
         "cancelled" => Ok(StopReason::Cancelled),
         "step_limit" => Ok(StopReason::MaxTurnRequests),
+        "stopped" if error.is_some() => Ok(StopReason::MaxTurnRequests),
         "stopped" => Ok(StopReason::Refusal),
         "failed" => Err(Error::new(ErrorCode::INTERNAL_ERROR, error.unwrap_or_else(|| "the turn failed".to_owned()))),
         _ if finish_reason == "length" => Ok(StopReason::MaxTokens),

@@ -82,6 +82,10 @@ impl Updates {
             }
             Event::TurnSuspended { .. } => return Some(Rest::Waits),
             Event::TurnFinished { status, error, .. } => {
+                // The answer has nothing of what was tried: the model did not come to one.
+                if let ("stopped", Some(summary)) = (*status, error) {
+                    out.push(SessionUpdate::AgentMessageChunk(self.chunk(summary)));
+                }
                 return Some(Rest::Over { status, finish_reason: self.finish_reason, error: error.clone() });
             }
             _ => {}
@@ -92,6 +96,9 @@ impl Updates {
     fn entry(&mut self, entry: &Entry, out: &mut Vec<SessionUpdate>) {
         if let Entry::Control(Control::Offered { definitions }) = entry {
             self.offered = definitions.as_slice().into();
+        }
+        if let Entry::Control(Control::Found { definitions }) = entry {
+            self.offered = self.offered.iter().chain(definitions).cloned().collect();
         }
         if let (true, Entry::User(message)) = (self.tells_people, entry) {
             out.extend(

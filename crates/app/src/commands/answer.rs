@@ -112,13 +112,14 @@ fn say_waiting(waiting: &[WaitingCall], everywhere: &Everywhere) {
             QuestionReason::Approval => "waits to be allowed",
             QuestionReason::UnknownOutcome => "was interrupted and may or may not have happened",
             QuestionReason::DefinitionChanged => "changed since it was allowed and waits to be allowed again",
+            QuestionReason::Loop => "is called again and again with the same result",
             QuestionReason::ClientTool => "waits for its result from the program that offers it",
         };
         say(&format!("waiting: {} {} {why}{by}", clean_line(&call.name), clean_line(&compact(&call.arguments))));
     }
     for call in waiting {
         let choice = match call.reason {
-            QuestionReason::Approval | QuestionReason::DefinitionChanged => "allow",
+            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => "allow",
             QuestionReason::UnknownOutcome => "run_again",
             QuestionReason::ClientTool => "deny",
         };

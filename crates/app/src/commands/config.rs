@@ -33,6 +33,9 @@ pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output)
         Config::Show => output.write(&loaded.show()),
         Config::Check | Config::Path | Config::Schema => {
             super::serve::read_tls(&loaded)?;
+            for secret in &loaded.not_hidden {
+                say(&format!("warning: {secret}"));
+            }
             match &loaded.file {
                 Some(path) => say(&format!("{} is in order", path.display())),
                 None => say("there is no configuration file; everything has its default"),

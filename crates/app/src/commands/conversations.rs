@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use turnwright_api::{Message, Role};
-use turnwright_core::{ConversationId, Journal, MessageId};
-use turnwright_engine::{Conversation, Engine, NewConversation, TurnState};
+use turnwright_core::{ConversationId, Journal, MessageId, ModelRef};
+use turnwright_engine::{Compaction, Conversation, Engine, Length, NewConversation, TurnState};
 use turnwright_host::{Host, Needs};
 use turnwright_server::report::messages;
 use turnwright_server::timestamp;
@@ -21,14 +21,15 @@ const MAX_RESULT: usize = 400;
 pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output: &mut Output) -> Result<Exit, Failure> {
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
     let needs = match command {
-        // Ends the turn itself where the process is gone that held it.
-        Conversations::Stop { .. } => Needs::Everything,
+        // The one ends the turn itself where the process is gone that held it, the other asks a model.
+        Conversations::Stop { .. } | Conversations::Compact { undo: false, .. } => Needs::Everything,
         Conversations::List { .. }
         | Conversations::Search { .. }
         | Conversations::Show { .. }
         | Conversations::Export { .. }
         | Conversations::Import { .. }
         | Conversations::Fork { .. }
+        | Conversations::Compact { undo: true, .. }
         | Conversations::Delete { .. } => Needs::Store,
     };
     let host = opened.start(needs).await?;
@@ -40,6 +41,8 @@ pub(super) async fn run(everywhere: &Everywhere, command: Conversations, output:
         Conversations::Export { id, format } => super::moving::export(engine, &id, format.into(), output).await,
         Conversations::Import { file, listed } => super::moving::import(engine, &file, listed, output).await,
         Conversations::Fork { id, at, listed } => fork(engine, &id, at, listed, output).await,
+        Conversations::Compact { id, model, undo: false, listed } => put_in_summary(engine, &id, model, listed, output).await,
+        Conversations::Compact { id, undo: true, listed, .. } => take_summary_back(engine, &id, listed, output).await,
         Conversations::Stop { id } => stop(engine, &id).await,
         Conversations::Delete { id, purge } => delete(&host, &id, purge).await,
     };
@@ -109,10 +112,12 @@ async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut
         .map_err(|error| Failure::from(error).hint("`turnwright conversations list` shows those that there are"))?;
     let journal = engine.journal(id).await?;
     let messages = messages(&journal);
+    let length = engine.length(id).await?;
     if listed.json {
         let mut value = conversation(&found);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("turn".to_owned(), turn(&journal));
+            fields.insert("length".to_owned(), json!(length.as_ref().map(measured)));
             fields.insert("messages".to_owned(), json!(messages));
         }
         output.json_pretty(&value);
@@ -123,11 +128,35 @@ async fn show(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut
         output.line("");
         print(message, output);
     }
+    if let Some(length) = length {
+        say(&format!("note: {}", in_words(&length)));
+    }
     if let Some(open) = journal.open_turn() {
         let text = if open.is_parked() { "waits for a decision" } else { "is not over" };
         say(&format!("note: {} {text}", open.id()));
     }
     Ok(())
+}
+
+/// How long a conversation is, for programs.
+fn measured(length: &Length) -> serde_json::Value {
+    json!({
+        "model": length.model,
+        "tokens": length.tokens,
+        "token_counting": length.counting,
+        "context_window": length.budget.map(|budget| budget.window),
+        "room": length.budget.map(|budget| budget.room()),
+    })
+}
+
+/// The same for people.
+fn in_words(length: &Length) -> String {
+    let Length { model, tokens, counting, budget } = length;
+    let how = counting.as_str();
+    match budget {
+        Some(budget) => format!("{tokens} tokens for {model}, {how}; compacted above {}", budget.room()),
+        None => format!("{tokens} tokens for {model}, {how}; how many it takes is not known"),
+    }
 }
 
 async fn fork(
@@ -145,6 +174,43 @@ async fn fork(
     output.line(created.id.as_str());
     say(&format!("go on with it: turnwright chat --conversation {}", created.id));
     Ok(())
+}
+
+async fn put_in_summary(
+    engine: &Engine,
+    id: &ConversationId,
+    model: Option<ModelRef>,
+    listed: Listed,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let made = engine.compact(id, model).await?;
+    if listed.json {
+        output.json_pretty(&summary(&made));
+        return Ok(());
+    }
+    output.line(&made.summary);
+    match &made.model {
+        Some(model) => say(&format!("by {model}; `turnwright conversations compact {id} --undo` takes it back")),
+        None => say("note: put together without the model, which gave no summary"),
+    }
+    Ok(())
+}
+
+async fn take_summary_back(engine: &Engine, id: &ConversationId, listed: Listed, output: &mut Output) -> Result<(), Failure> {
+    let shown = engine.uncompact(id).await?;
+    if listed.json {
+        output.json_pretty(&shown.as_ref().map(summary));
+        return Ok(());
+    }
+    match shown {
+        None => say(&format!("models are shown all of {id} as it was said")),
+        Some(_) => say(&format!("models are shown the summary of {id} that was made before")),
+    }
+    Ok(())
+}
+
+fn summary(made: &Compaction) -> serde_json::Value {
+    json!({"seq": made.seq, "through": made.through, "summary": made.summary, "model": made.model})
 }
 
 async fn stop(engine: &Engine, id: &ConversationId) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::json;
-use turnwright_core::{ModelFacts, ModelRef};
+use turnwright_core::{ModelFacts, ModelRef, TokenCounting};
 use turnwright_host::{Host, ModelCheck, Needs, Overrides, ProbeFinding, ToolCallForm, catalogue_date};
 
 use crate::cli::{Everywhere, Listed, Models};
@@ -49,6 +49,8 @@ struct Listing {
     dialect: String,
     base_url: Option<String>,
     origin: String,
+    /// By what the tokens of a prompt are counted.
+    token_counting: TokenCounting,
     #[serde(flatten)]
     facts: ModelFacts,
     /// The day of the catalogue from which what is known comes where the configuration does not say it.
@@ -57,6 +59,10 @@ struct Listing {
 
 async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
     let default = host.default_model();
+    let counting = |provider: &str, model: &str| {
+        let provider = host.engine().providers().get(provider);
+        provider.map_or(TokenCounting::Estimated, |provider| provider.counts_by(model))
+    };
     let mut models = Vec::new();
     for provider in host.models().await {
         match provider.models {
@@ -64,8 +70,9 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
                 id: format!("{}/{}", provider.provider, model.id),
                 provider: provider.provider.clone(),
                 is_default: default.provider() == provider.provider && default.model() == model.id,
-                model: model.id,
                 description: model.description,
+                model: model.id.clone(),
+                token_counting: counting(&provider.provider, &model.id),
                 facts: model.facts,
                 catalogue_date: catalogue_date(),
                 dialect: provider.dialect.clone(),
@@ -94,6 +101,7 @@ async fn list(host: &Host, listed: Listed, output: &mut Output) -> Exit {
                 tokens(facts.context_window, "context"),
                 tokens(facts.max_output_tokens, "output"),
                 inputs(facts).to_owned(),
+                format!("tokens {}", model.token_counting.as_str()),
                 facts.prices.map_or_else(String::new, |prices| format!("${} in, ${} out", prices.input, prices.output)),
                 about,
             ]

@@ -179,6 +179,7 @@ async fn serve_on(
     engine.keep_resuming();
     let base = host.config().server.address(&address.to_string());
     host.keep_telling(&base).await?;
+    host.keep_indexed();
     let tool_activity = match host.config().server.tool_activity {
         config::ToolActivity::Hidden => ToolActivity::Hidden,
         config::ToolActivity::Reasoning => ToolActivity::Reasoning,
@@ -196,6 +197,7 @@ async fn serve_on(
         .with_artifacts(host.artifacts().clone())
         .with_documents(host.documents().clone())
         .with_search(host.texts().clone())
+        .with_knowledge(host.knowledge(), host.memory())
         .with_upkeep(host.upkeep().clone())
         .with_accounts(host.accounts().clone(), site(settings, address));
     if let Some(oidc) = &settings.oidc {

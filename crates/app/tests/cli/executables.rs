@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
+use crate::serve::Server;
 use crate::support::Place;
 
 /// A program in Python as an operator writes it: it says what it is, and does it.
@@ -73,4 +74,21 @@ fn what_goes_wrong_is_told_to_the_model_and_to_the_operator() {
     let wrong = Place::with("[tools.executable.x]\nargs = []\n").run(&["doctor"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stdout.contains("[tools.executable.x] has no `command`"), "{wrong:?}");
+}
+
+#[test]
+fn a_result_is_given_again_for_as_long_as_the_operator_says() {
+    let config = "[tools.executable.count]\ncommand = \"sh\"\nargs = [\"-c\", \"echo run >> ran; wc -l < ran\"]\n\
+        description = \"Counts its runs.\"\nschema = { type = \"object\" }\nread_only = true\n";
+    for (cache, runs) in [("cache_ttl_ms = 600000\n", 1), ("", 2)] {
+        let place = Place::with(&format!("{config}{cache}"));
+        let server = Server::start(&place);
+        for conversation in ["one", "two"] {
+            let asked = format!("POST /api/v1/conversations/{conversation}/chat");
+            let answered = server.ask(&asked, &json!({"content": "tool executable__count {}"}));
+            assert_eq!(answered["success"], true, "{answered}");
+        }
+        server.stop();
+        assert_eq!(std::fs::read_to_string(place.path("ran")).unwrap().lines().count(), runs, "{cache}");
+    }
 }

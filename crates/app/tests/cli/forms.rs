@@ -120,8 +120,9 @@ fn a_full_disk_is_an_error() {
 #[test]
 fn a_reader_that_does_not_read_cannot_hold_a_wish_to_stop_up() {
     let place = Place::new();
-    // More than a pipe holds.
+    // More than a pipe holds, and all of it shown.
     place.write("large.txt", "x".repeat(200_000));
+    place.write("turnwright.toml", "[tools.artifact]\nshown_bytes = 1000000\n");
     for form in ["json", "events"] {
         let words = ["chat", "read the file \"large.txt\"", "--conversation", form, "--output", form];
         let mut child =

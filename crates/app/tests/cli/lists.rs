@@ -111,7 +111,8 @@ fn a_list_of_models_says_what_is_known_of_them() {
     let note = format!("note: limits and prices are those of {}, ", model["catalogue_date"].as_str().unwrap());
     assert!(ran.stderr.contains(&note), "{}", ran.stderr);
     let lines = ran.stdout;
-    let expected = "openai/gpt-4.1              configuration  1.04M context  500 output  images, PDF  $2 in, $8 out\n";
+    let expected = "openai/gpt-4.1              configuration  1.04M context  500 output  images, PDF  \
+                    tokens counted (o200k_base)  $2 in, $8 out\n";
     assert!(lines.starts_with(expected), "{lines}");
 }
 

@@ -17,6 +17,7 @@ pub(crate) const PRACTICE: &str = "Practice model (no language model, only word 
 /// A folder with a configuration, and data beside it.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
+    variables: Vec<(String, String)>,
 }
 
 /// What a run of the binary gave.
@@ -35,12 +36,18 @@ impl Place {
 
     /// The same, with more in its configuration.
     pub(crate) fn with(config: &str) -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
+        let place = Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() };
         place.write("turnwright.toml", format!("model = \"practice/practice\"\n{config}"));
         place.write("a.txt", "hello file\n");
         std::fs::create_dir(place.path("config")).unwrap();
         place.write("config/mcp-servers.json", "{\"mcpServers\": {}}");
         place
+    }
+
+    /// The same with one more variable of the environment.
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -61,6 +68,7 @@ impl Place {
         let path = std::env::var_os("PATH").unwrap();
         command.args(words).current_dir(self.folder.path()).env_clear().env("PATH", path);
         command.env("HOME", self.folder.path()).env("TURNWRIGHT_DATA_DIR", self.path("data")).env("TERM", "xterm");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -161,7 +161,7 @@ fn expected(version: &str) -> Value {
             "properties": {"message": {"type": "string", "description": "Message to echo"}},
             "required": ["message"],
         },
-        "annotated": ["command__output"],
+        "annotated": ["artifact__page"],
         "echo": {"error": false, "content": ["Echo: hi"], "structured": null},
         "image": [["image/png", "iVBOR"]],
         "links": ["demo://resource/dynamic/blob/1", "demo://resource/dynamic/text/2"],

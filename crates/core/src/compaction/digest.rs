@@ -13,37 +13,78 @@ const MEDIA_BYTES: usize = 4_000;
 /// The messages in at most about `max_bytes`: each with as much of its beginning and its end as there is room for. Where
 /// even that is too much, the newest half of what fits and the oldest half are told, and how many are left out between.
 pub(super) fn of(messages: &[PromptMessage<'_>], max_bytes: usize) -> String {
-    let mut parts = Vec::new();
+    // A long conversation is measured before any of it is written: nearly all of it is left out.
+    let mut lengths = Vec::new();
+    for message in messages {
+        measure(message, &mut lengths);
+    }
     for part_bytes in PART_BYTES {
-        parts = messages.iter().flat_map(|message| tell(message, part_bytes)).collect();
+        if lengths.iter().map(|length| (*length).min(part_bytes) + 1).sum::<usize>() > max_bytes {
+            continue;
+        }
+        let parts: Vec<String> = messages.iter().flat_map(|message| tell(message, part_bytes)).collect();
         if parts.iter().map(|part| part.len() + 1).sum::<usize>() <= max_bytes {
             return parts.join("\n");
         }
     }
-    let head = fitting(parts.iter(), max_bytes / 2);
-    let tail = fitting(parts.iter().skip(head).rev(), max_bytes / 2);
-    let left_out = parts.len().saturating_sub(head + tail);
-    let mut told: Vec<String> = parts.iter().take(head).cloned().collect();
+    let [.., shortest] = PART_BYTES;
+    let oldest = messages.iter().flat_map(|message| tell(message, shortest));
+    let mut told: Vec<String> = fitting(oldest, max_bytes / 2);
+    let newest = messages.iter().rev().flat_map(|message| tell(message, shortest).into_iter().rev());
+    let mut tail = fitting(newest.take(lengths.len().saturating_sub(told.len())), max_bytes / 2);
+    let left_out = lengths.len().saturating_sub(told.len() + tail.len());
     told.push(format!("[… {left_out} parts are left out …]"));
-    told.extend(parts.into_iter().skip(head + left_out));
+    tail.reverse();
+    told.append(&mut tail);
     told.join("\n")
 }
 
-/// How many of `parts` fit into `room` bytes, a line each.
-fn fitting<'a>(parts: impl Iterator<Item = &'a String>, mut room: usize) -> usize {
-    let fits = |part: &&String| {
+/// The first of `parts` that fit into `room` bytes, a line each.
+fn fitting(parts: impl Iterator<Item = String>, mut room: usize) -> Vec<String> {
+    let fits = |part: &String| {
         let needed = part.len() + 1;
         let fits = needed <= room;
         room = room.saturating_sub(needed);
         fits
     };
-    parts.take_while(fits).count()
+    parts.take_while(fits).collect()
+}
+
+/// About how long each part is that [`tell`] makes of a message, uncut.
+fn measure(message: &PromptMessage<'_>, lengths: &mut Vec<usize>) {
+    match message {
+        PromptMessage::User { message, .. } => lengths.push(content_bytes(&message.content)),
+        PromptMessage::Context { context, .. } => lengths.push(context.text.len()),
+        PromptMessage::Assistant { message, .. } => {
+            if has_words(message) {
+                lengths.push(message.blocks.iter().map(text_bytes).sum());
+            }
+            lengths.extend(message.calls().map(|call| call.name.len() + call.arguments.len()));
+        }
+        PromptMessage::Results(results) => lengths.extend(results.iter().map(|result| content_bytes(&result.result.content))),
+    }
+}
+
+/// Whether a message says something to the person.
+fn has_words(message: &AssistantMessage) -> bool {
+    message.blocks.iter().any(|block| matches!(block, AssistantBlock::Text { text, .. } if !text.trim().is_empty()))
+}
+
+fn text_bytes(block: &AssistantBlock) -> usize {
+    match block {
+        AssistantBlock::Text { text, .. } => text.len(),
+        AssistantBlock::Reasoning { .. }
+        | AssistantBlock::Refusal { .. }
+        | AssistantBlock::Call(_)
+        | AssistantBlock::Opaque { .. } => 0,
+    }
 }
 
 /// About how many bytes of text a message is to a model.
 pub(super) fn bytes(message: &PromptMessage<'_>) -> usize {
     match message {
         PromptMessage::User { message, .. } => content_bytes(&message.content),
+        PromptMessage::Context { context, .. } => context.text.len(),
         PromptMessage::Assistant { message, .. } => message.blocks.iter().map(block_bytes).sum(),
         PromptMessage::Results(results) => results.iter().map(|result| content_bytes(&result.result.content)).sum(),
     }
@@ -80,14 +121,14 @@ fn tell(message: &PromptMessage<'_>, part_bytes: usize) -> Vec<String> {
                 None => format!("User: {}", excerpt(&text, part_bytes)),
             }]
         }
+        PromptMessage::Context { context, .. } => vec![format!("Shown besides: {}", excerpt(&context.text, part_bytes / 4))],
         PromptMessage::Assistant { message, .. } => tell_assistant(message, part_bytes),
         PromptMessage::Results(results) => results.iter().map(|result| tell_result(result, part_bytes)).collect(),
     }
 }
 
 fn tell_assistant(message: &AssistantMessage, part_bytes: usize) -> Vec<String> {
-    let text = message.text();
-    let text = (!text.trim().is_empty()).then(|| format!("Assistant: {}", excerpt(text.trim(), part_bytes)));
+    let text = has_words(message).then(|| format!("Assistant: {}", excerpt(message.text().trim(), part_bytes)));
     let calls = message.calls().map(|call| {
         let arguments = excerpt(call.arguments.trim(), part_bytes);
         format!("Assistant called {} {}", excerpt(&call.name, 200), if arguments.is_empty() { "{}" } else { &arguments })

@@ -19,8 +19,8 @@ fn policy() -> Policy {
 
 #[test]
 fn the_first_matching_rule_by_strength_decides_and_is_named() {
-    const READ_ONLY: Declared = Declared { read_only: true, replayable: false, serial: false };
-    const PLAIN: Declared = Declared { read_only: false, replayable: false, serial: false };
+    const READ_ONLY: Declared = Declared { read_only: true, replayable: false, serial: false, polled: false };
+    const PLAIN: Declared = Declared { read_only: false, replayable: false, serial: false, polled: false };
     use Action::{Allow, Ask, Deny};
     use ApproveMode as M;
     let policy = policy();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::call::{self, Call, CallState};
 use super::{Last, Misfit, Runs, SyntheticResult, Turn};
 use crate::{
-    AssistantMessage, CallId, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome, ProviderFailure,
-    ProviderFailureKind, Question, QuestionReason, Seq, TurnId, TurnSettings, TurnStatus, Verdict,
+    AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
+    ProviderFailure, ProviderFailureKind, Question, QuestionReason, Seq, ToolResult, TurnId, TurnSettings, TurnStatus, Verdict,
 };
 
 impl Turn {
@@ -20,14 +20,23 @@ impl Turn {
             Entry::Control(Control::Retried { turn, settings }) => {
                 return self.reopen(*turn, settings.as_deref());
             }
-            Entry::Control(Control::Hidden { .. } | Control::Offered { .. }) => return Ok(()),
-            _ if over => return Err("the turn is over"),
-            Entry::User(message) => {
-                self.go_on_with(&message.settings);
-                self.newest_user = seq;
-                self.steps_for_user = 0;
-                self.length_strikes = 0;
+            Entry::Control(Control::Offered { definitions }) => {
+                self.offer(definitions.iter());
+                return Ok(());
             }
+            Entry::Control(Control::Found { definitions }) => {
+                self.rounds.offer_more(definitions.iter());
+                return Ok(());
+            }
+            Entry::Control(Control::Hidden { .. }) => return Ok(()),
+            // People do so at any time, so that nothing else changes: a turn that waits for them waits.
+            Entry::Control(Control::Compacted(compacted)) => return self.compact(seq, compacted),
+            Entry::Control(Control::Uncompacted { .. }) => {
+                self.just_compacted = false;
+                return Ok(());
+            }
+            _ if over => return Err("the turn is over"),
+            Entry::User(message) => self.take_up(seq, &message.settings),
             Entry::Assistant(message) => self.apply_assistant(seq, message)?,
             Entry::Decision(decision) => self.apply_decision(decision)?,
             Entry::Question(question) => self.apply_question(question)?,
@@ -46,8 +55,7 @@ impl Turn {
             Entry::Answered(answered) => self.apply_answered(answered)?,
             Entry::Sampled(sampled) => self.apply_sampled(sampled)?,
             Entry::Result(result) => {
-                let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
-                self.call_mut(result.call)?.answer(is_run_here)?;
+                self.apply_result(result)?;
                 if self.is_given_up() {
                     // The last results of a turn that is given up take it nowhere.
                     self.suspended = false;
@@ -85,32 +93,21 @@ impl Turn {
                 }
                 self.runs = Runs::Elsewhere;
             }
+            // Gathering is no progress: what takes its host down each time must end.
+            Entry::Control(Control::Context(context)) => return context.fits_at(seq),
             Entry::Control(Control::Failed(failure)) => self.fail(failure),
-            Entry::Control(Control::Compacted(compacted)) => {
-                if compacted.turn != self.id {
-                    return Err("the conversation was compacted for another turn");
+            Entry::Control(Control::Nudged { call, .. }) => {
+                if !self.call_mut(*call)?.is_answered() {
+                    return Err("the call that it is told beside has no result yet");
                 }
-                if compacted.through >= seq {
-                    return Err("the summary claims to stand for what comes after it");
-                }
-                if self.calls.iter().any(|call| !call.is_answered()) {
-                    return Err("a call has no result yet");
-                }
-                self.just_compacted = true;
-                self.overflow = None;
+                self.rounds.tell();
+                return Ok(());
             }
             Entry::Control(Control::Ended { turn, status }) => {
                 if *turn != self.id {
                     return Err("the end is of another turn");
                 }
-                if self.calls.iter().any(|call| !call.is_answered()) {
-                    return Err("a call has no result yet");
-                }
-                if matches!(status, TurnStatus::Failed { .. }) {
-                    self.failure = self.failure.take().or(self.overflow.take());
-                }
-                self.ended = Some(status.clone());
-                self.released = true;
+                self.end(status)?;
             }
         }
         self.resumptions = 0;
@@ -144,6 +141,63 @@ impl Turn {
         }
     }
 
+    /// A summary takes the place of what was said up to some place: where the turn asked for one, or a person did.
+    /// A new message of a person begins the counting anew.
+    fn take_up(&mut self, seq: Seq, settings: &TurnSettings) {
+        self.go_on_with(settings);
+        self.newest_user = seq;
+        self.steps_for_user = 0;
+        self.length_strikes = 0;
+        self.rounds.forget();
+    }
+
+    fn apply_result(&mut self, result: &ToolResult) -> Result<(), Misfit> {
+        let is_run_here = result.outcome == Outcome::Success && self.runs == Runs::Here;
+        let call = self.call_mut(result.call)?;
+        call.answer(is_run_here)?;
+        let is_declined = call.is_declined_loop && result.outcome == Outcome::Denied;
+        self.rounds.take(result, is_declined);
+        if self.calls.iter().all(Call::is_answered) {
+            self.rounds.close(self.settings.loops.ask);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, status: &TurnStatus) -> Result<(), Misfit> {
+        if self.calls.iter().any(|call| !call.is_answered()) {
+            return Err("a call has no result yet");
+        }
+        if matches!(status, TurnStatus::Failed { .. }) {
+            self.failure = self.failure.take().or(self.overflow.take());
+        }
+        self.ended = Some(status.clone());
+        self.released = true;
+        Ok(())
+    }
+
+    fn compact(&mut self, seq: Seq, compacted: &Compacted) -> Result<(), Misfit> {
+        match compacted.turn {
+            Some(turn) if turn != self.id => return Err("the conversation was compacted for another turn"),
+            // Of a turn that ran elsewhere nothing is asked any more.
+            None if self.ended.is_none() && self.runs == Runs::Here && compacted.through >= self.id.0 => {
+                return Err("the summary stands for what is said in the open turn");
+            }
+            Some(_) | None => {}
+        }
+        if compacted.through >= seq {
+            return Err("the summary claims to stand for what comes after it");
+        }
+        if self.unanswered_message().is_some_and(|message| compacted.through >= message) {
+            return Err("a call has no result yet");
+        }
+        if self.ended.is_none() {
+            // Who is asked now may have been asked before a person did this, and find the conversation too long all the same.
+            self.just_compacted |= self.overflow.take().is_some();
+            self.resumptions = 0;
+        }
+        Ok(())
+    }
+
     fn apply_assistant(&mut self, seq: Seq, message: &AssistantMessage) -> Result<(), Misfit> {
         if self.calls.iter().any(|call| !call.is_answered()) {
             return Err("a call of the message before has no result yet");
@@ -155,6 +209,9 @@ impl Turn {
         let forced = in_chain && self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
         self.calls =
             message.calls().zip(0_u32..).map(|(call, index)| Call::new(CallId { message: seq, index }, call)).collect();
+        if self.runs == Runs::Here && !self.settings.loops.is_off() {
+            self.rounds.open(&self.calls);
+        }
         let cut_off = match &message.completion {
             Completion::Complete => None,
             Completion::CutOff(cause) => Some(cause.clone()),
@@ -184,7 +241,10 @@ impl Turn {
                 QuestionReason::ClientTool if decision.verdict != Verdict::Deny => {
                     return Err("the call is its client's to run: decide deny, or wait for its result");
                 }
-                QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => false,
+                QuestionReason::Approval
+                | QuestionReason::DefinitionChanged
+                | QuestionReason::ClientTool
+                | QuestionReason::Loop => false,
                 QuestionReason::UnknownOutcome => true,
             },
             CallState::Allowed
@@ -206,6 +266,8 @@ impl Turn {
                 return Err("the call's outcome is not unknown: decide allow or deny");
             }
         };
+        let is_about_loop = matches!(&call.state, CallState::Asked(question) if question.reason == QuestionReason::Loop);
+        call.is_declined_loop = is_about_loop && next == CallState::Denied;
         // Answers were given to what was asked then; where it begins anew, it asks anew.
         call.forget_answers();
         call.task = None;
@@ -227,6 +289,9 @@ impl Turn {
             call.arguments = arguments.into();
             call.edited = true;
         }
+        if is_about_loop {
+            self.rounds.let_go_on(decision.verdict == Verdict::Allow);
+        }
         Ok(())
     }
 
@@ -234,7 +299,7 @@ impl Turn {
         let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
         let call = self.call_mut(question.call)?;
         let fits = match (question.reason, &call.state) {
-            (QuestionReason::Approval | QuestionReason::ClientTool, CallState::Undecided)
+            (QuestionReason::Approval | QuestionReason::ClientTool | QuestionReason::Loop, CallState::Undecided)
             | (QuestionReason::DefinitionChanged, CallState::Allowed) => true,
             (QuestionReason::DefinitionChanged, CallState::Parked) => call.has_all_answers(),
             (QuestionReason::UnknownOutcome, CallState::Started { epoch: started, .. }) => *started < epoch,
@@ -278,6 +343,7 @@ impl Turn {
         self.fallen = 0;
         self.runs = Runs::Here;
         self.spent.clear();
+        self.rounds.forget();
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;

@@ -94,6 +94,8 @@ pub(super) struct Call {
     pub(super) decided_hash: Option<Arc<str>>,
     pub(super) attempt: u32,
     pub(super) denial: Option<Arc<str>>,
+    /// Whether a person declined it as a repetition.
+    pub(super) is_declined_loop: bool,
     /// What it asked of people; shared, few calls ask.
     pub(super) asking: Option<Arc<Asking>>,
     /// What its source needs to ask how far it is, where it goes on there by itself; shared, few do.
@@ -130,6 +132,7 @@ impl Call {
             decided_hash: None,
             attempt: 0,
             denial: None,
+            is_declined_loop: false,
             asking: None,
             task: None,
             heard: None,

@@ -3,8 +3,8 @@
 use super::call::{self, Call, CallState};
 use super::{CallNeed, MAX_RESUMPTIONS, PendingCall, Step, SyntheticResult, Turn};
 use crate::{
-    ApproveMode, CallId, CutOffCause, FinishReason, ProviderFailure, ProviderFailureKind, QuestionReason, StopReason,
-    TurnStatus,
+    ApproveMode, CallId, CutOffCause, FinishReason, ProviderFailure, ProviderFailureKind, QuestionReason, Repetition,
+    StopReason, TurnStatus,
 };
 
 /// How often a model that reaches its output limit in the middle of calls is asked again.
@@ -54,9 +54,7 @@ impl Turn {
         let out_of_steps = self.steps_for_user >= self.settings.max_steps;
         let called = !self.calls.is_empty();
         match last.finish {
-            FinishReason::ContentFilter | FinishReason::Refusal => {
-                Step::End(TurnStatus::Stopped { reason: StopReason::Refused })
-            }
+            FinishReason::ContentFilter | FinishReason::Refusal => Step::End(TurnStatus::stopped(StopReason::Refused)),
             FinishReason::Error => {
                 Step::End(TurnStatus::Failed { reason: "the provider ended the answer with an error".to_owned() })
             }
@@ -64,15 +62,12 @@ impl Turn {
                 reason: "the model reached its output limit twice in the middle of its tool calls".to_owned(),
             }),
             FinishReason::Length if !called => Step::End(TurnStatus::Completed),
-            FinishReason::Pause if !out_of_steps => self.ask(),
+            FinishReason::Pause if !out_of_steps => self.after_results(),
             FinishReason::Pause => Step::End(TurnStatus::StepLimit),
-            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length if called => {
-                if out_of_steps {
-                    Step::End(TurnStatus::StepLimit)
-                } else {
-                    self.ask()
-                }
-            }
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length if called => match self.after_results() {
+                Step::CallModel { .. } | Step::Nudge { .. } if out_of_steps => Step::End(TurnStatus::StepLimit),
+                step => step,
+            },
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length => {
                 Step::End(if last.forced { TurnStatus::StepLimit } else { TurnStatus::Completed })
             }
@@ -91,6 +86,22 @@ impl Turn {
             reason.push_str(&failed.join(", "));
         }
         reason
+    }
+
+    /// The model has not seen the newest results. Where they are what it got before for the same calls, again and again, it
+    /// is told, and in the end not asked any more.
+    fn after_results(&self) -> Step {
+        let limits = self.settings.loops;
+        let is_over = |repetition: &Repetition| limits.stop.is_some_and(|stop| repetition.times >= stop);
+        if !self.calls.is_empty() && self.rounds.repetition().as_ref().is_some_and(is_over) {
+            return Step::End(TurnStatus::stopped(StopReason::Loop));
+        }
+        match self.rounds.to_tell(limits.nudge) {
+            Some((repetition, call)) if call::find(&self.calls, call).is_some() => {
+                Step::Nudge { call, text: repetition.nudge(limits) }
+            }
+            Some(_) | None => self.ask(),
+        }
     }
 
     fn ask(&self) -> Step {
@@ -118,9 +129,13 @@ impl Turn {
             CallState::Asked(question) => match (give_up, question.reason) {
                 (None, _) => return None,
                 (Some(_), QuestionReason::UnknownOutcome) => CallNeed::Answer(SyntheticResult::Interrupted),
-                (Some(result), QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool) => {
-                    CallNeed::Answer(result)
-                }
+                (
+                    Some(result),
+                    QuestionReason::Approval
+                    | QuestionReason::DefinitionChanged
+                    | QuestionReason::ClientTool
+                    | QuestionReason::Loop,
+                ) => CallNeed::Answer(result),
             },
             CallState::Undecided => give_up.map_or(CallNeed::Decide, CallNeed::Answer),
             CallState::Allowed => give_up.map_or(CallNeed::Start, CallNeed::Answer),
@@ -175,8 +190,8 @@ impl Turn {
         }
     }
 
-    /// Whether a person can be asked about an unknown outcome: only where the approve mode asks people.
-    fn can_ask(&self) -> bool {
+    /// Whether a person can be asked about an unknown outcome or a loop: only where the approve mode asks people.
+    pub(super) fn can_ask(&self) -> bool {
         self.settings.approve == ApproveMode::Ask
     }
 }

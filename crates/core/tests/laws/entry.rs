@@ -45,6 +45,7 @@ fn entries() -> Vec<Entry> {
         Entry::Decision(decision(call_id(3, 0), Verdict::RunAgain)),
         question(call_id(3, 0), QuestionReason::UnknownOutcome),
         question(call_id(3, 0), QuestionReason::ClientTool),
+        question(call_id(3, 0), QuestionReason::Loop),
         started(call_id(3, 0), true),
         success(call_id(3, 0)),
         failed(call_id(3, 0)),
@@ -52,22 +53,26 @@ fn entries() -> Vec<Entry> {
         claimed(1),
         resumed(2),
         Entry::Control(Control::Offered { definitions: Vec::new() }),
+        Entry::Control(Control::Found { definitions: Vec::new() }),
         cancel(1),
         Entry::Control(Control::Suspended),
         Entry::Control(Control::Failed(failure.clone())),
         Entry::Control(Control::Compacted(Compacted {
-            turn: TurnId(seq(1)),
+            turn: Some(TurnId(seq(1))),
             through: seq(3),
             summary: "they said hello".to_owned(),
             origin: Some(Origin { dialect: "d".to_owned(), provider: "p".to_owned(), model: "m".to_owned() }),
             usage: Usage { output_tokens: Some(3), ..Usage::default() },
         })),
+        Entry::Control(Control::Uncompacted { summary: seq(7) }),
         retried(1),
         Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings: Some(Box::new(with_max_steps(3))) }),
         hidden(1),
         Entry::Control(Control::Imported { source: "chatgpt".to_owned() }),
         ended(1, TurnStatus::StepLimit),
-        ended(1, TurnStatus::Stopped { reason: StopReason::Refused }),
+        ended(1, TurnStatus::stopped(StopReason::Refused)),
+        ended(1, TurnStatus::Stopped { reason: StopReason::Loop, summary: Some("in circles".to_owned()) }),
+        Entry::Control(Control::Nudged { call: call_id(3, 0), text: "again".to_owned() }),
         ended(1, TurnStatus::Failed { reason: "why".to_owned() }),
     ];
     said.into_iter().chain(asked(&failure)).collect()
@@ -161,7 +166,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 7, this build reads up to 6");
+    assert_eq!(error.to_string(), "entry is of version 8, this build reads up to 7");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn failed(kind: Kind) -> Entry {
 
 fn compacted(through: u64, summary: &str) -> Entry {
     Entry::Control(Control::Compacted(Compacted {
-        turn: turnwright_core::TurnId(seq(1)),
+        turn: Some(turnwright_core::TurnId(seq(1))),
         through: seq(through),
         summary: summary.to_owned(),
         origin: None,
@@ -39,13 +39,14 @@ fn fails(reason: &str) -> Step {
 }
 
 /// Each message of the prompt in a few words.
-fn shown(told: &Told) -> Vec<String> {
+pub(crate) fn shown(told: &Told) -> Vec<String> {
     let messages = prompt::messages(&told.journal).into_iter();
     let messages = messages.map(|message| match message {
         PromptMessage::User { seq, message } => {
             let text = text_of(&message.content);
             format!("{seq} user {}", text.rsplit('\n').next().unwrap_or_default())
         }
+        PromptMessage::Context { seq, context } => format!("{seq} context {}", context.text),
         PromptMessage::Assistant { seq, message } => format!("{seq} assistant {}", message.text()),
         PromptMessage::Results(results) => format!("{} results", results.len()),
     });
@@ -195,7 +196,7 @@ fn a_summary_is_shown_in_the_place_of_what_it_stands_for() {
 fn a_summary_of_earlier_turns_stands_before_the_open_one() {
     let told = Told::new(settings()).answers("hi").tell(ended(1, TurnStatus::Completed)).user("and now");
     let compacted = Compacted {
-        turn: told.turn().id(),
+        turn: Some(told.turn().id()),
         through: seq(3),
         summary: "a summary".to_owned(),
         origin: None,
@@ -220,7 +221,7 @@ fn a_summary_stands_for_nothing_that_comes_later_or_is_open() {
 }
 
 /// A turn in which a tool was called so often, each result so many bytes long.
-fn long_turn(steps: u64, bytes: usize) -> Told {
+pub(crate) fn long_turn(steps: u64, bytes: usize) -> Told {
     let mut told = Told::new(with_mode(ApproveMode::All));
     for step in 0..steps {
         let arguments = format!(r#"{{"step":{step}}}"#);
@@ -238,7 +239,7 @@ fn of_one_enormous_turn_the_older_steps_are_compacted() {
     let told = long_turn(8, 10_000);
     let cut = compaction::cut(&told.journal).expect("there is something to compact");
     // Of eight steps the newest stay that are a quarter at most: one, since with its call it is a little more than an eighth.
-    assert_eq!((cut.turn, cut.through), (told.turn().id(), seq(23)));
+    assert_eq!((cut.turn, cut.through), (Some(told.turn().id()), seq(23)));
     let digest = cut.digest();
     assert!(digest.len() < 12_000, "{}", digest.len());
     assert!(digest.contains("Assistant called read {\"step\":0}\nResult of read (done): xxx"), "{digest}");

@@ -4,11 +4,14 @@
 mod asking;
 mod assembler;
 mod cancel;
+mod compaction;
+mod context;
 mod entry;
 mod failures;
 mod form;
 mod id;
 mod journal;
+mod loops;
 mod planning;
 mod prompt;
 mod properties;

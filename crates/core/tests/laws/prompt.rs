@@ -14,6 +14,7 @@ use crate::told::{
 fn shown(told: &Told) -> Vec<String> {
     let line = |message: &PromptMessage<'_>| match message {
         PromptMessage::User { message: user, .. } => format!("user {}", turnwright_core::text_of(&user.content)),
+        PromptMessage::Context { context, .. } => format!("context {}", context.text),
         PromptMessage::Assistant { seq, message } => format!("assistant {seq} {}", message.text()),
         PromptMessage::Results(results) => {
             let results = results.iter().map(|result| {
@@ -31,7 +32,7 @@ fn results(told: &Told) -> Vec<PromptResult<'_>> {
         .into_iter()
         .filter_map(|message| match message {
             PromptMessage::Results(results) => Some(results),
-            PromptMessage::User { .. } | PromptMessage::Assistant { .. } => None,
+            PromptMessage::User { .. } | PromptMessage::Context { .. } | PromptMessage::Assistant { .. } => None,
         })
         .flatten()
         .collect()
@@ -91,7 +92,7 @@ fn a_cut_off_message_is_shown_until_its_turn_is_retried() {
 #[test]
 fn a_retry_never_shows_the_model_its_own_words_last() {
     let refused = Told::new(settings()).says(FinishReason::Refusal, vec![text("no")]);
-    let refused = refused.tell(ended(1, TurnStatus::Stopped { reason: turnwright_core::StopReason::Refused }));
+    let refused = refused.tell(ended(1, TurnStatus::stopped(turnwright_core::StopReason::Refused)));
     assert_eq!(shown(&refused.tell(retried(1))), ["user hello"]);
     let stopped = Told::new(settings()).tell(cancel(1)).answers("whole").tell(ended(1, TurnStatus::Cancelled));
     assert_eq!(shown(&stopped.tell(retried(1))), ["user hello"]);

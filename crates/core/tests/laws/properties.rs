@@ -83,8 +83,12 @@ fn idea() -> impl Strategy<Value = Idea> {
     ]);
     let verdict =
         prop::sample::select(vec![Verdict::Allow, Verdict::Deny, Verdict::Happened, Verdict::RunAgain, Verdict::Skip]);
-    let why =
-        prop::sample::select(vec![QuestionReason::Approval, QuestionReason::UnknownOutcome, QuestionReason::DefinitionChanged]);
+    let why = prop::sample::select(vec![
+        QuestionReason::Approval,
+        QuestionReason::UnknownOutcome,
+        QuestionReason::DefinitionChanged,
+        QuestionReason::Loop,
+    ]);
     let outcome = prop::sample::select(vec![Outcome::Success, Outcome::Denied, Outcome::Error(ToolErrorKind::ExecutionFailed)]);
     let status = prop::sample::select(vec![
         TurnStatus::Completed,
@@ -192,7 +196,7 @@ fn entries(told: &Told, idea: &Idea, settings: &TurnSettings) -> Vec<Entry> {
         Idea::Suspended => Entry::Control(Control::Suspended),
         Idea::Failed(kind) => Entry::Control(Control::Failed(ProviderFailure::new(*kind, "down"))),
         Idea::Compacted(through) => Entry::Control(Control::Compacted(Compacted {
-            turn: told.turn().id(),
+            turn: Some(told.turn().id()),
             through: seq(through % (last + 1) + 1),
             summary: "summary".to_owned(),
             origin: None,
@@ -213,7 +217,7 @@ fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
     let mut due: Vec<CallId> = Vec::new();
     for message in &prompt::messages(journal) {
         match message {
-            PromptMessage::User { .. } => prop_assert!(due.is_empty()),
+            PromptMessage::User { .. } | PromptMessage::Context { .. } => prop_assert!(due.is_empty()),
             PromptMessage::Assistant { seq, message } => {
                 prop_assert!(due.is_empty());
                 due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();
@@ -233,6 +237,7 @@ fn well_formed(journal: &Journal) -> Result<(), TestCaseError> {
 fn shown(message: &PromptMessage<'_>) -> String {
     match message {
         PromptMessage::User { message, .. } => format!("{:?}", message.content),
+        PromptMessage::Context { context, .. } => context.text.clone(),
         PromptMessage::Assistant { message, .. } => format!("{:?}", (&message.blocks, &message.finish, &message.completion)),
         PromptMessage::Results(results) => {
             let results = results.iter().map(|result| (&result.result.outcome, &result.result.content));
@@ -259,7 +264,7 @@ fn forks_as_it_is_shown(journal: &Journal, before: Option<Seq>) -> Result<(), Te
     let history = prompt::history(journal);
     let expected = history.iter().filter(|message| {
         is_in = match message {
-            PromptMessage::User { seq, .. } => *seq < cut,
+            PromptMessage::User { seq, .. } | PromptMessage::Context { seq, .. } => *seq < cut,
             PromptMessage::Assistant { seq, message } => {
                 let mut calls = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index });
                 *seq < cut && calls.all(has_result)

@@ -96,7 +96,7 @@ fn a_refusal_that_has_not_seen_the_newest_user_message_does_not_stop_the_turn() 
 fn words_of_refusal_and_nothing_else_are_a_refusal_whatever_the_provider_calls_the_end() {
     let refusal = || AssistantBlock::Refusal { text: "I will not.".to_owned() };
     let step = |reason, blocks| Told::new(settings()).says(reason, blocks).step();
-    let refused = Step::End(TurnStatus::Stopped { reason: StopReason::Refused });
+    let refused = Step::End(TurnStatus::stopped(StopReason::Refused));
     assert_eq!(step(FinishReason::Stop, vec![refusal()]), refused);
     assert_eq!(step(FinishReason::Stop, vec![text(" "), refusal()]), refused);
     assert_eq!(step(FinishReason::Stop, vec![text("Sure: 4."), refusal()]), Step::End(TurnStatus::Completed));

@@ -103,7 +103,7 @@ fn a_refusal_stops_the_turn_and_runs_no_call() {
         let told = Told::new(settings()).says(reason, vec![tool_call("tool", "{}")]);
         assert_eq!(needs(&told), [CallNeed::Answer(SyntheticResult::Refused)]);
         let told = told.tell(failed(call_id(FIRST, 0)));
-        assert_eq!(told.step(), Step::End(TurnStatus::Stopped { reason: StopReason::Refused }));
+        assert_eq!(told.step(), Step::End(TurnStatus::stopped(StopReason::Refused)));
     }
 }
 

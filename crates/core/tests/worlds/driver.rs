@@ -193,7 +193,7 @@ impl Driver<'_> {
         };
         let said = self.journal.entries().iter().filter(|stored| is_said(stored)).count();
         let trouble = match self.world.script.provider {
-            Service::Good | Service::Asking | Service::Working => None,
+            Service::Good | Service::Asking | Service::Working | Service::Circling => None,
             Service::Troubled => trouble(turn.model(), &self.journal, said),
         };
         let mut message = answer(&prompt, self.world.script.provider, saw, said, is_retried);
@@ -246,7 +246,7 @@ impl Driver<'_> {
             let output = format!("output of the task of {id}");
             return Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, output))]);
         }
-        let is_task = call.name == "job";
+        let (is_task, name) = (call.name == "job", call.name.to_owned());
         self.world.effects.entry(id).or_default().push(call.arguments.to_owned());
         self.world.point()?;
         if is_task {
@@ -254,7 +254,8 @@ impl Driver<'_> {
             let accepted = TaskAccepted { call: id, source: "scripted".to_owned(), task: "the task".into() };
             return Ok(vec![Entry::TaskAccepted(accepted)]);
         }
-        Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, format!("output of {id}")))])
+        let output = if name == "look" { "nothing".to_owned() } else { format!("output of {id}") };
+        Ok(vec![Entry::Result(ToolResult::of(id, Outcome::Success, output))])
     }
 
     /// Asks a model what a call wants it to be asked. What it said and nobody wants to know any more is of no use.

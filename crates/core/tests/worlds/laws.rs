@@ -165,7 +165,7 @@ fn every_user_message_is_shown_once(journal: &Journal) -> Law {
         match message {
             PromptMessage::User { seq, message } if is_summary(*seq) => summed_up = text_of(&message.content),
             PromptMessage::User { seq, .. } => shown.push(*seq),
-            PromptMessage::Assistant { .. } | PromptMessage::Results(_) => {}
+            PromptMessage::Context { .. } | PromptMessage::Assistant { .. } | PromptMessage::Results(_) => {}
         }
     }
     for stored in journal.entries() {
@@ -174,7 +174,8 @@ fn every_user_message_is_shown_once(journal: &Journal) -> Law {
             continue;
         }
         let own_words = shown.iter().filter(|seq| **seq == stored.seq).count();
-        let is_old = summary.is_some_and(|summary| stored.seq <= summary.through() && stored.seq < summary.turn().0);
+        let is_old = summary
+            .is_some_and(|summary| stored.seq <= summary.through() && summary.turn().is_none_or(|turn| stored.seq < turn.0));
         must!(own_words == usize::from(!is_old), "the message {} is shown {own_words} times", stored.seq);
         let has_words = summed_up.contains(&text_of(&message.content));
         must!(!is_old || has_words, "the message {} is neither shown nor summed up", stored.seq);
@@ -187,7 +188,9 @@ pub(crate) fn well_formed(messages: &[PromptMessage<'_>]) -> Law {
     let mut due: Vec<CallId> = Vec::new();
     for message in messages {
         match message {
-            PromptMessage::User { .. } => must!(due.is_empty(), "a user message stands before the results of {due:?}"),
+            PromptMessage::User { .. } | PromptMessage::Context { .. } => {
+                must!(due.is_empty(), "a user message stands before the results of {due:?}");
+            }
             PromptMessage::Assistant { seq, message } => {
                 must!(due.is_empty(), "a message stands before the results of {due:?}");
                 due = message.calls().zip(0..).map(|(_, index)| CallId { message: *seq, index }).collect();

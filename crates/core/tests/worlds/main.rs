@@ -13,7 +13,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use turnwright_core::{ApproveMode, Control, Entry, Outcome, ToolErrorKind, TurnStatus, Verdict};
+use turnwright_core::{ApproveMode, Control, Entry, Outcome, QuestionReason, ToolErrorKind, TurnStatus, Verdict};
 
 use driver::live;
 use laws::{Depth, check_world};
@@ -51,6 +51,8 @@ fn scripts() -> Vec<Script> {
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Asking },
         Script { mode: ApproveMode::Ask, unknown: Verdict::RunAgain, provider: Service::Working },
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Working },
+        Script { mode: ApproveMode::Ask, unknown: Verdict::RunAgain, provider: Service::Circling },
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Circling },
     ]
 }
 
@@ -193,6 +195,34 @@ fn what_tools_want_models_to_be_asked_is_asked_once_it_is_allowed() {
         format!("{think} is done"),
     ];
     assert_eq!(told, expected, "{}", world.story());
+}
+
+/// What is stored about a loop.
+fn about_the_loop(world: &World) -> Vec<String> {
+    let told = |entry: &Entry| match entry {
+        Entry::Control(Control::Nudged { text, .. }) => Some(format!("nudged: {text}")),
+        Entry::Question(question) if question.reason == QuestionReason::Loop => Some(format!("asked: {:?}", question.rule)),
+        Entry::Control(Control::Ended { status, .. }) => Some(format!("{status:?}")),
+        _ => None,
+    };
+    world.log.iter().filter_map(|stored| told(&stored.entry)).collect()
+}
+
+#[test]
+fn a_model_that_goes_in_circles_is_told_asked_about_and_stopped_wherever_a_process_dies() {
+    for (script, expected) in [(scripts()[9], 4), (scripts()[10], 3)] {
+        let undisturbed = world(script, &[], Depth::EveryPrefix);
+        assert_eq!(check_world(&undisturbed), Ok(()), "{}", undisturbed.story());
+        let told = about_the_loop(&undisturbed);
+        assert_eq!(told.len(), expected, "{told:?}");
+        let has_asked = told.iter().any(|told| told.starts_with("asked"));
+        assert_eq!(has_asked, script.mode == ApproveMode::Ask, "{told:?}");
+        assert!(told.last().is_some_and(|end| end.contains("Loop")), "{told:?}");
+        for at in 0..undisturbed.now {
+            let world = world(script, &[(at, What::Crash)], Depth::EveryPrefix);
+            assert_eq!(about_the_loop(&world), told, "with a crash at {at}\n{}", world.story());
+        }
+    }
 }
 
 #[test]

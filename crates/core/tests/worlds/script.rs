@@ -5,9 +5,9 @@ use serde_json::Value;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{
     ApproveMode, Assembler, AssistantMessage, CallId, CallView, Control, CutOffCause, DecidedBy, Decision, Elicitation,
-    Elicited, Entry, Finish, FinishReason, Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Question,
-    QuestionReason, Ruler, Ruling, Sampling, SamplingBudget, Seq, StartRuling, StoredEntry, StreamDelta, ToolErrorKind,
-    ToolResult, TurnSettings, Usage, Verdict, Waits, Wants,
+    Elicited, Entry, Finish, FinishReason, Journal, LoopLimits, ModelRef, Origin, ProviderFailure, ProviderFailureKind,
+    Question, QuestionReason, Ruler, Ruling, Sampling, SamplingBudget, Seq, StartRuling, StoredEntry, StreamDelta,
+    ToolErrorKind, ToolResult, TurnSettings, Usage, Verdict, Waits, Wants,
 };
 
 /// What differs between scenarios.
@@ -31,15 +31,21 @@ pub(crate) enum Service {
     Asking,
     /// As it should; its tools want models to be asked, or go on by themselves.
     Working,
+    /// As it should; the model asks for the same again and again, and gets the same.
+    Circling,
 }
 
 impl Script {
     pub(crate) fn settings(self) -> TurnSettings {
         let fallback = match self.provider {
-            Service::Good | Service::Asking | Service::Working => Vec::new(),
+            Service::Good | Service::Asking | Service::Working | Service::Circling => Vec::new(),
             Service::Troubled => vec![ModelRef::new("scripted", "second")],
         };
-        TurnSettings { approve: self.mode, fallback, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
+        let loops = match self.provider {
+            Service::Circling => LoopLimits { nudge: Some(2), ask: Some(3), stop: Some(4) },
+            Service::Good | Service::Asking | Service::Working | Service::Troubled => LoopLimits::default(),
+        };
+        TurnSettings { approve: self.mode, fallback, loops, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
     }
 
     /// What the person decides when asked.
@@ -55,6 +61,7 @@ impl Script {
         };
         match question.reason {
             QuestionReason::UnknownOutcome => decision.verdict = self.unknown,
+            QuestionReason::Loop => {}
             QuestionReason::ClientTool => decision.verdict = Verdict::Deny,
             QuestionReason::Approval | QuestionReason::DefinitionChanged => match call.name {
                 "send" => {
@@ -111,7 +118,7 @@ fn ask(key: &str) -> Elicitation {
 
 /// Whether the tool may be run again by itself.
 pub(crate) fn is_replayable(name: &str) -> bool {
-    name == "read"
+    name == "read" || name == "look"
 }
 
 /// How a model call of the troubled provider fails, where it does. `said` is as in [`answer`].
@@ -160,6 +167,10 @@ pub(crate) fn answer(prompt: &Prompt<'_>, service: Service, saw: Seq, said: usiz
             call(&mut assembler, 2, "job", r#"{"a":2}"#);
             finish(&mut assembler, FinishReason::ToolCalls);
         }
+        _ if service == Service::Circling => {
+            call(&mut assembler, 0, "look", r#"{"a":0}"#);
+            finish(&mut assembler, FinishReason::ToolCalls);
+        }
         _ if matches!(service, Service::Asking | Service::Working) => finish(&mut assembler, FinishReason::Stop),
         0 => {
             call(&mut assembler, 0, "read", r#"{"a":0}"#);
@@ -205,7 +216,8 @@ impl Ruler for Rules {
             return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::InvalidArguments, "not JSON"));
         }
         match (call.name, self.mode) {
-            ("read" | "post" | "fill" | "talk" | "think" | "job", _) | ("write" | "send" | "edit", ApproveMode::All) => {
+            ("read" | "post" | "fill" | "talk" | "think" | "job" | "look", _)
+            | ("write" | "send" | "edit", ApproveMode::All) => {
                 Ruling::Allow { rule: "allow".to_owned(), definition_hash: "hash".to_owned() }
             }
             ("write" | "send" | "edit", _) => Ruling::Ask { rule: "ask".to_owned() },

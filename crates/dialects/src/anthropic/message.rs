@@ -117,6 +117,11 @@ impl MessageWriter for Writer {
                     self.user_block(&block, out);
                 }
             }
+            PromptMessage::Context { context, .. } => {
+                for block in content::blocks(target, &[context.block()]) {
+                    self.user_block(&block, out);
+                }
+            }
             PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
             PromptMessage::Results(results) => self.results(target, results, out),
         }

@@ -270,12 +270,12 @@ fn may_begin_to_think(prompt: &Prompt<'_>, target: &Target<'_>) -> bool {
     let mut has_results = false;
     for message in prompt.messages.iter().rev() {
         match message {
-            PromptMessage::User { .. } if begin.is_some() => break,
+            PromptMessage::User { .. } | PromptMessage::Context { .. } if begin.is_some() => break,
             PromptMessage::Results(_) => has_results = true,
             PromptMessage::Assistant { message, .. } if has_results => begin = Some(message),
             PromptMessage::Assistant { message, .. } if says_something(message) => break,
             // An answer that is not shown: the results before it are to be answered.
-            PromptMessage::User { .. } | PromptMessage::Assistant { .. } => {}
+            PromptMessage::User { .. } | PromptMessage::Context { .. } | PromptMessage::Assistant { .. } => {}
         }
     }
     let Some(begin) = begin else { return true };

@@ -88,6 +88,8 @@ pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> 
 fn message<'a>(message: &'a PromptMessage<'_>) -> Option<Message<'a>> {
     match message {
         PromptMessage::User { message, .. } => Some(Message::User { content: message.content.iter().map(said).collect() }),
+        // What was gathered is no message of anybody.
+        PromptMessage::Context { .. } => None,
         PromptMessage::Assistant { seq, message } => {
             let content = answered(*seq, message);
             (!content.is_empty()).then_some(Message::Assistant { content })

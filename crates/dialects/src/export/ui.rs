@@ -74,7 +74,8 @@ pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> 
             PromptMessage::Assistant { seq, message } => {
                 let results = match rest.next_if(|next| matches!(next, PromptMessage::Results(_))) {
                     Some(PromptMessage::Results(results)) => results.as_slice(),
-                    Some(PromptMessage::User { .. } | PromptMessage::Assistant { .. }) | None => &[],
+                    Some(PromptMessage::User { .. } | PromptMessage::Context { .. } | PromptMessage::Assistant { .. })
+                    | None => &[],
                 };
                 let open = open.get_or_insert_with(|| Message {
                     id: MessageId(*seq).to_string(),
@@ -84,7 +85,7 @@ pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> 
                 open.parts.push(Part::StepStart);
                 answered(message, results, &mut open.parts);
             }
-            PromptMessage::Results(_) => {}
+            PromptMessage::Results(_) | PromptMessage::Context { .. } => {}
         }
     }
     list.extend(open.take().as_ref().and_then(whole));

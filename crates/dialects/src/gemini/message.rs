@@ -111,6 +111,7 @@ impl MessageWriter for Writer {
         }
         match message {
             PromptMessage::User { message, .. } => self.user(target, &message.content, out),
+            PromptMessage::Context { context, .. } => self.user(target, &[context.block()], out),
             PromptMessage::Assistant { message, .. } => self.assistant(target, message, out),
             PromptMessage::Results(results) => self.results(target, results, out),
         }

@@ -55,6 +55,7 @@ impl MessageWriter for Writer {
     fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>) {
         match message {
             PromptMessage::User { message, .. } => said("user", target, &message.content).write(out),
+            PromptMessage::Context { context, .. } => said("user", target, &[context.block()]).write(out),
             PromptMessage::Assistant { message, .. } => self.assistant(target, message, out),
             PromptMessage::Results(results) => self.results(target, results, out),
         }
@@ -175,7 +176,7 @@ pub(super) fn pictures(target: &Target<'_>, prompt: &Prompt<'_>) -> Pictures {
     for message in &prompt.messages {
         match message {
             PromptMessage::User { message, .. } => add(&message.content),
-            PromptMessage::Assistant { .. } => {}
+            PromptMessage::Assistant { .. } | PromptMessage::Context { .. } => {}
             PromptMessage::Results(results) => results.iter().for_each(|result| add(&result.result.content)),
         }
     }

@@ -99,6 +99,9 @@ impl MessageWriter for Writer {
     fn push(&mut self, target: &Target<'_>, message: &PromptMessage<'_>, out: &mut Vec<u8>) {
         match message {
             PromptMessage::User { message, .. } => self.user(target.profile, content(target, &message.content), out),
+            PromptMessage::Context { context, .. } => {
+                self.user(target.profile, content(target, &[context.block()]), out);
+            }
             PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
             PromptMessage::Results(results) => self.results(target, results, out),
         }

@@ -74,6 +74,10 @@ impl MessageWriter for Writer {
                 let content = content(target, &message.content, None);
                 Written::Message { role: "user", content }.write(out);
             }
+            PromptMessage::Context { context, .. } => {
+                let blocks = [context.block()];
+                Written::Message { role: "user", content: content(target, &blocks, None) }.write(out);
+            }
             PromptMessage::Assistant { seq, message } => self.assistant(target, *seq, message, out),
             PromptMessage::Results(results) => self.results(target, results, out),
         }

@@ -19,6 +19,8 @@ mod schemas;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod tokens;
+#[cfg(test)]
 mod total;
 #[cfg(test)]
 mod transfer;

@@ -41,6 +41,7 @@ pub(crate) struct Case {
     headers: Value,
     expected: Value,
     pub(crate) request: Value,
+    conversation: Value,
 }
 
 fn folder() -> PathBuf {
@@ -88,12 +89,35 @@ fn case(row: &'static Row, folder: &Path) -> Case {
         headers: json("response_headers.json"),
         expected: json("expected.json"),
         request: json("request.json"),
+        conversation: json("conversation.json"),
     }
 }
 
 impl Case {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(Value::as_str)
+    }
+
+    pub(crate) fn dialect(&self) -> &'static str {
+        self.row.dialect.name()
+    }
+
+    /// How long the provider said that the prompt was.
+    pub(crate) fn input_tokens(&self) -> Option<u64> {
+        self.expected["usage"]["input"].as_u64().filter(|input| self.status == 200 && *input > 0)
+    }
+
+    /// The request in a form that no provider has.
+    pub(crate) fn conversation(&self) -> Option<Value> {
+        self.conversation.is_object().then(|| self.conversation.clone())
+    }
+
+    /// Whether tools were offered that the provider runs itself.
+    pub(crate) fn uses_provider_tools(&self) -> bool {
+        let offered = self.request["tools"].as_array().map_or(0, Vec::len);
+        let own = self.conversation["tools"].as_array().map_or(0, Vec::len);
+        let ran = self.expected["server_tools"].as_array().is_some_and(|ran| !ran.is_empty());
+        ran || (own == 0 && offered > 0)
     }
 
     /// The recorded answer.
@@ -283,7 +307,7 @@ fn encoded(message: &AssistantMessage, recorded: &[Value]) -> Vec<Value> {
     let results = message.calls().zip(0..).map(|(call, index)| {
         let id = CallId { message: Seq::FIRST, index };
         let result = ToolResult::of(id, Outcome::Success, result_of(call.provider_id.as_deref()));
-        PromptResult { id, call, result: ShownResult::from(result), edit: None }
+        PromptResult { id, call, result: ShownResult::from(result), edit: None, nudge: None }
     });
     let settings = TurnSettings::new(ModelRef::new("p", "m"));
     let messages = vec![PromptMessage::Assistant { seq: Seq::FIRST, message }, PromptMessage::Results(results.collect())];

@@ -11,14 +11,21 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
-use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, Waits, text_of};
+use turnwright_core::secrets::Secrets;
+use turnwright_core::{
+    CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, UserId, Waits, text_of,
+};
 
 use super::asked::{Asker, Word};
+use super::attempt::{Made, Parking, make};
+use crate::inner::Inner;
 use crate::live::Live;
 use crate::names::hex;
+use crate::result_cache::ResultCache;
 use crate::ruler::Ready;
+use crate::shelf::put_away;
 use crate::telemetry::spans;
-use crate::{CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Telemetry, ToolError, ToolOutput, ToolReply};
+use crate::{CallContext, Event, Fact, Progress, ProgressSink, SourceCall, Spool, Telemetry, ToolError, ToolOutput, ToolReply};
 
 /// How long a call that is told to end may take to give its real result.
 const GRACE: Duration = Duration::from_secs(5);
@@ -35,7 +42,30 @@ pub(super) struct CallJob {
     pub(super) halts: CancellationToken,
     pub(super) live: Arc<Live>,
     pub(super) asking: Asking,
-    pub(super) telemetry: Telemetry,
+    pub(super) aids: Aids,
+}
+
+/// What every call of an engine is run with.
+#[derive(Debug, Clone)]
+pub(crate) struct Aids {
+    telemetry: Telemetry,
+    /// What is hidden in what it says.
+    secrets: Arc<Secrets>,
+    cache: Arc<ResultCache>,
+    /// Where its result goes that is too large, where there is such a place.
+    spool: Option<Spool>,
+}
+
+impl Aids {
+    /// Those of a call for this user.
+    pub(crate) fn of(inner: &Inner, user: &UserId) -> Self {
+        Self {
+            telemetry: inner.telemetry().clone(),
+            secrets: inner.secrets(),
+            cache: inner.result_cache.clone(),
+            spool: inner.spool(user),
+        }
+    }
 }
 
 /// How a call asks people.
@@ -73,11 +103,54 @@ impl Rest {
 
 /// How the waiting for a call ended.
 enum Ending {
-    Returned(Result<ToolReply, ToolError>),
+    Returned(Result<Made, ToolError>),
     Panicked,
     IdleTooLong(Duration),
     TooLong(Duration),
     Cancelled,
+}
+
+impl Ending {
+    /// The one result of the call `id` of the tool `name`.
+    fn result(self, id: CallId, name: &str) -> ToolResult {
+        match self {
+            Self::Returned(Ok(Made { reply: ToolReply::Asks { .. }, .. })) => {
+                let text = format!("`{name}` wants something of the user and does not say what.");
+                ToolResult::failed(id, ToolErrorKind::ExecutionFailed, text)
+            }
+            Self::Returned(Ok(Made { reply: ToolReply::Done(output), is_cached })) => ToolResult {
+                call: id,
+                outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
+                content: output.content,
+                structured_content: output.structured_content,
+                diagnostic: output.diagnostic,
+                duration_ms: None,
+                is_cached,
+            },
+            Self::Returned(Err(error)) => {
+                let mut result = ToolResult::failed(id, error.kind, error.model_text);
+                result.diagnostic = error.diagnostic;
+                result
+            }
+            Self::Panicked => {
+                let text = format!("`{name}` failed inside; this is a fault of the tool.");
+                ToolResult::failed(id, ToolErrorKind::ExecutionFailed, text)
+            }
+            Self::IdleTooLong(limit) => stopped(
+                id,
+                ToolErrorKind::Timeout,
+                &format!("`{name}` gave no sign of life for {} s and was stopped.", limit.as_secs_f64()),
+            ),
+            Self::TooLong(limit) => stopped(
+                id,
+                ToolErrorKind::Timeout,
+                &format!("`{name}` was not done after {} s and was stopped.", limit.as_secs_f64()),
+            ),
+            Self::Cancelled => {
+                stopped(id, ToolErrorKind::Interrupted, &format!("The user stopped the turn while `{name}` ran."))
+            }
+        }
+    }
 }
 
 impl CallJob {
@@ -85,13 +158,17 @@ impl CallJob {
     pub(super) async fn run(self) -> Rest {
         let begun = Instant::now();
         let definition = self.ready.tool.definition.clone();
-        let telemetry = self.telemetry.clone();
+        let telemetry = self.aids.telemetry.clone();
         let span = spans::tool_call(&self.live.id, self.id, &definition.source, &definition.name);
         if telemetry.records_content && !span.is_disabled() {
             let arguments = serde_json::to_string(&self.ready.arguments).unwrap_or_default();
             span.record("gen_ai.tool.call.arguments", arguments);
         }
-        let rest = self.run_to_rest(begun).instrument(span.clone()).await;
+        let secrets = self.aids.secrets.clone();
+        let mut rest = self.run_to_rest(begun).instrument(span.clone()).await;
+        if let Rest::Asks(elicited) = &mut rest {
+            elicited.asks.iter_mut().for_each(|ask| secrets.hide_in_question(ask));
+        }
         let outcome = match &rest {
             Rest::Asks(_) => "parked",
             Rest::Result(result) => match result.outcome {
@@ -114,32 +191,34 @@ impl CallJob {
     async fn run_to_rest(self, begun: Instant) -> Rest {
         let Ready { tool, arguments, permit } = self.ready;
         let signs = Arc::new(Notify::new());
-        let progress = Arc::new(Reporter { id: self.id, live: self.live.clone(), signs: signs.clone() });
+        let progress = Arc::new(Reporter {
+            id: self.id,
+            live: self.live.clone(),
+            signs: signs.clone(),
+            secrets: self.aids.secrets.clone(),
+        });
         let limits = tool.source.limits(&tool.definition.tool);
         let idempotency_key = idempotency_key(&self.live.id, self.id, &arguments, self.attempt);
         let call = SourceCall { tool: tool.definition.tool.clone(), arguments, idempotency_key };
         let mut context = CallContext::new(self.cancel.clone(), progress).of(&self.live.owner);
         context.conversation = Some(self.live.id.clone());
         let standstill = context.standstill.clone();
-        context.trace = self.telemetry.current_context();
-        let may_park = match self.asking {
+        context.trace = self.aids.telemetry.current_context();
+        context.spool.clone_from(&self.aids.spool);
+        let parking = match self.asking {
             Asking::Turn { questions, resume, task } => {
                 let (source, live) = (tool.source.name().to_owned(), self.live.clone());
                 let asker = Asker { call: self.id, source, live, standstill: standstill.clone(), questions };
                 let asker = Arc::new(asker);
                 (context.asks, context.tasks) = (asker.clone(), asker);
                 (context.resume, context.task) = (resume, task);
-                true
+                Parking::Possible
             }
-            Asking::Nobody => false,
+            Asking::Nobody => Parking::Impossible,
         };
-        let source = tool.source.clone();
-        let work = AssertUnwindSafe(async move {
-            if may_park { source.advance(call, context).await } else { source.call(call, context).await.map(ToolReply::Done) }
-        })
-        .catch_unwind();
+        let work = AssertUnwindSafe(make(&self.aids.cache, &tool, call, context, parking)).catch_unwind();
         tokio::pin!(work);
-        let ended = |joined: Result<Result<ToolReply, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
+        let ended = |joined: Result<Result<Made, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
         let total = standstill.run_out(limits.total);
         tokio::pin!(total);
         let idle = standstill.run_out(limits.idle);
@@ -176,39 +255,24 @@ impl CallJob {
         drop(permit);
         let name = &tool.definition.name;
         let mut result = match ending {
-            Ending::Returned(Ok(ToolReply::Asks { asks, resume })) if !asks.is_empty() => {
+            Ending::Returned(Ok(Made { reply: ToolReply::Asks { asks, resume }, .. })) if !asks.is_empty() => {
                 let source = tool.source.name().to_owned();
                 return Rest::Asks(Elicited { call: self.id, source, asks, waits: Waits::Parked { resume } });
             }
-            Ending::Returned(Ok(ToolReply::Asks { .. })) => {
-                let text = format!("`{name}` wants something of the user and does not say what.");
-                ToolResult::failed(self.id, ToolErrorKind::ExecutionFailed, text)
-            }
-            Ending::Returned(Ok(ToolReply::Done(output))) => done(self.id, output),
-            Ending::Returned(Err(error)) => {
-                let mut result = ToolResult::failed(self.id, error.kind, error.model_text);
-                result.diagnostic = error.diagnostic;
-                result
-            }
-            Ending::Panicked => {
-                let text = format!("`{name}` failed inside; this is a fault of the tool.");
-                ToolResult::failed(self.id, ToolErrorKind::ExecutionFailed, text)
-            }
-            Ending::IdleTooLong(limit) => stopped(
-                self.id,
-                ToolErrorKind::Timeout,
-                &format!("`{name}` gave no sign of life for {} s and was stopped.", limit.as_secs_f64()),
-            ),
-            Ending::TooLong(limit) => stopped(
-                self.id,
-                ToolErrorKind::Timeout,
-                &format!("`{name}` was not done after {} s and was stopped.", limit.as_secs_f64()),
-            ),
-            Ending::Cancelled => {
-                stopped(self.id, ToolErrorKind::Interrupted, &format!("The user stopped the turn while `{name}` ran."))
-            }
+            ending => ending.result(self.id, name),
         };
         result.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        // Before any of it is stored.
+        self.aids.secrets.hide_in_result(&mut result);
+        if let Some(spool) = &self.aids.spool {
+            let large = ToolOutput {
+                content: std::mem::take(&mut result.content),
+                structured_content: result.structured_content.take(),
+                ..ToolOutput::default()
+            };
+            let shown = put_away(spool, name, large, &self.cancel).await;
+            (result.content, result.structured_content) = (shown.content, shown.structured_content);
+        }
         Rest::Result(result)
     }
 }
@@ -224,28 +288,11 @@ async fn wound_down<T>(live: &Live, name: &str, mut work: Pin<&mut impl Future<O
 }
 
 /// Runs a call outside of any turn.
-pub(crate) async fn run_alone(
-    id: CallId,
-    ready: Ready,
-    live: Arc<Live>,
-    cancel: CancellationToken,
-    telemetry: Telemetry,
-) -> ToolResult {
+pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken, aids: Aids) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, telemetry }).run().await {
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids }).run().await {
         Rest::Result(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
-    }
-}
-
-fn done(id: CallId, output: ToolOutput) -> ToolResult {
-    ToolResult {
-        call: id,
-        outcome: if output.is_error { Outcome::Error(ToolErrorKind::ExecutionFailed) } else { Outcome::Success },
-        content: output.content,
-        structured_content: output.structured_content,
-        diagnostic: output.diagnostic,
-        duration_ms: None,
     }
 }
 
@@ -275,12 +322,16 @@ struct Reporter {
     id: CallId,
     live: Arc<Live>,
     signs: Arc<Notify>,
+    secrets: Arc<Secrets>,
 }
 
 impl ProgressSink for Reporter {
     fn report(&self, progress: Progress) {
         self.signs.notify_one();
-        let Progress { progress, total, message } = progress;
+        let Progress { progress, total, mut message } = progress;
+        if let Some(message) = &mut message {
+            self.secrets.hide_in(message);
+        }
         self.live.lock().tell(vec![Event::ToolProgress { call_id: self.id, progress, total, message }]);
     }
 }

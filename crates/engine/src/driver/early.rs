@@ -1,7 +1,8 @@
 //! Calls that begin before they are stored: those of tools that their operator declared read-only, which change nothing.
 //!
 //! What is done at once is stored with the message that asked for it: one append instead of two (docs/journal.md, "One
-//! append"). What began for a plan that is not stored is stopped and what it gave is thrown away.
+//! append"). What began for a plan that is not stored is stopped and what it gave is thrown away. What began while its message
+//! was being written ([`super::ahead`]) goes on here.
 
 use std::collections::HashMap;
 use std::task::Poll;
@@ -61,6 +62,24 @@ impl Driver {
     async fn begin_early(&mut self, plan: &Plan, ready: &mut HashMap<CallId, Ready>, early: &mut Early) -> Vec<Entry> {
         let mut done = Vec::new();
         for id in &plan.run {
+            if let Some(taken) = self.take_ahead(*id) {
+                early.begun.push(*id);
+                let rest = match taken.rest {
+                    Ok(rest) => Poll::Ready(rest),
+                    Err(mut job) => match poll!(job.as_mut()) {
+                        Poll::Ready(rest) => Poll::Ready(rest),
+                        Poll::Pending => {
+                            early.pending.push((*id, taken.cancel, job));
+                            Poll::Pending
+                        }
+                    },
+                };
+                if let Poll::Ready(rest) = rest {
+                    self.slots.serial.retain(|_, call| call != id);
+                    done.extend(self.entries_of(rest));
+                }
+                continue;
+            }
             let is_read_only = ready.get(id).is_some_and(|call| call.tool.definition.declared.read_only);
             // Its answers are not stored yet, so that it cannot be made again with them.
             let is_asking = plan.entries.iter().any(|entry| matches!(entry, Entry::Elicited(elicited) if elicited.call == *id));

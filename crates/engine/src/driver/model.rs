@@ -9,9 +9,11 @@ use turnwright_core::{
 };
 
 use super::report::Report;
+use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
+use crate::secrets::hidden;
 use crate::telemetry::spans;
 use crate::{Event, ModelEnd, ModelStream};
 
@@ -20,6 +22,8 @@ pub(super) struct ModelCall {
     stream: Result<ModelStream, ProviderFailure>,
     origin: Origin,
     saw: Seq,
+    /// Whether the calls that it makes may run.
+    pub(super) allows_calls: bool,
     report: Report,
 }
 
@@ -55,8 +59,13 @@ impl ModelCall {
         let provider = inner.providers.get(settings.model.provider());
         let dialect = provider.as_ref().map_or_else(|_| String::new(), |provider| provider.dialect().to_owned());
         let report = Report::new(inner.telemetry().clone(), spans::model_call(&live.id, &dialect, &settings.model), &prompt);
-        let stream = report.span.in_scope(|| provider.and_then(|provider| provider.call(settings.model.model(), &prompt)));
-        Some(Self { stream, origin: origin(dialect, &settings.model), saw, report })
+        let stream = report.span.in_scope(|| {
+            let provider = provider?;
+            let refusal = journal.turn().and_then(|turn| budget::refusal(&*provider, turn, &journal, &prompt));
+            refusal.map_or_else(|| provider.call(settings.model.model(), &prompt), Err)
+        });
+        let stream = hidden(stream, inner.secrets());
+        Some(Self { stream, origin: origin(dialect, &settings.model), saw, allows_calls: allow_calls, report })
     }
 
     /// The last entry that the model was shown.

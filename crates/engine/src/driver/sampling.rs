@@ -19,6 +19,7 @@ use turnwright_core::{
 use crate::ModelStream;
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::secrets::hidden;
 
 /// How long a model may take over an answer.
 const MAX_TIME: Duration = Duration::from_mins(5);
@@ -159,6 +160,7 @@ fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutc
         Ok(provider) => (provider.call(model.model(), &question.prompt()), provider.dialect().to_owned()),
         Err(failure) => (Err(failure), String::new()),
     };
+    let stream = hidden(stream, inner.secrets());
     let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
     async move {
         let mut assembler = Assembler::default();

@@ -7,6 +7,7 @@ use turnwright_core::{Control, Entry, Outcome, Seq, ToolErrorKind};
 
 use super::call::Rest;
 use super::{Driver, Halt};
+use crate::artifacts::held_by;
 use crate::inner::Inner;
 use crate::live::{From, Live};
 use crate::telemetry::spans;
@@ -23,6 +24,7 @@ impl Driver {
     pub(super) async fn halt(mut self, halt: Halt) {
         self.model = None;
         self.summary = None;
+        self.gathering = None;
         self.live.lock().watchers.release();
         // What goes on by itself is let go of, what needs us is told to end.
         self.halts.cancel();
@@ -76,8 +78,9 @@ pub(super) async fn append(
     live: &Live,
     at: Seq,
     entries: Vec<Entry>,
-    side: Vec<SideRecord>,
+    mut side: Vec<SideRecord>,
 ) -> Result<(), StoreError> {
+    side.extend(held_by(&entries));
     let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
     let stored = inner.store.append(append).await?;
     for entry in &stored {

@@ -407,7 +407,7 @@ impl Engine {
 }
 
 /// Appends what `make` says, made anew where somebody else appended first, and sees to it that it is acted on.
-async fn act<T>(
+pub(super) async fn act<T>(
     inner: &Arc<Inner>,
     live: &Arc<Live>,
     make: impl Fn(&State) -> Result<Act<T>, EngineError>,
@@ -478,7 +478,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
     let mut beside = Beside::default();
     for entry in entries {
         match entry {
-            Entry::Control(Control::Hidden { .. }) => continue,
+            Entry::Control(Control::Hidden { .. } | Control::Compacted(_) | Control::Uncompacted { .. }) => continue,
             Entry::Control(Control::Claimed(claim)) => beside.claim = Some(claim.clone()),
             _ => {}
         }
@@ -492,6 +492,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
             | SideRecord::Times(_)
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
+            | SideRecord::Holds { .. }
             | SideRecord::Idempotent { .. } => {}
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnwright_core::{ConversationId, Entry, IdError, Journal, MessageId, Seq, StoredEntry, fork};
 
 use super::{Conversation, Engine, NewConversation, act, new_id, record};
+use crate::artifacts::held_by;
 use crate::live::From;
 use crate::registry::live_of;
 use crate::{Append, EngineError, Idempotent, SideRecord, StoreError};
@@ -127,6 +128,7 @@ impl Engine {
         let record_of_it = record(&conversation)?;
         let live = live_of(&record_of_it)?;
         let mut side = vec![SideRecord::Create(record_of_it), SideRecord::Times(times_ms)];
+        side.extend(held_by(&entries));
         if let Some((key, fingerprint)) = idempotency {
             let record = Idempotent { fingerprint, answer: id.to_string() };
             side.push(SideRecord::Idempotent { key: self.own_key(&key), record });

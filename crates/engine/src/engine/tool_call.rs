@@ -6,9 +6,9 @@ use turnwright_core::policy::{Action, Whose};
 use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult};
 
 use super::Engine;
-use crate::driver::run_alone;
+use crate::driver::{Aids, run_alone};
 use crate::names::qualified;
-use crate::ruler::Ready;
+use crate::ruler::{Permit, Ready};
 use crate::{EngineError, SettingsOverlay};
 
 impl Engine {
@@ -44,11 +44,17 @@ impl Engine {
                 return Ok(ToolResult::of(id, Outcome::Denied, text));
             }
         }
-        let permit = tool.slots.clone().acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?;
+        let of_source = tool.slots.clone().acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?;
+        let of_all = match self.inner.choices.calls.get() {
+            Some(slots) => Some(slots.clone().acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?),
+            None => None,
+        };
+        let permit = Permit { _source: of_source, _overall: of_all };
         let conversation: ConversationId =
             "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
         let live = Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), None));
         let ready = Ready { tool: tool.clone(), arguments, permit };
-        Ok(run_alone(id, ready, live, self.inner.shutdown.child_token(), self.inner.telemetry().clone()).await)
+        let aids = Aids::of(&self.inner, &self.user);
+        Ok(run_alone(id, ready, live, self.inner.shutdown.child_token(), aids).await)
     }
 }

@@ -27,6 +27,6 @@ pub fn always(call: &CallView<'_>, reason: QuestionReason) -> Option<RuleText> {
             let arguments = serde_json::from_str(call.arguments).unwrap_or_default();
             Some(proposed(call.name, &arguments, Action::Allow))
         }
-        QuestionReason::UnknownOutcome | QuestionReason::ClientTool => None,
+        QuestionReason::UnknownOutcome | QuestionReason::ClientTool | QuestionReason::Loop => None,
     }
 }

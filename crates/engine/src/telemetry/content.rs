@@ -9,6 +9,7 @@ pub(crate) fn prompt(prompt: &Prompt<'_>) -> String {
     let system = prompt.settings.system_prompt.iter().map(|text| message("system", &[text_part(text)]));
     let messages = prompt.messages.iter().map(|said| match said {
         PromptMessage::User { message: said, .. } => message("user", &[text_part(&text_of(&said.content))]),
+        PromptMessage::Context { context, .. } => message("user", &[text_part(&context.text)]),
         PromptMessage::Assistant { message: said, .. } => message("assistant", &parts(said)),
         PromptMessage::Results(results) => {
             let part = |result: &turnwright_core::prompt::PromptResult<'_>| json!({"type": "tool_call_response", "id": result.id.to_string(), "response": result.text()});

@@ -9,6 +9,7 @@ use super::check::Check;
 use super::document::{self, Node, NodeValue};
 use super::key_path::KeyPath;
 use super::meaning::Meaning;
+use super::secret_table::SecretTables;
 use super::{Config, McpServer, Place, Problem, Problems, schema};
 use crate::Environment;
 
@@ -25,10 +26,14 @@ pub(crate) fn mcp_server(
 ) -> Result<(McpServer, Vec<Problem>), Problems> {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let place = Place::File { name: name.into(), line: None };
+    let environment = &environment.reading_in(folder);
     let server = document::from_json(keys, &place, &KeyPath::of(["mcp", "servers", name]), environment, &mut problems);
     let in_table = |key: &str, node| Node::new(NodeValue::Table(IndexMap::from([(key.to_owned(), node)])), place.clone());
-    let root = in_table("mcp", in_table("servers", in_table(name, server)));
+    let mut root = in_table("mcp", in_table("servers", in_table(name, server)));
     let schema = schema::json_schema();
+    let mut aside = Vec::new();
+    SecretTables { environment, problems: &mut problems, aside: &mut aside }.resolve(&mut root, &schema, &KeyPath::default());
+    problems.extend(aside.into_iter().map(|left_out| left_out.problem));
     let home = environment.home();
     let mut check =
         Check { root: &schema, file_folder: folder, working_directory: folder, home: home.as_deref(), problems: &mut problems };

@@ -197,8 +197,10 @@ impl<P: Fn(Option<usize>) -> Place> Reader<'_, P> {
     fn string(&mut self, text: &str, place: &Place, path: &KeyPath, missing: Missing) -> (NodeValue, bool) {
         match (expand(text, self.environment), missing) {
             (Ok(expanded), _) => (NodeValue::String(expanded.text), expanded.has_variables),
-            (Err(ExpandError::Missing { .. }), Missing::DoesNotMatter) => (NodeValue::String(text.to_owned()), false),
-            (Err(error @ ExpandError::Missing { .. }), Missing::LeavesOut) => {
+            (Err(ExpandError::Missing { .. } | ExpandError::Unavailable { .. }), Missing::DoesNotMatter) => {
+                (NodeValue::String(text.to_owned()), false)
+            }
+            (Err(error @ (ExpandError::Missing { .. } | ExpandError::Unavailable { .. })), Missing::LeavesOut) => {
                 let text = format!("`{path}`: {error}; until then this server is left out");
                 let server = path.server().unwrap_or_default().to_owned();
                 self.aside.push(LeftOut { server, problem: Problem::new(place.clone(), text) });

@@ -2,7 +2,8 @@
 //!
 //! One pass from left to right: neither a value nor a default is looked at again. `$${` is a literal `${`. Besides
 //! variables there are the names that other hosts' files use: `${env:VAR}`, `${userHome}`, `${workspaceFolder}` (the
-//! working directory), `${workspaceFolderBasename}`, `${pathSeparator}` and `${/}`.
+//! working directory), `${workspaceFolderBasename}`, `${pathSeparator}` and `${/}`. `${file:PATH}` and `${keyring:SERVICE/NAME}`
+//! are secrets that are kept elsewhere.
 
 use super::nearest::nearest;
 use crate::Environment;
@@ -33,6 +34,12 @@ pub enum ExpandError {
     /// A `${` without its `}`.
     #[error("`${{` has no `}}`; close it, or write `$${{` for a literal `${{`")]
     NotClosed,
+    /// A file or a keyring does not have it.
+    #[error("{what}")]
+    Unavailable {
+        /// What is not there, and why.
+        what: String,
+    },
     /// What is in the braces is no name.
     #[error("`${{{0}}}` names no variable; write `${{VAR}}` or `${{VAR:-default}}`, or `$${{` for a literal `${{`")]
     NotAName(String),
@@ -80,6 +87,13 @@ fn value(inside: &str, environment: &Environment) -> Result<String, ExpandError>
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
+    if let Some(kept) = kept(name, environment) {
+        return match (kept, default) {
+            (Ok(value), _) => Ok(value),
+            (Err(_), Some(default)) => Ok(default.to_owned()),
+            (Err(what), None) => Err(ExpandError::Unavailable { what }),
+        };
+    }
     let name = name.strip_prefix("env:").unwrap_or(name);
     if !is_name(name) {
         return Err(ExpandError::NotAName(inside.to_owned()));
@@ -92,6 +106,18 @@ fn value(inside: &str, environment: &Environment) -> Result<String, ExpandError>
             similar: nearest(name, environment.names()).map(str::to_owned),
         }),
     }
+}
+
+/// A secret of a file or of the system's keyring; nothing where the name says neither.
+fn kept(name: &str, environment: &Environment) -> Option<Result<String, String>> {
+    if let Some(path) = name.strip_prefix("file:") {
+        return Some(environment.secret_file(path));
+    }
+    let entry = name.strip_prefix("keyring:")?;
+    Some(match entry.split_once('/') {
+        Some((service, name)) if !service.is_empty() && !name.is_empty() => environment.keyring(service, name),
+        Some(_) | None => Err(format!("`${{keyring:{entry}}}` names nothing in a keyring; write `${{keyring:SERVICE/NAME}}`")),
+    })
 }
 
 fn is_name(name: &str) -> bool {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use turnwright_core::ModelRef;
 use turnwright_core::policy::check_glob;
 use turnwright_network::ProxyAddress;
+use turnwright_tools::PathGlob;
+use turnwright_tools::http::{FieldPath, OperationGlob};
 use turnwright_tools::net::Allow;
 
 use crate::AddressRange;
@@ -28,7 +30,15 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
         "http-url" => http_url(text).map(|_| text.to_owned()),
+        "api-url" => api_url(text),
         "base-url" => base_url(text),
+        "document" => document(text, bases),
+        "operation-glob" => OperationGlob::new(text)
+            .map(|_| text.to_owned())
+            .map_err(|why| format!("a glob over operations, such as `issues/*` or `GET /issues/*` ({why})")),
+        "field-path" => FieldPath::new(text)
+            .map(|_| text.to_owned())
+            .map_err(|why| format!("the way to a field of an answer, such as `issues.fields.summary` ({why})")),
         "base-path" => base_path(text),
         "address-range" => text.parse::<AddressRange>().map(|_| text.to_owned()).map_err(|right| right.to_string()),
         "proxy" => proxy(text),
@@ -49,6 +59,18 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             "a name without `/`, because a model is PROVIDER/MODEL, split at the first `/`",
         ),
         "server-name" => must(!text.is_empty(), "a name that is not empty"),
+        "knowledge-name" => must(
+            !text.is_empty()
+                && text.len() <= 64
+                && text.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign)),
+            "a name of at most 64 letters, digits, `-` and `_`",
+        ),
+        "path-glob" => PathGlob::new(text, false)
+            .map(|_| text.to_owned())
+            .map_err(|why| format!("a glob over paths, such as `docs/**/*.md` ({why})")),
+        "file-name" => {
+            must(!text.is_empty() && !text.contains('/') && text != "." && text != "..", "the name of a file, without `/`")
+        }
         "header-name" => must(is_header_name(text), "the name of an HTTP header, such as `X-Title`"),
         "reached-address" => Allow::new([text])
             .map(|_| text.to_owned())
@@ -98,6 +120,28 @@ fn http_url(text: &str) -> Result<&str, String> {
         _ if host.is_empty() => Err("a URL with the name of a host, such as `http://127.0.0.1:8080`".to_owned()),
         Some(port) if !is_port(port) => Err(format!("a URL whose port is a number from 1 to {}", u16::MAX)),
         Some(_) | None => Ok(authority),
+    }
+}
+
+/// Where an API is; who asks is said elsewhere.
+fn api_url(text: &str) -> Result<String, String> {
+    if http_url(text)?.contains('@') {
+        return Err("a URL without a user or a key before its host; they belong to `auth`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A document at an address or in a file.
+fn document(text: &str, bases: Bases<'_>) -> Result<String, String> {
+    match text.split_once("://") {
+        Some(("http" | "https", _)) => api_url(text),
+        Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+            Err("a file, or an address that begins with https:// or http://".to_owned())
+        }
+        Some(_) | None if text.trim().is_empty() => {
+            Err("a file or an address, such as `petstore.yaml` or `https://api.example.org/openapi.json`".to_owned())
+        }
+        Some(_) | None => Ok(absolute(text, bases)),
     }
 }
 
@@ -165,7 +209,7 @@ fn is_log_level(text: &str) -> bool {
     })
 }
 
-fn is_header_name(text: &str) -> bool {
+pub(crate) fn is_header_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
 }
 

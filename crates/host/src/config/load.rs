@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use turnwright_core::secrets::Secrets;
 use turnwright_network::Network;
 
 use super::check::Check;
 use super::document::{self, LeftOut, Node, NodeValue};
 use super::endpoint::{self, DefaultModel, Endpoint};
 use super::key_path::KeyPath;
+use super::known::{self, Known};
 use super::meaning::Meaning;
 use super::network;
 use super::overrides::{FILE_VARIABLE, Overrides, apply_variables};
+use super::secret_table::SecretTables;
 use super::{Config, Dialect, Place, Problem, Problems, schema, show};
 use crate::Environment;
 
@@ -55,6 +58,8 @@ pub struct Loaded {
     pub warnings: Vec<Problem>,
     /// The MCP servers that the file names and that cannot run as it stands, with the reasons, which are among the warnings.
     pub left_out: IndexMap<String, String>,
+    /// Secrets that are too short to be hidden where somebody repeats them.
+    pub not_hidden: Vec<Problem>,
     /// How requests leave this machine.
     pub network: Network,
     pub(crate) written: HashMap<String, Written>,
@@ -148,12 +153,15 @@ pub fn open(environment: &Environment, overrides: &Overrides) -> Result<Loaded, 
 /// All that is wrong with them.
 pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Overrides) -> Result<Loaded, Problems> {
     let (mut problems, mut warnings, mut aside) = (Vec::new(), Vec::new(), Vec::new());
+    let folder = file.and_then(|file| file.path.parent()).unwrap_or(environment.working_directory());
+    let environment = &environment.reading_in(folder);
     let schema = schema::json_schema();
     let mut root = match file {
         Some(file) => document::parse(&name_of(&file.path, environment), &file.text, environment, &mut problems, &mut aside),
         None => None,
     }
     .unwrap_or_else(|| Node::new(NodeValue::Table(IndexMap::new()), Place::File { name: FILE_NAME.into(), line: None }));
+    SecretTables { environment, problems: &mut problems, aside: &mut aside }.resolve(&mut root, &schema, &KeyPath::default());
     let mut left_out: IndexMap<String, String> = IndexMap::new();
     for LeftOut { server, problem } in aside {
         let why = problem.to_string();
@@ -164,7 +172,6 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     overrides.apply(&mut root);
 
     let working_directory = environment.working_directory();
-    let folder = file.and_then(|file| file.path.parent()).unwrap_or(working_directory);
     let home = environment.home();
     let mut check =
         Check { root: &schema, file_folder: folder, working_directory, home: home.as_deref(), problems: &mut problems };
@@ -181,6 +188,9 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.server(&mut problems);
     meaning.notify(&mut problems);
     meaning.web(&mut problems);
+    meaning.apis(&mut problems);
+    meaning.loops(&mut problems);
+    meaning.embeddings(&endpoints, &mut problems);
     meaning.profiles(&mut problems);
     meaning.servers(&mut problems, &mut warnings);
     // What is not right by itself would be told twice.
@@ -203,6 +213,13 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     if tools.command.roots.is_empty() {
         tools.command.roots.clone_from(&tools.filesystem.roots);
     }
+    let secrets = known::of(&config, &endpoints);
+    environment.secrets().learn(secrets.iter().map(|known| known.value.as_str()));
+    let others = known::of_environment(environment);
+    environment.secrets().learn(others.iter().map(String::as_str));
+    let written = written(&root);
+    let not_hidden = secrets.iter().filter(|known| known.value.len() < Secrets::MIN_BYTES);
+    let not_hidden = not_hidden.map(|known| too_short(known, written.get(&known.key.to_string()))).collect();
     Ok(Loaded {
         file: file.map(|file| file.path.clone()),
         endpoints,
@@ -211,9 +228,21 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
         warnings,
         left_out,
         network,
-        written: written(&root),
+        not_hidden,
+        written,
         config,
     })
+}
+
+fn too_short(known: &Known, written: Option<&Written>) -> Problem {
+    let place = written.map_or(Place::File { name: FILE_NAME.into(), line: None }, |written| written.place.clone());
+    let least = Secrets::MIN_BYTES;
+    let text = format!(
+        "`{}` is {} bytes long; a secret under {least} is not hidden where somebody repeats it",
+        known.key,
+        known.value.len()
+    );
+    Problem::new(place, text)
 }
 
 /// The files that are named, or the default one beside the configuration and in the working directory.

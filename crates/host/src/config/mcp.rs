@@ -248,6 +248,7 @@ pub enum Pull {
 /// What the operator declares about a tool of an MCP server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub struct McpTool {
     /// It changes nothing: runs without being asked, and may be run again.
     pub read_only: bool,
@@ -255,6 +256,8 @@ pub struct McpTool {
     pub replayable: bool,
     /// Its calls run one after another.
     pub serial: bool,
+    /// It is asked again and again for how far something is: its calls are no loop.
+    pub polled: bool,
     /// How long a result is kept and given again, in milliseconds; never where not given.
     #[schemars(range(min = 1))]
     pub cache_ttl_ms: Option<u64>,
@@ -269,6 +272,6 @@ pub struct McpTool {
 impl McpTool {
     /// The declarations alone.
     pub fn declared(self) -> Declared {
-        Declared { read_only: self.read_only, replayable: self.replayable, serial: self.serial }
+        Declared { read_only: self.read_only, replayable: self.replayable, serial: self.serial, polled: self.polled }
     }
 }

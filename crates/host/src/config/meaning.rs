@@ -100,6 +100,15 @@ impl Meaning<'_> {
         }
     }
 
+    /// Nothing repeats before it comes twice.
+    pub(crate) fn loops(self, problems: &mut Vec<Problem>) {
+        for key in self.config.loops.wrong() {
+            let keys = ["loops", key];
+            let text = format!("`{}` is 1; it must be at least 2, or 0 for never", KeyPath::of(keys));
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+    }
+
     /// Whoever searches the web can be asked.
     pub(crate) fn web(self, problems: &mut Vec<Problem>) {
         let Some(search) = self.config.tools.web.search.as_ref().filter(|search| search.enabled) else { return };
@@ -115,6 +124,67 @@ impl Meaning<'_> {
                 KeyPath::of(keys.clone())
             );
             problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+    }
+
+    /// Each API has a name of its own, and what it is sent can be sent.
+    pub(crate) fn apis(self, problems: &mut Vec<Problem>) {
+        const BUILT_IN: [&str; 9] =
+            ["filesystem", "command", "web", "executable", "resources", "artifact", "memory", "knowledge", "tools"];
+        for (name, api) in &self.config.tools.http {
+            let keys = ["tools", "http", name];
+            let mut tell = |more: &[&str], text: &str| {
+                let keys = keys.into_iter().chain(more.iter().copied());
+                problems.push(Problem::new(place_of(self.root, keys.clone()), format!("`{}` {text}", KeyPath::of(keys))));
+            };
+            if BUILT_IN.contains(&name.as_str()) {
+                tell(&[], "has the name of built-in tools; it must be another one");
+            } else if self.config.mcp.servers.contains_key(name) {
+                tell(&[], "has the name of an MCP server; one of them must have another");
+            }
+            for (more, text) in api.wrong() {
+                tell(&more, text);
+            }
+        }
+    }
+
+    /// The embedding model is whole, and its provider is there.
+    pub(crate) fn embeddings(self, endpoints: &[Endpoint], problems: &mut Vec<Problem>) {
+        let embeddings = &self.config.embeddings;
+        let mut tell = |key: &str, text: String| problems.push(Problem::new(place_of(self.root, ["embeddings", key]), text));
+        match (&embeddings.provider, &embeddings.model) {
+            (None, None) => {}
+            (Some(_), None) => {
+                tell("provider", "[embeddings] has no `model`; it must be the name of a model that makes vectors".to_owned());
+            }
+            (None, Some(_)) => {
+                tell("model", "[embeddings] has no `provider`; it must be a name under `[providers]`".to_owned());
+            }
+            (Some(name), Some(model)) => {
+                if model.trim().is_empty() {
+                    tell("model", "`embeddings.model` is empty; it must be the name of a model that makes vectors".to_owned());
+                }
+                match endpoints.iter().find(|endpoint| endpoint.name == *name) {
+                    None => {
+                        let known = listed(endpoints.iter().map(|endpoint| endpoint.name.as_str()));
+                        let names = endpoints.iter().map(|endpoint| endpoint.name.as_str());
+                        let near = nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                        let there =
+                            if endpoints.is_empty() { "none is configured".to_owned() } else { format!("there are {known}") };
+                        tell(
+                            "provider",
+                            format!("`embeddings.provider` is {name:?}; there is no such provider, {there}{near}"),
+                        );
+                    }
+                    Some(endpoint) if endpoint.dialect == Dialect::Anthropic => {
+                        let text = format!(
+                            "`embeddings.provider` is {name:?}, whose API makes no vectors; it must be a provider with another dialect"
+                        );
+                        tell("provider", text);
+                    }
+                    Some(_) => {}
+                }
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
 use super::{
-    LimitsConfig, LogFormat, McpConfig, ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig,
-    Tools, schema,
+    EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig, MemoryConfig,
+    ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -52,8 +52,18 @@ pub struct Config {
     pub mcp: McpConfig,
     /// The built-in tools.
     pub tools: Tools,
+    /// Documents that are looked up for each message.
+    pub knowledge: KnowledgeConfig,
+    /// A model that turns texts into vectors.
+    pub embeddings: EmbeddingsConfig,
+    /// Files of instructions in the folders that are worked with.
+    pub instructions: InstructionsConfig,
+    /// What users had remembered.
+    pub memory: MemoryConfig,
     /// Which calls may run.
     pub approval: Approval,
+    /// When a model that goes in circles is told, asked about and stopped.
+    pub loops: LoopsConfig,
     /// How data is stored.
     pub storage: Storage,
     /// The HTTP server.
@@ -82,6 +92,7 @@ impl Config {
             max_output_tokens: self.settings.max_output_tokens,
             reasoning_effort: self.settings.reasoning_effort,
             parallel_calls: self.settings.parallel_calls,
+            loops: self.loops.limits(),
             ..TurnSettings::new(model)
         }
     }

@@ -123,6 +123,14 @@ pub(crate) fn log_level(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": turnwright_mcp::LogLevel::ALL.map(turnwright_mcp::LogLevel::as_str) })
 }
 
+pub(crate) fn http_fields(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "propertyNames": { "format": "operation-glob" },
+        "additionalProperties": { "type": "array", "minItems": 1, "items": { "type": "string", "format": "field-path" } },
+    })
+}
+
 fn one_or_several(format: &str, description: &str) -> Value {
     let text = if format.is_empty() { json!({ "type": "string" }) } else { json!({ "type": "string", "format": format }) };
     json!({ "anyOf": [text, { "type": "array", "minItems": 1, "items": text }], "description": description })

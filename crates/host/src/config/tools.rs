@@ -5,22 +5,99 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use turnwright_engine::LargeResults;
 
-use super::{Secret, WebTools};
+use super::{HttpTools, Secret, WebTools};
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tools {
+    /// The most calls of tools that run at once, over all sources and conversations; 256 unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_concurrent_calls: Option<u32>,
     /// Reading and writing files.
     pub filesystem: FilesystemTools,
     /// Running programs.
     pub command: CommandTools,
     /// Pages of the web.
     pub web: WebTools,
+    /// Results that are too large for a model.
+    pub artifact: ArtifactTools,
+    /// Finding tools where there are many.
+    pub search: ToolSearch,
     /// Programs that are tools, by name: `executable__NAME`.
     #[schemars(extend("propertyNames" = { "format": "server-name" }))]
     pub executable: IndexMap<String, ExecutableTool>,
+    /// HTTP APIs whose operations are tools, by name: `NAME__operation`.
+    #[schemars(extend("propertyNames" = { "format": "server-name" }))]
+    pub http: IndexMap<String, HttpTools>,
+}
+
+impl Tools {
+    /// The most calls that run at once where nothing is said.
+    const MAX_CONCURRENT_CALLS: usize = 256;
+
+    /// The most calls that run at once, over all sources and conversations.
+    pub fn max_concurrent_calls(&self) -> usize {
+        let given = self.max_concurrent_calls.and_then(|most| usize::try_from(most).ok());
+        given.unwrap_or(Self::MAX_CONCURRENT_CALLS)
+    }
+}
+
+/// Results that are too large for a model: kept as artifacts, and read in parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArtifactTools {
+    /// Whether the tools are offered by which a model reads on. Large results are kept all the same.
+    pub enabled: bool,
+    /// The most text of a result that a model is shown, in bytes; of a longer one it is shown beginning and end. 64 KiB unless
+    /// said otherwise.
+    #[schemars(range(min = 4096))]
+    pub shown_bytes: Option<u32>,
+    /// The most that is kept of what a command prints, in bytes; 512 MiB unless said otherwise.
+    #[schemars(range(min = 1))]
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for ArtifactTools {
+    fn default() -> Self {
+        Self { enabled: true, shown_bytes: None, max_bytes: None }
+    }
+}
+
+impl ArtifactTools {
+    /// What is done with large results.
+    pub fn large_results(&self) -> LargeResults {
+        let usual = LargeResults::default();
+        LargeResults {
+            shown_bytes: self.shown_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usual.shown_bytes),
+            most_bytes: self.max_bytes.unwrap_or(usual.most_bytes),
+            can_be_read: self.enabled,
+        }
+    }
+}
+
+/// Finding tools where there are many: their definitions are held back, and the model searches for those that it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolSearch {
+    /// How much of the model's context window all definitions may take before they are held back, in hundredths; 100 never
+    /// holds them back, 0 always.
+    #[schemars(range(min = 0, max = 100))]
+    pub above_percent: u32,
+    /// Tools that are offered all the same: globs over qualified names.
+    #[schemars(extend("format" = "glob"))]
+    pub always: Vec<String>,
+    /// How many tools a search gives.
+    #[schemars(range(min = 1, max = 50))]
+    pub results: u32,
+}
+
+impl Default for ToolSearch {
+    fn default() -> Self {
+        Self { above_percent: 10, always: Vec::new(), results: 5 }
+    }
 }
 
 /// A program that is a tool: it reads its arguments as JSON from its input, and prints its result as JSON.
@@ -52,6 +129,13 @@ pub struct ExecutableTool {
     /// Whether its calls run one after another.
     #[serde(default)]
     pub serial: bool,
+    /// Whether it is asked again and again for how far something is: its calls are no loop.
+    #[serde(default)]
+    pub polled: bool,
+    /// How long a result is kept and given again, in milliseconds; never where not given.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub cache_ttl_ms: Option<u64>,
     /// How long a call may take, in milliseconds; a minute unless said otherwise.
     #[serde(default)]
     #[schemars(range(min = 1))]

@@ -57,7 +57,7 @@ impl Provider for Caller {
                     finished(FinishReason::ToolCalls),
                 ]
             }
-            Some(PromptMessage::Assistant { .. } | PromptMessage::Results(_)) | None => {
+            Some(PromptMessage::Assistant { .. } | PromptMessage::Context { .. } | PromptMessage::Results(_)) | None => {
                 vec![StreamDelta::Text("The MCP client has the result.".to_owned()), finished(FinishReason::Stop)]
             }
         };

@@ -129,6 +129,7 @@ impl Running {
             | Event::ToolStarted { .. }
             | Event::Usage { .. }
             | Event::Notice { .. }
+            | Event::ContextGathered { .. }
             | Event::TurnSuspended { .. }
             | Event::TurnFinished { .. } => None,
         }
@@ -267,12 +268,15 @@ fn question(tool: &str, waiting: &WaitingCall) -> Question {
     let why = match (reason, rule) {
         (QuestionReason::Approval, Some(rule)) => format!("{rule} wants a person to allow it"),
         (QuestionReason::Approval, None) => "a person has to allow it".to_owned(),
+        (QuestionReason::Loop, _) => "it was called again and again with the same result".to_owned(),
         (QuestionReason::DefinitionChanged, _) => "the tool is not the one any more that was allowed".to_owned(),
         (QuestionReason::UnknownOutcome, _) => "it was begun before and may have happened".to_owned(),
         (QuestionReason::ClientTool, _) => "it runs at the program that offers it".to_owned(),
     };
     let (allow, unlock) = match reason {
-        QuestionReason::Approval | QuestionReason::DefinitionChanged => ("allow", "It runs once that is done"),
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => {
+            ("allow", "It runs once that is done")
+        }
         QuestionReason::UnknownOutcome => ("run_again", "It runs again once that is done"),
         QuestionReason::ClientTool => ("deny", "It is not waited for once that is done"),
     };

@@ -34,7 +34,7 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
     says(
         "[mcp.servers.time]\ncommand = \"t\"\n[mcp.servers.time.tools.now]\nreadonly = true",
         &[
-            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `cache_ttl_ms`, `idle_ms`, `total_ms`",
+            "turnwright.toml:4: unknown key `readonly` in [mcp.servers.time.tools.now]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `polled`, `cache_ttl_ms`, `idle_ms`, `total_ms`",
         ],
     );
     says(
@@ -63,13 +63,13 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[tools]\nroots = [\"/tmp\"]",
         &[
-            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `filesystem`, `command`, `web`, `executable`",
+            "turnwright.toml:2: unknown key `roots` in [tools]; it belongs to [tools.filesystem]; known: `max_concurrent_calls`, `filesystem`, `command`, `web`, `artifact`, `search`, `executable`, `http`",
         ],
     );
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `approval`, `storage`, `server`, `network`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`",
         ],
     );
 }
@@ -457,4 +457,40 @@ fn what_is_sent_to_a_provider_must_be_sendable() {
         let loaded = load_text(&anthropic(url));
         assert!(loaded.is_ok(), "for {url}: {loaded:?}");
     }
+}
+
+#[test]
+fn what_is_wrong_with_an_http_api_is_told_at_its_place() {
+    says(
+        "[tools.http.jira]\nbase_url = \"jira.example\"\noperations = [\"a[\"]\ntimeout_ms = 0\n\
+         [tools.http.jira.fields]\n\"search*\" = [\"a..b\"]\n[tools.http.jira.tools.x]\nreadonly = true",
+        &[
+            "turnwright.toml:1: [tools.http.jira] has no `description`; it must be a string",
+            "turnwright.toml:2: `tools.http.jira.base_url` is \"jira.example\"; it must be a URL that begins with http:// or https://",
+            "turnwright.toml:3: `tools.http.jira.operations[0]` is \"a[\"; it must be a glob over operations, such as `issues/*` or `GET /issues/*` (unclosed character class; missing ']')",
+            "turnwright.toml:4: `tools.http.jira.timeout_ms` is 0; it must be a whole number from 1 to 600000",
+            "turnwright.toml:6: `tools.http.jira.fields.\"search*\"[0]` is \"a..b\"; it must be the way to a field of an answer, such as `issues.fields.summary` (a name in it is empty)",
+            "turnwright.toml:8: unknown key `readonly` in [tools.http.jira.tools.x]; did you mean `read_only`? known: `read_only`, `replayable`, `serial`, `polled`",
+        ],
+    );
+    says(
+        "[tools.http.a]\ndescription = \"ftp://a/b\"\n[tools.http.b]\ndescription = \"https://me:key@a/b\"",
+        &[
+            "turnwright.toml:2: `tools.http.a.description` is \"ftp://a/b\"; it must be a file, or an address that begins with https:// or http://",
+            "turnwright.toml:4: `tools.http.b.description` is \"https://***@a/b\"; it must be a URL without a user or a key before its host; they belong to `auth`",
+        ],
+    );
+    says(
+        "[tools.http.web]\ndescription = \"a.json\"\n[tools.http.b]\ndescription = \"a.json\"\nauth = { bearer = \"a\", basic = { user = \"u:v\", password = \"s\\nt\" } }\n\
+         [tools.http.c]\ndescription = \"a.json\"\nheaders = { X-A = \"a\\nb\" }\nauth = {}\n[mcp.servers.c]\ncommand = \"x\"",
+        &[
+            "turnwright.toml:1: `tools.http.web` has the name of built-in tools; it must be another one",
+            "turnwright.toml:5: `tools.http.b.auth` must have exactly one of `bearer`, `basic`, `header`, `query`",
+            "turnwright.toml:5: `tools.http.b.auth.basic.user` holds `:`, which ends a user's name; it must be a name without it",
+            "turnwright.toml:5: `tools.http.b.auth.basic.password` holds a line break or another control character; it must be one line of text",
+            "turnwright.toml:6: `tools.http.c` has the name of an MCP server; one of them must have another",
+            "turnwright.toml:8: `tools.http.c.headers.X-A` holds a line break or another control character; it must be one line of text",
+            "turnwright.toml:9: `tools.http.c.auth` must have exactly one of `bearer`, `basic`, `header`, `query`",
+        ],
+    );
 }

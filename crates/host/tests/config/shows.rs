@@ -63,10 +63,37 @@ roots = ["/work-dir"]  # default
 sandbox = "preferred"  # default
 network = false  # default
 
+[tools.artifact]
+enabled = true  # default
+
+[tools.search]
+above_percent = 10  # default
+results = 5  # default
+
+[knowledge]
+enabled = true  # default
+budget_tokens = 2000  # default
+max_pieces = 8  # default
+piece_tokens = 400  # default
+overlap_tokens = 50  # default
+
+[instructions]
+enabled = true  # default
+files = ["AGENTS.md"]  # default
+max_bytes = 32768  # default
+
+[memory]
+enabled = true  # default
+
 [[approval.rules]]
 tool = "a__*"
 when = { path = "/tmp/**" }
 action = "deny"
+
+[loops]
+nudge = 3  # default
+ask = 5  # default
+stop = 8  # default
 
 [storage]
 durability = "process"  # default

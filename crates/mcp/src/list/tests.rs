@@ -114,7 +114,7 @@ fn hints_count_only_where_they_are_trusted_and_declarations_always() {
     ]});
     let mut config = ServerConfig::new("s", StdioConfig::new("c"));
     let replayable = Declared { replayable: true, ..Declared::default() };
-    config.tools.insert("b".into(), ToolDeclaration { declared: replayable, limits: None });
+    config.tools.insert("b".into(), ToolDeclaration { declared: replayable, ..ToolDeclaration::default() });
     let of = |config: &ServerConfig| {
         read(config, std::slice::from_ref(&page)).0.iter().map(|tool| tool.declared).collect::<Vec<_>>()
     };

@@ -73,6 +73,8 @@ impl<'a> Asked<'a> {
                         }
                     }
                 }
+                // What was gathered is not asked.
+                PromptMessage::Context { .. } => continue,
                 PromptMessage::Assistant { message, .. } => {
                     if message.calls().next().is_none() {
                         asked.results.clear();

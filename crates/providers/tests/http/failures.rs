@@ -25,14 +25,14 @@ async fn a_refused_key_is_told_in_words_that_help_and_without_the_key() {
     let config = EndpointConfig { api_key: Some(Secret::from("sk-secret-1")), ..server.config() };
     assert!(!format!("{config:?}").contains("sk-secret-1"));
     let failure = collect(ask(&provider(config))).await.failed();
-    let message = "provider `local` refused the key (401 invalid_api_key): Incorrect API key provided: [redacted]; \
+    let message = "provider `local` refused the key (401 invalid_api_key): Incorrect API key provided: [secret]; \
                    check api_key of [providers.local]";
     let expected = ProviderFailure {
         status: Some(401),
         code: Some("invalid_api_key".to_owned()),
         request_id: Some("req_7".to_owned()),
         said: Some(Box::new(ProviderSaid {
-            raw: r#"{"error":{"message":"Incorrect API key provided: [redacted].","code":"invalid_api_key"}}"#.to_owned(),
+            raw: r#"{"error":{"message":"Incorrect API key provided: [secret].","code":"invalid_api_key"}}"#.to_owned(),
             ..ProviderSaid::default()
         })),
         ..ProviderFailure::new(Kind::Auth, message)

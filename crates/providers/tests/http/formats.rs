@@ -184,7 +184,7 @@ async fn a_refused_request_is_sent_once_and_its_key_is_told_to_nobody() {
             let failure = collect(ask(&provider(config.clone()))).await.failed();
             assert_eq!((failure.kind, server.requests().len()), (kind, 1), "{} {status}", format.dialect);
             assert_eq!(failure.request_id.as_deref(), Some("req_7"), "{} {status}", format.dialect);
-            assert!(failure.message.contains("not with [redacted]"), "{}: {}", format.dialect, failure.message);
+            assert!(failure.message.contains("not with [secret]"), "{}: {}", format.dialect, failure.message);
             let shown = format!("{failure:?} {failure} {config:?}");
             assert!(!shown.contains(KEY), "{}: {shown}", format.dialect);
             assert!(server.requests()[0].contains(KEY), "{}: the key is sent", format.dialect);

@@ -182,6 +182,9 @@ impl RunFold {
                 format!("{} was interrupted and may have happened; run it again?", call.name)
             }
             Some(QuestionReason::DefinitionChanged) => format!("{} has changed since it was allowed", call.name),
+            Some(QuestionReason::Loop) => {
+                format!("{} was called again and again with the same result; let it go on?", call.name)
+            }
             Some(QuestionReason::Approval | QuestionReason::ClientTool) | None => format!("{} waits to be allowed", call.name),
         };
         let schema = json!({"type": "object", "required": ["approved"], "properties": {
@@ -255,6 +258,11 @@ impl Tells for RunFold {
                 let value = json!({"level": level, "text": text});
                 tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
             }
+            Event::ContextGathered { message_id, parts } => {
+                let parts: Vec<_> = parts.iter().map(crate::report::context_part).collect();
+                let value = json!({"messageId": message_id.to_string(), "parts": parts});
+                tell(out, &json!({"type": "CUSTOM", "name": "turnwright.context", "value": value}));
+            }
             Event::ElicitationRequested { question_id, requested_schema, url, sampling, .. } => {
                 let wants = match (requested_schema, url, sampling) {
                     (Some(schema), _, _) => Some(Wants::Form { schema: schema.clone() }),
@@ -272,6 +280,10 @@ impl Tells for RunFold {
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.start(out);
         self.end_step(out);
+        if let Some(End::Finished { status: "stopped", error: Some(summary) }) = &self.track.end {
+            let value = json!({"level": "warning", "text": summary});
+            tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
+        }
         let outcome = match &self.track.end {
             Some(End::Finished { status: "failed", error }) => {
                 let error = failure_of(self.track.failure.as_ref(), error.as_deref());

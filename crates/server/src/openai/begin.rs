@@ -157,8 +157,8 @@ async fn decide(state: &ServerState, ask: &Ask, history: &Fingerprint) -> Result
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
             (QuestionReason::ClientTool, _) => return Err(unknown()),
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged, true) => Verdict::Allow,
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged, false) => Verdict::Deny,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, false) => Verdict::Deny,
         };
         decided.push((call, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
     }

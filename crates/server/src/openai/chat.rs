@@ -307,6 +307,10 @@ impl Tells for ChatFold {
         if let Some(text) = self.waiting() {
             self.note(&text, out);
         }
+        if let Some(End::Finished { status: "stopped", error: Some(summary) }) = &self.track.end {
+            let summary = summary.clone();
+            self.note(&summary, out);
+        }
         let calls: Vec<ChatCall> = self.track.handed_over().map(|call| self.handed(call)).collect();
         self.remember(&calls);
         let finish_reason = self.finish_reason();

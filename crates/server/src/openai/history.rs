@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, text_of};
+use turnwright_engine::artifacts::is_artifact_id;
 
 use super::known::Fingerprint;
-use crate::attached::is_id;
 use crate::error::ApiError;
 
 /// One thing that was said.
@@ -292,7 +292,7 @@ fn block(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
 fn link(id: &str) -> Option<ContentBlock> {
     let (title, description, mime_type, size) = (None, None, None, None);
     let uri = format!("/api/v1/artifacts/{id}");
-    is_id(id).then(|| ContentBlock::ResourceLink { uri, name: "file".to_owned(), title, description, mime_type, size })
+    is_artifact_id(id).then(|| ContentBlock::ResourceLink { uri, name: "file".to_owned(), title, description, mime_type, size })
 }
 
 /// The media type and the base64 of a `data:` URL.

@@ -100,6 +100,14 @@ impl ResponseFold {
             let error = failure_of(failure, reason);
             json!({"code": error.code(), "message": error.to_string()})
         });
+        // Clients have no other place for what was tried.
+        let in_circles = match &self.track.end {
+            Some(End::Finished { status: "stopped", error: Some(summary) }) => {
+                Some(json!({"code": "loop", "message": summary}))
+            }
+            Some(End::Finished { .. } | End::Suspended) | None => None,
+        };
+        let error = error.or(in_circles);
         let is_over = self.track.end.is_some();
         WireResponse {
             created_at: self.track.created,
@@ -127,7 +135,9 @@ impl ResponseFold {
             Some(End::Suspended) => ("completed", None),
             Some(End::Finished { status: "cancelled", .. }) => ("cancelled", None),
             Some(End::Finished { status: "failed", .. }) => ("failed", None),
-            Some(End::Finished { status: "step_limit", .. }) => ("incomplete", Some("max_output_tokens")),
+            Some(End::Finished { status: "step_limit", .. } | End::Finished { status: "stopped", error: Some(_) }) => {
+                ("incomplete", Some("max_output_tokens"))
+            }
             Some(End::Finished { .. }) => match self.track.finish_reason {
                 "length" => ("incomplete", Some("max_output_tokens")),
                 "content_filter" => ("incomplete", Some("content_filter")),

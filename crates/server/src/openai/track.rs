@@ -164,6 +164,9 @@ impl Track {
                 self.asked.retain(|(question, _)| question.call != result.call);
             }
             Entry::Control(Control::Offered { definitions }) => self.offered = definitions.as_slice().into(),
+            Entry::Control(Control::Found { definitions }) => {
+                self.offered = self.offered.iter().chain(definitions).cloned().collect();
+            }
             Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
             Entry::Assistant(message) => {
                 self.calls.clear();

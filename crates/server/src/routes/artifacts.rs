@@ -11,10 +11,10 @@ use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES, Removal};
+use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES, Removal, is_artifact_id};
 
 use super::json;
-use crate::attached::is_id;
+use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
 use crate::file_type::{self, Seems, TextCheck};
@@ -238,14 +238,15 @@ pub(super) struct Named {
     id: String,
 }
 
-/// A file's bytes. Browsers show images and save everything else; nothing of it runs.
+/// A file's bytes, or with `Range: bytes=FIRST-LAST` a part of them. Browsers show images and save everything else; nothing of
+/// it runs.
 #[utoipa::path(
     get,
     path = "/artifacts/{id}",
     operation_id = "getArtifact",
     tag = "conversations",
     params(Named),
-    responses((status = 200, description = "They, with their own type.", content((Vec<u8> = "*/*"))), (status = 304, description = "The client has them."), Refused, NotThere)
+    responses((status = 200, description = "They, with their own type.", content((Vec<u8> = "*/*"))), (status = 206, description = "The part that `Range` asks for.", content((Vec<u8> = "*/*"))), (status = 304, description = "The client has them."), (status = 416, description = "There is no such part; `Content-Range` says how many bytes there are."), Refused, NotThere)
 )]
 pub(super) async fn show(State(state): State, Params(named): Params<Named>, headers: HeaderMap) -> Result<Response, ApiError> {
     let artifacts = state.artifacts()?.clone();
@@ -256,17 +257,37 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>, head
         .get(header::IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|known| known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*"));
-    let mut response =
-        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { bytes_of(artifacts, &found).into_response() };
+    let wanted = if is_known { Wanted::Whole } else { Wanted::of(&headers, &tag, found.bytes) };
+    let mut response = match wanted {
+        Wanted::Whole if is_known => StatusCode::NOT_MODIFIED.into_response(),
+        Wanted::Whole => bytes_of(artifacts, &found, 0, found.bytes).into_response(),
+        Wanted::Part(from, to) => (StatusCode::PARTIAL_CONTENT, bytes_of(artifacts, &found, from, to)).into_response(),
+        Wanted::Nothing => {
+            let detail = format!("the file has {} bytes; that part is behind its end", found.bytes);
+            ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "no_such_part", detail).into_response()
+        }
+    };
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(name, value);
         }
     };
+    set(header::ACCEPT_RANGES, "bytes");
+    if wanted == Wanted::Nothing {
+        set(header::CONTENT_RANGE, &format!("bytes */{}", found.bytes));
+        return Ok(response);
+    }
     set(header::ETAG, &tag);
     set(header::CACHE_CONTROL, "private, max-age=86400, immutable");
     if !is_known {
+        let (from, to) = match wanted {
+            Wanted::Part(from, to) => (from, to),
+            Wanted::Whole | Wanted::Nothing => (0, found.bytes),
+        };
+        if matches!(wanted, Wanted::Part(..)) {
+            set(header::CONTENT_RANGE, &format!("bytes {from}-{}/{}", to.saturating_sub(1), found.bytes));
+        }
         let is_image = found.media_type.starts_with("image/");
         let media_type = if found.media_type.starts_with("text/") {
             format!("{}; charset=utf-8", found.media_type)
@@ -274,7 +295,7 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>, head
             found.media_type.clone()
         };
         set(header::CONTENT_TYPE, &media_type);
-        set(header::CONTENT_LENGTH, &found.bytes.to_string());
+        set(header::CONTENT_LENGTH, &to.saturating_sub(from).to_string());
         set(header::CONTENT_DISPOSITION, &disposition(if is_image { "inline" } else { "attachment" }, &found.name));
         set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
         set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox; frame-ancestors 'none'");
@@ -306,20 +327,26 @@ pub(super) async fn remove(State(state): State, Params(named): Params<Named>) ->
 
 async fn found(state: &ServerState, id: &str) -> Result<Artifact, ApiError> {
     let missing = || ApiError::not_found(format_args!("artifact `{}`", id.chars().take(80).collect::<String>()));
-    if !is_id(id) {
+    if !is_artifact_id(id) {
         return Err(missing());
     }
     state.artifacts()?.artifact(state.caller().user(), id).await?.ok_or_else(missing)
 }
 
-/// The bytes, read as the client takes them.
-fn bytes_of(artifacts: Arc<dyn Artifacts>, artifact: &Artifact) -> Body {
+/// The bytes from `from` up to `to`, read as the client takes them.
+fn bytes_of(artifacts: Arc<dyn Artifacts>, artifact: &Artifact, from: u64, to: u64) -> Body {
     let (owner, id) = (artifact.owner.clone(), artifact.id.clone());
-    let pieces = futures_util::stream::try_unfold(0_u32, move |index| {
+    let size = PIECE_BYTES as u64;
+    let pieces = futures_util::stream::try_unfold(from, move |at| {
         let (artifacts, owner, id) = (artifacts.clone(), owner.clone(), id.clone());
         async move {
+            let Some(index) = (at < to).then(|| u32::try_from(at / size).ok()).flatten() else { return Ok(None) };
             let piece = artifacts.piece(&owner, &id, index).await.map_err(std::io::Error::other)?;
-            Ok::<_, std::io::Error>(piece.map(|piece| (Bytes::from(piece), index.saturating_add(1))))
+            let Some(piece) = piece.map(Bytes::from) else { return Ok(None) };
+            let counted = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(piece.len());
+            let part = piece.slice(counted(at % size)..counted((at % size).saturating_add(to - at)));
+            let after = at.saturating_add(part.len() as u64);
+            Ok::<_, std::io::Error>((!part.is_empty()).then_some((part, after)))
         }
     });
     Body::from_stream(pieces)

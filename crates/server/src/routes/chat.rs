@@ -178,6 +178,9 @@ fn in_words(turn: &api::TurnReport) -> (bool, String) {
         "suspended" => (true, "The turn waits for a decision".to_owned()),
         "step_limit" => (true, "The step limit of this turn is reached".to_owned()),
         "cancelled" => (false, "The turn was stopped".to_owned()),
+        "stopped" if turn.stop_summary.is_some() => {
+            (false, format!("The turn was stopped: {}", turn.stop_summary.as_deref().unwrap_or_default()))
+        }
         "stopped" => (false, format!("The turn was stopped: {}", turn.stop.as_deref().unwrap_or("no reason known"))),
         "failed" => (false, format!("The turn failed: {}", failure())),
         status => (false, format!("The turn is {status}")),

@@ -136,8 +136,14 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
         // Who answers twice, or what another tab answered, is told by the stream.
         let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else { continue };
         let verdict = match (waiting.reason, is_approved) {
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged, true) => Verdict::Allow,
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool, false) => Verdict::Deny,
+            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
+            (
+                QuestionReason::Approval
+                | QuestionReason::DefinitionChanged
+                | QuestionReason::ClientTool
+                | QuestionReason::Loop,
+                false,
+            ) => Verdict::Deny,
             // It is another client's to run.
             (QuestionReason::ClientTool, true) => continue,
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,

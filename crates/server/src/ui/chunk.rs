@@ -5,9 +5,11 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use turnwright_core::{CallId, ContentBlock, ElicitationId, ToolDefinition, Usage};
+use turnwright_api as api;
+use turnwright_core::{CallId, ContentBlock, ContextPart, ElicitationId, ToolDefinition, Usage};
 
 use super::UiVersion;
+use crate::report::context_part;
 
 /// A kind of block that grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,6 +254,16 @@ impl Chunks {
         string(out, level);
         push(out, r#","text":"#);
         string(out, text);
+        push(out, "}}\n\n");
+    }
+
+    /// What models are shown besides a message, see `api::ContextPart`.
+    pub(super) fn sources(&self, out: &mut Vec<u8>, message_id: &str, parts: &[ContextPart]) {
+        self.begin(out, r#"{"type":"data-context","data":{"message_id":"#);
+        string(out, message_id);
+        push(out, r#","parts":"#);
+        let parts: Vec<api::ContextPart> = parts.iter().map(context_part).collect();
+        out.extend_from_slice(&serde_json::to_vec(&parts).unwrap_or_else(|_| b"[]".to_vec()));
         push(out, "}}\n\n");
     }
 

@@ -243,6 +243,7 @@ impl UiFold {
             }
             Event::Usage { usage } => self.chunks.usage(out, usage, self.model.as_deref()),
             Event::Notice { level, text } => self.chunks.notice(out, level, text),
+            Event::ContextGathered { message_id, parts } => self.chunks.sources(out, &message_id.to_string(), parts),
             Event::TurnSuspended { turn_id, .. } => {
                 if *turn_id == self.turn {
                     self.end = Some(End::Suspended);
@@ -290,6 +291,9 @@ impl UiFold {
                 self.newest_cut_off = if message.completion == Completion::Complete { None } else { Some(seq) };
             }
             Entry::Control(Control::Offered { definitions }) => self.offered = definitions.clone().into(),
+            Entry::Control(Control::Found { definitions }) => {
+                self.offered = self.offered.iter().chain(definitions).cloned().collect();
+            }
             Entry::Control(Control::Retried { .. }) => {
                 // A retry hides the message that was cut off: what is asked again is not shown again.
                 if let Some(message) = self.newest_cut_off.take() {
@@ -453,6 +457,10 @@ impl UiFold {
                 self.chunks.notice(out, "warning", "The step limit of this turn is reached.");
                 self.chunks.finish(out, "other");
             }
+            End::Finished { status: "stopped", error: Some(summary) } => {
+                self.chunks.notice(out, "warning", &summary);
+                self.chunks.finish(out, "other");
+            }
             End::Finished { .. } => self.chunks.finish(out, finish_word(self.finish_reason)),
         }
         self.chunks.plain(out, "[DONE]");
@@ -495,6 +503,7 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
         | Event::ToolProgress { .. }
         | Event::Usage { .. }
         | Event::Notice { .. }
+        | Event::ContextGathered { .. }
         | Event::TurnSuspended { .. }
         | Event::TurnFinished { .. } => false,
     }

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_accounts.sql"),
     include_str!("../migrations/0005_artifacts.sql"),
     include_str!("../migrations/0006_search.sql"),
+    include_str!("../migrations/0007_knowledge.sql"),
 ];
 
 /// Marks a database as ours: `Turn` in ASCII.

@@ -85,6 +85,7 @@ statements! {
         AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key) LIMIT ?2";
     /// Puts the words together anew, without those that were deleted.
     FORGET_WORDS = "INSERT INTO said (said) VALUES ('optimize')";
+    FORGET_PIECES = "INSERT INTO knowledge_words (knowledge_words) VALUES ('optimize')";
     /// The journals that are not wholly in the search: looks at every conversation, which no append does.
     BEHIND = "SELECT conversation.key, coalesce(said_until.next_seq, 1), conversation.next_seq, conversation.id,
         conversation.created_at_ms FROM conversation
@@ -113,7 +114,7 @@ statements! {
     BEGIN_ARTIFACT = "INSERT INTO artifact (key, owner, name, media_type, bytes, created_at_ms) VALUES (?1, '', '', '', 0, ?2)";
     /// Nothing, where the draft was swept meanwhile.
     PUT_PIECE = "INSERT INTO artifact_piece (place, body) SELECT (key << 32) + ?2, ?3 FROM artifact
-        WHERE key = ?1 AND id IS NULL";
+        WHERE key = ?1 AND id IS NULL ON CONFLICT (place) DO UPDATE SET body = excluded.body";
     FINISH_ARTIFACT = "UPDATE artifact SET id = ?2, owner = ?3, name = ?4, media_type = ?5, bytes = ?6
         WHERE key = ?1 AND id IS NULL";
     ARTIFACT_KEY = "SELECT key FROM artifact WHERE id = ?1";
@@ -124,6 +125,13 @@ statements! {
         SELECT conversation.key, artifact.key FROM conversation CROSS JOIN artifact
         WHERE conversation.id = ?1 AND artifact.id = ?2 AND artifact.owner = ?3 AND conversation.owner = ?3
         ON CONFLICT (conversation, artifact) DO UPDATE SET artifact = excluded.artifact";
+    /// By the conversation's key, where the artifact is its owner's.
+    HOLD_ARTIFACT = "INSERT INTO artifact_use (conversation, artifact)
+        SELECT conversation.key, artifact.key FROM conversation CROSS JOIN artifact
+        WHERE conversation.key = ?1 AND artifact.id = ?2 AND artifact.owner = conversation.owner
+        ON CONFLICT (conversation, artifact) DO NOTHING";
+    /// What a conversation holds, also what only later entries than the copied name: it goes with the copy.
+    COPY_USES = "INSERT INTO artifact_use (conversation, artifact) SELECT ?2, artifact FROM artifact_use WHERE conversation = ?1";
     UNUSED_ARTIFACT = "SELECT key FROM artifact WHERE id = ?1 AND owner = ?2
         AND NOT EXISTS (SELECT 1 FROM artifact_use WHERE artifact_use.artifact = artifact.key)";
     OLD_ARTIFACTS = "SELECT key FROM artifact WHERE created_at_ms < ?1
@@ -133,6 +141,56 @@ statements! {
     DELETE_USES = "DELETE FROM artifact_use WHERE conversation = ?1";
     DELETE_PIECES = "DELETE FROM artifact_piece WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295";
     DELETE_ARTIFACT = "DELETE FROM artifact WHERE key = ?1";
+
+    CLAIM_KNOWLEDGE = "INSERT INTO knowledge (name, holder, until_ms) VALUES (?1, ?2, ?4)
+        ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms
+        WHERE holder = excluded.holder OR until_ms <= ?3";
+    KNOWLEDGE = "SELECT key, next_piece, model FROM knowledge WHERE name = ?1";
+    /// Told to people alone: counts all that there is.
+    KNOWLEDGE_SIZES = "SELECT name,
+        (SELECT count(*) FROM knowledge_file WHERE knowledge_file.knowledge = knowledge.key AND skipped IS NULL),
+        (SELECT count(*) FROM knowledge_file WHERE knowledge_file.knowledge = knowledge.key AND skipped IS NOT NULL),
+        (SELECT count(*) FROM knowledge_piece
+            WHERE knowledge_piece.key BETWEEN knowledge.key << 40 AND ((knowledge.key + 1) << 40) - 1),
+        (SELECT count(*) FROM knowledge_sign
+            WHERE knowledge_sign.piece BETWEEN knowledge.key << 40 AND ((knowledge.key + 1) << 40) - 1)
+        FROM knowledge ORDER BY name";
+    KNOWLEDGE_FILES = "SELECT path, bytes, modified_ns, hash, skipped FROM knowledge_file
+        WHERE knowledge = ?1 ORDER BY path";
+    KNOWLEDGE_FILE = "SELECT key FROM knowledge_file WHERE knowledge = ?1 AND path = ?2";
+    PUT_KNOWLEDGE_FILE = "INSERT INTO knowledge_file (knowledge, path, bytes, modified_ns, hash, skipped)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (knowledge, path) DO UPDATE SET bytes = excluded.bytes,
+        modified_ns = excluded.modified_ns, hash = excluded.hash, skipped = excluded.skipped RETURNING key";
+    MOVE_KNOWLEDGE_FILE = "UPDATE OR REPLACE knowledge_file SET path = ?2, bytes = ?3, modified_ns = ?4, hash = ?5, skipped = ?6
+        WHERE key = ?1";
+    REMOVE_KNOWLEDGE_FILE = "DELETE FROM knowledge_file WHERE key = ?1";
+    REMOVE_PIECE_WORDS = "DELETE FROM knowledge_words WHERE rowid IN (SELECT key FROM knowledge_piece WHERE file = ?1)";
+    REMOVE_PIECE_SIGNS = "DELETE FROM knowledge_sign WHERE piece IN (SELECT key FROM knowledge_piece WHERE file = ?1)";
+    REMOVE_PIECE_VECTORS = "DELETE FROM knowledge_vector WHERE piece IN (SELECT key FROM knowledge_piece WHERE file = ?1)";
+    REMOVE_PIECES = "DELETE FROM knowledge_piece WHERE file = ?1";
+    PUT_KNOWLEDGE_PIECE = "INSERT INTO knowledge_piece (key, file, unit, first, last, heading, text)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    PUT_PIECE_WORDS = "INSERT INTO knowledge_words (rowid, text) VALUES (?1, ?2)";
+    KNOWLEDGE_NEXT = "UPDATE knowledge SET next_piece = ?2 WHERE key = ?1";
+    KNOWLEDGE_MODEL = "UPDATE knowledge SET model = ?2 WHERE key = ?1";
+    REMOVE_KNOWLEDGE = "DELETE FROM knowledge WHERE key = ?1";
+    REMOVE_SIGNS = "DELETE FROM knowledge_sign WHERE piece BETWEEN ?1 << 40 AND ((?1 + 1) << 40) - 1";
+    REMOVE_VECTORS = "DELETE FROM knowledge_vector WHERE piece BETWEEN ?1 << 40 AND ((?1 + 1) << 40) - 1";
+    PUT_SIGNS = "INSERT OR REPLACE INTO knowledge_sign (piece, signs)
+        SELECT key, ?2 FROM knowledge_piece WHERE key = ?1";
+    PUT_VECTOR = "INSERT OR REPLACE INTO knowledge_vector (piece, vector)
+        SELECT key, ?2 FROM knowledge_piece WHERE key = ?1";
+    PIECES_BY_WORDS = "SELECT rowid, bm25(knowledge_words) AS rank FROM knowledge_words
+        WHERE knowledge_words MATCH ?1 AND rowid BETWEEN ?2 << 40 AND ((?2 + 1) << 40) - 1 ORDER BY rank, rowid LIMIT ?3";
+    SIGNS = "SELECT piece, signs FROM knowledge_sign WHERE piece BETWEEN ?1 << 40 AND ((?1 + 1) << 40) - 1";
+    VECTOR = "SELECT vector FROM knowledge_vector WHERE piece = ?1";
+    KNOWLEDGE_PIECE = "SELECT knowledge.name, knowledge_file.path, knowledge_file.hash, unit, first, last, heading, text
+        FROM knowledge_piece CROSS JOIN knowledge_file ON knowledge_file.key = knowledge_piece.file
+        CROSS JOIN knowledge ON knowledge.key = knowledge_file.knowledge
+        WHERE knowledge_piece.key = ?1 AND knowledge_file.hash <> ''";
+    WITHOUT_VECTOR = "SELECT key FROM knowledge_piece
+        WHERE key BETWEEN ?1 << 40 AND ((?1 + 1) << 40) - 1
+        AND (?2 OR NOT EXISTS (SELECT 1 FROM knowledge_sign WHERE piece = knowledge_piece.key)) ORDER BY key LIMIT ?3";
 
     DOCUMENT = "SELECT key, body FROM document WHERE kind = ?1 AND key = ?2";
     DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";

@@ -48,6 +48,42 @@ pub(super) fn query(words: &[String]) -> Option<String> {
     if phrases.is_empty() { None } else { Some(phrases.join(" AND ")) }
 }
 
+/// The query for a text in which any of these words may be: those that say something, each once, at most `most`. Of scripts
+/// without spaces each two signs that stand together are a word. `None` where there is nothing to look up.
+pub(super) fn any_of(text: &str, most: usize) -> Option<String> {
+    let spaced = spaced(text).to_lowercase();
+    let signs = |sign: char| !(sign.is_alphanumeric() || is_mark(sign));
+    let words: Vec<&str> = spaced.split(signs).filter(|word| !word.is_empty()).collect();
+    let is_sign = |word: &str| word.chars().next().is_some_and(runs_together);
+    let mut wanted: Vec<String> = Vec::new();
+    for (word, next) in words.iter().zip(words.iter().skip(1).map(Some).chain([None])) {
+        let phrase = match next {
+            Some(next) if is_sign(word) && is_sign(next) => format!("\"{word} {next}\""),
+            _ if is_sign(word) && wanted.last().is_some_and(|before| before.ends_with(&format!(" {word}\""))) => continue,
+            _ => format!("\"{word}\""),
+        };
+        if wanted.len() >= most {
+            break;
+        }
+        if !wanted.contains(&phrase) {
+            wanted.push(phrase);
+        }
+    }
+    let telling: Vec<String> = wanted.iter().filter(|word| !SAYS_LITTLE.contains(&word.trim_matches('"'))).cloned().collect();
+    if telling.is_empty() { None } else { Some(telling.join(" OR ")) }
+}
+
+/// Words that stand in nearly every text: looking them up costs much and tells nothing.
+const SAYS_LITTLE: &[&str] = &[
+    "a", "about", "an", "and", "are", "as", "at", "be", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had",
+    "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our",
+    "please", "s", "she", "should", "so", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "this", "to", "us", "hello", "hi", "ok", "thank", "thanks", "was", "we", "were", "what", "when", "where", "which", "who",
+    "why", "will", "with", "would", "you", "your", "das", "dem", "den", "der", "des", "die", "ein", "eine", "einen", "er",
+    "es", "für", "ich", "im", "ist", "mit", "nicht", "sie", "sind", "und", "von", "was", "wie", "wir", "zu", "de", "el", "en",
+    "est", "et", "la", "le", "les", "los", "que", "un", "une", "y",
+];
+
 /// Signs that go with the letter before them.
 fn is_mark(sign: char) -> bool {
     matches!(u32::from(sign), 0x0300..=0x036F | 0x0E31..=0x0E4E | 0x0900..=0x0DFF)
@@ -88,6 +124,21 @@ mod tests {
         for (typed, expected) in table {
             assert_eq!(query(&words_of(typed)).as_deref(), expected, "{typed}");
         }
+    }
+
+    #[test]
+    fn a_question_is_any_of_its_words_that_say_something() {
+        let table = [
+            ("How do I rotate the API key?", Some("\"rotate\" OR \"api\" OR \"key\"")),
+            ("the \"AND\" of NEAR( text:x", Some("\"near\" OR \"text\" OR \"x\"")),
+            ("what is the", None),
+            ("学习 Rust", Some("\"学 习\" OR \"rust\"")),
+            ("-- ;", None),
+        ];
+        for (asked, expected) in table {
+            assert_eq!(any_of(asked, 8).as_deref(), expected, "{asked}");
+        }
+        assert_eq!(any_of("one two three two", 2).as_deref(), Some("\"one\" OR \"two\""));
     }
 
     #[test]

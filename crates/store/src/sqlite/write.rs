@@ -10,7 +10,7 @@ use super::documents::Change;
 use super::search::Words;
 use super::statements as sql;
 use super::upkeep::Removal;
-use super::{accounts, artifacts, search};
+use super::{accounts, artifacts, knowledge, search};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(super) enum Write {
     Artifact(artifacts::Change),
     Words(Words),
     RemoveOld(Removal),
+    Knowledge(knowledge::Change),
 }
 
 /// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
@@ -66,13 +67,14 @@ impl Write {
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
             Self::Words(words) => words.bytes(),
+            Self::Knowledge(change) => change.bytes(),
             Self::Append(append) => {
                 let side = append.side.iter().map(|record| match record {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
                     SideRecord::Create(record) => record_bytes(record),
                     SideRecord::Title(title) => title.len(),
                     SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
-                    SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver => 0,
+                    SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Holds { .. } => 0,
                 });
                 append.bodies.iter().map(|body| body.text.len()).chain(side).sum()
             }
@@ -95,6 +97,7 @@ impl Write {
             Self::Artifact(change) => change.carry_out(connection),
             Self::Words(words) => words.carry_out(connection).map(Ok),
             Self::RemoveOld(removal) => removal.carry_out(connection),
+            Self::Knowledge(change) => change.carry_out(connection).map(Ok),
         }
     }
 }
@@ -137,6 +140,7 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::
     let Some((key, _)) = find(connection, id)? else { return Ok(Err(gone(id))) };
     artifacts::forget_conversation(connection, key)?;
     search::forget(connection, key)?;
+    knowledge::forget_conversation(connection, id)?;
     for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
         connection.prepare_cached(statement)?.execute((key,))?;
     }
@@ -155,6 +159,7 @@ fn copy(connection: &Connection, record: &ConversationRecord, of: &ConversationI
     }
     let key = connection.last_insert_rowid();
     connection.prepare_cached(sql::COPY_ENTRIES)?.execute((source, integer(through.get()), key))?;
+    connection.prepare_cached(sql::COPY_USES)?.execute((source, key))?;
     Ok(Ok(()))
 }
 
@@ -210,6 +215,7 @@ impl EncodedAppend {
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
+            | SideRecord::Holds { .. }
             | SideRecord::Idempotent { .. } => None,
         })
     }
@@ -241,6 +247,7 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
             connection.prepare_cached(sql::PUT_DOCUMENT)?.execute((kind, key, body))
         }
         SideRecord::Document { kind, key, body: None } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
+        SideRecord::Holds { artifact } => connection.prepare_cached(sql::HOLD_ARTIFACT)?.execute((conversation, artifact)),
         SideRecord::Idempotent { key, record } => {
             let row = (key, conversation, &record.fingerprint, &record.answer);
             connection.prepare_cached(sql::INSERT_IDEMPOTENT)?.execute(row)

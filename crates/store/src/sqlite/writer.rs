@@ -264,7 +264,9 @@ impl Work {
 
     fn erase(&mut self) -> Verdict {
         let fails = |error: rusqlite::Error| failure::of(&self.file, &error);
-        self.connection.prepare_cached(sql::FORGET_WORDS).and_then(|mut words| words.execute(())).map_err(fails)?;
+        for statement in [sql::FORGET_WORDS, sql::FORGET_PIECES] {
+            self.connection.prepare_cached(statement).and_then(|mut words| words.execute(())).map_err(fails)?;
+        }
         for _ in 0..ERASE_TRIES {
             let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0));
             if emptied.map_err(fails)? == 0 {

@@ -148,6 +148,7 @@ fn about_calls() -> Vec<Entry> {
         structured_content: Some(serde_json::json!({"z": 1, "a": [null, 1.5, "x"]})),
         diagnostic: Some("exit code 1".to_owned()),
         duration_ms: Some(7),
+        is_cached: true,
         ..ToolResult::of(call, Outcome::Success, "done")
     };
     vec![
@@ -173,7 +174,7 @@ fn controls() -> Vec<Entry> {
         declared: turnwright_core::Declared::default(),
     };
     let settings = Box::new(TurnSettings::new("a/b".parse().unwrap()));
-    let stopped = TurnStatus::Stopped { reason: StopReason::Refused };
+    let stopped = TurnStatus::stopped(StopReason::Refused);
     let controls = vec![
         Control::Claimed(Claim { driver: DriverId("d".to_owned()), epoch: u64::MAX }),
         Control::Resumed { count: 1 },

@@ -1,8 +1,10 @@
-//! A command's output, kept within bounds: its beginning and its end.
+//! A command's output, kept within bounds: its beginning and its end, and all of it where there is a place for that.
 
 use std::collections::VecDeque;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use turnwright_engine::artifacts::Artifact;
+use turnwright_engine::{Spool, Spooling};
 
 use crate::error::grouped;
 
@@ -16,6 +18,34 @@ pub(crate) struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
+    spill: Option<Spill>,
+}
+
+/// All of an output that is longer than what is held.
+#[derive(Debug)]
+struct Spill {
+    spool: Spool,
+    /// What came and is not in yet.
+    waiting: Vec<u8>,
+    state: Spilling,
+}
+
+#[derive(Debug)]
+enum Spilling {
+    /// Everything is held so far.
+    NotYet,
+    Under(Box<Spooling>),
+    /// It cannot be kept, for this reason.
+    Failed(String),
+}
+
+/// An output that has ended, as it is shown.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Printed {
+    /// Beginning and end; what is not UTF-8 is replaced, and a gap says how many bytes are missing and where they are.
+    pub(crate) text: String,
+    /// All of it, where it is longer and was kept.
+    pub(crate) whole: Option<Artifact>,
 }
 
 impl Output {
@@ -24,16 +54,30 @@ impl Output {
         Self { half: max_bytes / 2, ..Self::default() }
     }
 
+    /// Keeps at most `max_bytes` here, no more than a model is shown, and all of what is longer in `spool`.
+    pub(crate) fn spilling(max_bytes: usize, spool: Option<&Spool>) -> Self {
+        // Two outputs, written as JSON, are within what is shown of one result.
+        let max_bytes = spool.map_or(max_bytes, |spool| max_bytes.min(spool.how().shown_bytes / 4));
+        let spill = |spool: &Spool| Spill { spool: spool.clone(), waiting: Vec::new(), state: Spilling::NotYet };
+        Self { spill: spool.map(spill), ..Self::new(max_bytes) }
+    }
+
     /// Reads to the end. What came is kept if this is dropped before. A failed read is the end.
     pub(crate) async fn read<R: AsyncRead + Unpin>(&mut self, source: Option<R>) {
         let Some(mut source) = source else { return };
         let mut buffer = vec![0; READ_BYTES];
         while let Ok(count @ 1..) = source.read(&mut buffer).await {
             self.push(buffer.get(..count).unwrap_or_default());
+            self.spill().await;
         }
     }
 
     fn push(&mut self, bytes: &[u8]) {
+        let held = self.head.len().saturating_add(self.tail.len());
+        let fits = self.dropped == 0 && held.saturating_add(bytes.len()) <= self.half.saturating_mul(2);
+        if let Some(spill) = self.spill.as_mut().filter(|_| !fits) {
+            spill.take(&self.head, &self.tail, bytes);
+        }
         let (first, rest) = bytes.split_at(bytes.len().min(self.half.saturating_sub(self.head.len())));
         self.head.extend_from_slice(first);
         // Bytes that would be pushed out at once are not put in.
@@ -44,8 +88,44 @@ impl Output {
         self.dropped += (rest.len() - rest_kept.len() + too_many) as u64;
     }
 
-    /// As text. What is not UTF-8 is replaced; a gap says how many bytes are missing.
+    async fn spill(&mut self) {
+        if let Some(spill) = &mut self.spill {
+            spill.write().await;
+        }
+    }
+
+    /// What it comes to. `name` is what people call all of it.
+    pub(crate) async fn finish(mut self, name: &str) -> Printed {
+        self.spill().await;
+        let Some(Spill { spool, state, .. }) = self.spill.take() else {
+            return Printed { text: self.into_text(), whole: None };
+        };
+        let spooling = match state {
+            Spilling::NotYet => return Printed { text: self.into_text(), whole: None },
+            Spilling::Failed(why) => {
+                return Printed { text: self.shown(&format!(" and could not be kept: {why}")), whole: None };
+            }
+            Spilling::Under(spooling) => spooling,
+        };
+        let over = spooling.left_out();
+        match spooling.finish(name, "text/plain").await {
+            Ok(whole) => {
+                let mut said = format!(": {}", spool.how().whereabouts(&whole));
+                if over > 0 {
+                    said = format!("{said}; its last {} bytes were over the limit and are not in it", grouped(over));
+                }
+                Printed { text: self.shown(&said), whole: Some(whole) }
+            }
+            Err(error) => Printed { text: self.shown(&format!(" and could not be kept: {error}")), whole: None },
+        }
+    }
+
+    /// As text, without a place for the rest.
     pub(crate) fn into_text(self) -> String {
+        self.shown("")
+    }
+
+    fn shown(self, said: &str) -> String {
         let Self { mut head, tail, mut dropped, .. } = self;
         let mut tail = Vec::from(tail);
         if dropped == 0 {
@@ -62,7 +142,40 @@ impl Output {
         let torn = tail.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
         dropped += torn as u64;
         tail.drain(..torn);
-        format!("{}\n[… {} bytes left out …]\n{}", text_of(head), grouped(dropped), text_of(tail))
+        format!("{}\n[… {} bytes left out{said} …]\n{}", text_of(head), grouped(dropped), text_of(tail))
+    }
+}
+
+impl Spill {
+    /// Takes bytes that come after what was held, which is taken too where it was not before.
+    fn take(&mut self, head: &[u8], tail: &VecDeque<u8>, bytes: &[u8]) {
+        match &self.state {
+            Spilling::Failed(_) => return,
+            Spilling::NotYet if self.waiting.is_empty() => {
+                self.waiting.extend_from_slice(head);
+                self.waiting.extend(tail);
+            }
+            Spilling::NotYet | Spilling::Under(_) => {}
+        }
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    async fn write(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        if matches!(self.state, Spilling::NotYet) {
+            self.state = match self.spool.begin().await {
+                Ok(spooling) => Spilling::Under(Box::new(spooling)),
+                Err(error) => Spilling::Failed(error.to_string()),
+            };
+        }
+        let bytes = std::mem::take(&mut self.waiting);
+        let Spilling::Under(spooling) = &mut self.state else { return };
+        if let Err(error) = spooling.write(&bytes).await {
+            // Its end is still read: the command must not wait for us.
+            self.state = Spilling::Failed(error.to_string());
+        }
     }
 }
 

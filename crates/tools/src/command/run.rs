@@ -17,7 +17,7 @@ use turnwright_core::{ContentBlock, ToolErrorKind};
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
 use super::group::{self, ProcessGroup, Reach};
-use super::output::Output;
+use super::output::{Output, Printed};
 use super::{Launch, Launcher, Leader, Prepared, Shared};
 use crate::error::{denied, failed, grouped, invalid, not_found};
 
@@ -71,8 +71,8 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
     command.stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() }).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawned(command, &launch)?;
     let mut group = ProcessGroup::led_by(child.id(), leader, &mark);
-    let mut stdout = Output::new(config.max_output_bytes);
-    let mut stderr = Output::new(config.max_output_bytes);
+    let mut stdout = Output::spilling(config.max_output_bytes, context.spool.as_ref());
+    let mut stderr = Output::spilling(config.max_output_bytes, context.spool.as_ref());
     let ending = {
         let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut pipes = pin!(async { tokio::join!(feed(input, stdin), stdout.read(out), stderr.read(err)) });
@@ -107,17 +107,20 @@ pub(super) async fn run(shared: &Shared, arguments: Arguments, context: &CallCon
         ending
     };
     let duration_ms = milliseconds(started.elapsed());
-    let (stdout, stderr) = (stdout.into_text(), stderr.into_text());
+    let so_far = |stdout: Output, stderr: Output| so_far(&stdout.into_text(), &stderr.into_text());
     match ending {
-        Ending::Exited(Ok(status)) => Ok(finished(status, stdout, stderr, duration_ms)),
+        Ending::Exited(Ok(status)) => {
+            let (stdout, stderr) = tokio::join!(stdout.finish("stdout.txt"), stderr.finish("stderr.txt"));
+            Ok(finished(status, stdout, stderr, duration_ms))
+        }
         Ending::Exited(Err(error)) => Err(failed(format!("the command's end could not be seen: {error}"))),
         Ending::TimedOut => {
             let what = format!("the command did not end within {} ms and was killed", grouped(milliseconds(limit)));
-            Err(ToolError::new(ToolErrorKind::Timeout, what + &so_far(&stdout, &stderr)))
+            Err(ToolError::new(ToolErrorKind::Timeout, what + &so_far(stdout, stderr)))
         }
         Ending::Cancelled => {
             let what = format!("the command was stopped after {} ms; what it did until then happened", grouped(duration_ms));
-            Err(ToolError::new(ToolErrorKind::Interrupted, what + &so_far(&stdout, &stderr)))
+            Err(ToolError::new(ToolErrorKind::Interrupted, what + &so_far(stdout, stderr)))
         }
     }
 }
@@ -220,19 +223,27 @@ pub(crate) fn exit_of_status(status: ExitStatus) -> (i32, Option<String>) {
     (status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default()), name)
 }
 
-fn finished(status: ExitStatus, stdout: String, stderr: String, duration_ms: u64) -> ToolOutput {
+fn finished(status: ExitStatus, stdout: Printed, stderr: Printed, duration_ms: u64) -> ToolOutput {
     let (exit_code, signal) = exit_of_status(status);
     let mut content = Map::new();
+    let mut links = Vec::new();
     content.insert("exit_code".to_owned(), Value::from(exit_code));
-    content.insert("stdout".to_owned(), Value::from(stdout));
-    content.insert("stderr".to_owned(), Value::from(stderr));
+    for (name, artifact, Printed { text, whole }) in
+        [("stdout", "stdout_artifact", stdout), ("stderr", "stderr_artifact", stderr)]
+    {
+        content.insert(name.to_owned(), Value::from(text));
+        if let Some(whole) = whole {
+            content.insert(artifact.to_owned(), Value::from(whole.id.as_str()));
+            links.push(whole.link());
+        }
+    }
     content.insert("duration_ms".to_owned(), Value::from(duration_ms));
     if let Some(signal) = signal {
         content.insert("signal".to_owned(), Value::from(signal));
     }
     let content = Value::Object(content);
     ToolOutput {
-        content: vec![ContentBlock::text(content.to_string())],
+        content: std::iter::once(ContentBlock::text(content.to_string())).chain(links).collect(),
         structured_content: Some(content),
         is_error: !status.success(),
         diagnostic: None,

@@ -89,7 +89,7 @@ pub(super) fn decode(form: Form, bytes: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// The same with `�` for what stands for no character; says whether there was any.
-pub(super) fn decode_all(form: Form, bytes: Vec<u8>) -> (String, bool) {
+pub(crate) fn decode_all(form: Form, bytes: Vec<u8>) -> (String, bool) {
     if form == Form::PLAIN {
         return match String::from_utf8(bytes) {
             Ok(text) => (text, false),

@@ -17,6 +17,7 @@ use turnwright_engine::source::{ToolError, ToolOutput};
 pub use self::glob::PathGlob;
 use self::kept::{Kept, Match};
 use self::walk::{Counts, Walk, rules_above};
+pub(super) use self::walk::{Rules, rules_of};
 use super::list::written;
 use super::open::{AtEnd, kind_of_stat, look, open_folder, regular};
 use super::{Caller, Shared};

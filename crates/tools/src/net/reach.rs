@@ -158,8 +158,8 @@ pub(super) async fn built(builder: ClientBuilder) -> Result<Client, Failure> {
         drop(rustls::crypto::ring::default_provider().install_default());
         builder.build()
     });
-    let made = made.await.map_err(|error| Failure::Network { reason: error.to_string() })?;
-    made.map_err(|error| Failure::Network { reason: told(&error) })
+    let made = made.await.map_err(|error| Failure::Network { reason: error.to_string(), is_sent: false })?;
+    made.map_err(|error| Failure::Network { reason: told(&error), is_sent: false })
 }
 
 /// What does not take longer than this.
@@ -177,7 +177,11 @@ pub(crate) enum Failure {
     #[error("no whole answer within {} s; try once more later, or another source", limit.as_secs_f32())]
     Timeout { limit: Duration },
     #[error("no answer: {reason}; try once more later, or another source")]
-    Network { reason: String },
+    Network {
+        reason: String,
+        /// Whether the request may have arrived.
+        is_sent: bool,
+    },
 }
 
 impl Failure {
@@ -187,7 +191,7 @@ impl Failure {
         let refused = causes.into_iter().find_map(|cause| (cause as &dyn std::error::Error).downcast_ref::<Refusal>().cloned());
         match refused {
             Some(refusal) => Self::Refused(refusal),
-            None => Self::Network { reason: told(error) },
+            None => Self::Network { reason: told(error), is_sent: !(error.is_connect() || error.is_builder()) },
         }
     }
 }

@@ -3,8 +3,8 @@
 mod cache;
 mod nesting;
 mod page;
-mod pdf;
-mod readable;
+pub(crate) mod pdf;
+pub(crate) mod readable;
 mod robots;
 mod text;
 

@@ -91,7 +91,7 @@ impl Api {
 
 const WAIT: &str = "it asks to wait 500 s";
 const CREDIT: &str = "has no credit or quota left";
-const KEY: &str = "[redacted]";
+const KEY: &str = "[secret]";
 const TOO_LONG: &str = "there is nothing before the newest message that could be put into a summary";
 
 fn after_half(failure: Failure) -> Failure {

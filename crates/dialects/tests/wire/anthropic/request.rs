@@ -82,7 +82,7 @@ pub(super) fn answer(number: u64, message: &AssistantMessage) -> PromptMessage<'
 fn result(number: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
     let id = CallId { message: seq(number), index };
     let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-    PromptResult { id, call, result: ShownResult::from(result), edit: None }
+    PromptResult { id, call, result: ShownResult::from(result), edit: None, nudge: None }
 }
 
 pub(super) fn ok(number: u64, index: u32, call: &ToolCall) -> PromptResult<'_> {

@@ -266,7 +266,7 @@ fn an_assistant_message_follows_results_where_a_user_message_may_not() {
     let roles = |preset: &str| {
         let messages = vec![
             PromptMessage::Assistant { seq: Seq::FIRST, message: &message },
-            PromptMessage::Results(vec![PromptResult { id, call: &call, result: result.clone(), edit: None }]),
+            PromptMessage::Results(vec![PromptResult { id, call: &call, result: result.clone(), edit: None, nudge: None }]),
             PromptMessage::User { seq: Seq::FIRST, message: &user },
         ];
         let prompt = Prompt { conversation: None, settings: &settings, messages, tools: &[], allow_calls: true };

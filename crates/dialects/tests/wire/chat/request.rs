@@ -60,7 +60,7 @@ fn seq(number: u64) -> Seq {
 fn result(message: u64, index: u32, call: &ToolCall, outcome: Outcome, content: Vec<ContentBlock>) -> PromptResult<'_> {
     let id = CallId { message: seq(message), index };
     let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-    PromptResult { id, call, result: ShownResult::from(result), edit: None }
+    PromptResult { id, call, result: ShownResult::from(result), edit: None, nudge: None }
 }
 
 struct Ask<'a> {
@@ -411,7 +411,8 @@ fn each_request_of_a_conversation_begins_with_the_messages_of_the_one_before() {
     let id = CallId { message: Seq::new(4).unwrap(), index: 0 };
     let result = ToolResult::of(id, Outcome::Success, "hi");
     let call = calls.calls().next().unwrap();
-    let results = || PromptMessage::Results(vec![PromptResult { id, call, result: ShownResult::from(&result), edit: None }]);
+    let results =
+        || PromptMessage::Results(vec![PromptResult { id, call, result: ShownResult::from(&result), edit: None, nudge: None }]);
     let whole = || {
         vec![
             PromptMessage::User { seq: Seq::FIRST, message: &first },
@@ -445,7 +446,7 @@ fn what_was_kept_changes_nothing_of_what_is_written() {
     let call = call(Some("x"), "{}");
     let message = says(vec![AssistantBlock::Call(call.clone())]);
     let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "done");
-    let result = PromptResult { id: stored.call, call: &call, result: ShownResult::from(&stored), edit: None };
+    let result = PromptResult { id: stored.call, call: &call, result: ShownResult::from(&stored), edit: None, nudge: None };
     let all = [
         PromptMessage::User { seq: seq(1), message: &first },
         PromptMessage::Assistant { seq: seq(2), message: &message },

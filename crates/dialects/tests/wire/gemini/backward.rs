@@ -166,6 +166,7 @@ fn prompt_messages(turns: &[Turn]) -> Vec<PromptMessage<'_>> {
                     call,
                     result: ShownResult::from(result),
                     edit: None,
+                    nudge: None,
                 });
                 PromptMessage::Results(all.collect())
             }

@@ -69,7 +69,7 @@ fn results(number: u64, message: &AssistantMessage, all: Vec<(Outcome, Vec<Conte
     let results = message.calls().zip(all).zip(0..).map(|((call, (outcome, content)), index)| {
         let id = CallId { message: seq(number), index };
         let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-        PromptResult { id, call, result: ShownResult::from(result), edit: None }
+        PromptResult { id, call, result: ShownResult::from(result), edit: None, nudge: None }
     });
     PromptMessage::Results(results.collect())
 }
@@ -448,7 +448,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
     let (first, second, third) = (says("a"), says("b"), says("c"));
     let stored = ToolResult::of(CallId { message: seq(3), index: 0 }, Outcome::Success, "one");
     let calls: Vec<_> = message.calls().collect();
-    let result = PromptResult { id: stored.call, call: calls[0], result: ShownResult::from(&stored), edit: None };
+    let result = PromptResult { id: stored.call, call: calls[0], result: ShownResult::from(&stored), edit: None, nudge: None };
     let all = [
         asks(1, &first),
         asks(2, &second),

@@ -64,7 +64,7 @@ fn results(number: u64, message: &AssistantMessage, all: Vec<(Outcome, Vec<Conte
     let results = message.calls().zip(all).zip(0..).map(|((call, (outcome, content)), index)| {
         let id = CallId { message: seq(number), index };
         let result = ToolResult { content, ..ToolResult::of(id, outcome, "") };
-        PromptResult { id, call, result: ShownResult::from(result), edit: None }
+        PromptResult { id, call, result: ShownResult::from(result), edit: None, nudge: None }
     });
     PromptMessage::Results(results.collect())
 }
@@ -265,7 +265,7 @@ fn the_bytes_before_a_new_message_stay_the_same_whatever_was_kept() {
     let (first, second) = (says("a"), says("b"));
     let stored = ToolResult::of(CallId { message: seq(2), index: 0 }, Outcome::Success, "one");
     let asked: Vec<_> = message.calls().collect();
-    let result = PromptResult { id: stored.call, call: asked[0], result: ShownResult::from(&stored), edit: None };
+    let result = PromptResult { id: stored.call, call: asked[0], result: ShownResult::from(&stored), edit: None, nudge: None };
     let all =
         [asks(1, &first), answers(2, &message), PromptMessage::Results(vec![result]), answers(4, &last), asks(5, &second)];
     let mut kept = Kept::default();

@@ -96,6 +96,7 @@ pub(super) fn results(
             call,
             result: ShownResult::from(ToolResult { content, ..ToolResult::of(id, outcome, "") }),
             edit: None,
+            nudge: None,
         }
     });
     PromptMessage::Results(results.collect())

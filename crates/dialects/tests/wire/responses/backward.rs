@@ -132,7 +132,7 @@ fn build(said: &[Said], recorded: &Value) -> Value {
                     let id = CallId { message: seq(number), index };
                     let content = results[call.provider_id.as_deref().unwrap()].clone();
                     let result = ShownResult::from(ToolResult { content, ..ToolResult::of(id, Outcome::Success, "") });
-                    PromptResult { id, call, result, edit: None }
+                    PromptResult { id, call, result, edit: None, nudge: None }
                 });
                 messages.push(PromptMessage::Results(results.collect()));
             }

@@ -63,7 +63,7 @@ fn ten_thousand_invented_names_are_mended_so_that_every_api_takes_them() {
             let results = message.calls().zip(0..).map(|(call, index)| {
                 let id = CallId { message: seq, index };
                 let result = ShownResult::from(ToolResult::of(id, Outcome::Success, "done"));
-                PromptResult { id, call, result, edit: None }
+                PromptResult { id, call, result, edit: None, nudge: None }
             });
             let messages = vec![
                 PromptMessage::User { seq: Seq::FIRST, message: &hello },

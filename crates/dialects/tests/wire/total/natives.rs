@@ -18,7 +18,7 @@ const JOURNALS: u64 = 6_000;
 fn answers<'a>(prompt: &'a Prompt<'_>) -> impl Iterator<Item = &'a AssistantMessage> {
     prompt.messages.iter().filter_map(|message| match message {
         PromptMessage::Assistant { message, .. } => Some(*message),
-        PromptMessage::User { .. } | PromptMessage::Results(_) => None,
+        PromptMessage::User { .. } | PromptMessage::Context { .. } | PromptMessage::Results(_) => None,
     })
 }
 

@@ -123,7 +123,7 @@ fn schema(index: usize) -> Value {
 /// What a person decides about a call that waits.
 pub(crate) fn decision(random: &mut Random, features: &mut Features, call: &CallView<'_>, question: &Question) -> Decision {
     let verdict = match question.reason {
-        QuestionReason::Approval | QuestionReason::DefinitionChanged => {
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop => {
             *random.pick(&[Verdict::Allow, Verdict::Allow, Verdict::Deny])
         }
         QuestionReason::ClientTool => Verdict::Deny,

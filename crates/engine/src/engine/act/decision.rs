@@ -157,13 +157,17 @@ fn decision(
             let why = decided_before(state, call).unwrap_or_else(|| "it does not wait for a decision".to_owned());
             return Err(EngineError::NotWaiting { call, why });
         }
-        (Verdict::Allow | Verdict::Deny, Some(QuestionReason::Approval | QuestionReason::DefinitionChanged))
+        (
+            Verdict::Allow | Verdict::Deny,
+            Some(QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop),
+        )
         | (Verdict::Deny, Some(QuestionReason::ClientTool))
         | (Verdict::Happened | Verdict::RunAgain | Verdict::Skip, Some(QuestionReason::UnknownOutcome)) => Ok(()),
         (_, Some(QuestionReason::UnknownOutcome)) => Err("its outcome is unknown: decide happened, run_again or skip"),
         (_, Some(QuestionReason::ClientTool)) => {
             Err("it runs at the client that offers it: decide deny, or wait for its result")
         }
+        (_, Some(QuestionReason::Loop)) => Err("the model repeats itself with it: decide allow to let it go on, or deny"),
         (_, Some(QuestionReason::Approval | QuestionReason::DefinitionChanged)) => {
             Err("it waits to be allowed: decide allow or deny")
         }

@@ -88,7 +88,10 @@ fn overdue(inner: &Arc<Inner>, state: &State, limit_ms: u64) -> Act<()> {
     let late = asked_at(state).filter(|(_, _, at_ms)| at_ms.saturating_add(limit_ms) <= now);
     let decision = |(call, reason, _)| {
         let verdict = match reason {
-            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => Verdict::Deny,
+            QuestionReason::Approval
+            | QuestionReason::DefinitionChanged
+            | QuestionReason::ClientTool
+            | QuestionReason::Loop => Verdict::Deny,
             QuestionReason::UnknownOutcome => Verdict::Skip,
         };
         let rule = format!("the approval timeout: nobody decided within {}", in_words(limit_ms));

@@ -110,7 +110,9 @@ pub(in crate::engine) fn title_of(content: &[ContentBlock]) -> Option<String> {
 
 fn decline(call: CallId, reason: QuestionReason) -> Entry {
     let verdict = match reason {
-        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool => Verdict::Deny,
+        QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool | QuestionReason::Loop => {
+            Verdict::Deny
+        }
         QuestionReason::UnknownOutcome => Verdict::Skip,
     };
     let reason = Some("they sent another message instead".to_owned());

@@ -67,6 +67,7 @@ impl UiFold {
         let reason = match (reason, rule) {
             ("unknown_outcome", _) => Some("it was interrupted and may have happened; allow it to run it again".into()),
             ("definition_changed", _) => Some("the tool has changed since this was allowed".into()),
+            ("loop", Some(rule)) => Some(rule.to_owned().into()),
             (_, Some(rule)) => Some(format!("asked by {rule}").into()),
             (_, None) => None,
         };

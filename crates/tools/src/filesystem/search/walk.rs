@@ -32,7 +32,7 @@ const MOST_RULE_BYTES: u64 = 1024 * 1024;
 
 /// What `.gitignore` and `.ignore` of a folder and of those above it leave out.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(in crate::filesystem) struct Rules {
     above: Option<Arc<Rules>>,
     /// The folder, relative to the root.
     base: PathBuf,
@@ -56,7 +56,7 @@ pub(super) fn rules_above(spot: &Spot<'_>) -> Option<Arc<Rules>> {
 }
 
 /// The rules of `folder` on top of those above it.
-fn rules_of(folder: &Dir, base: &Path, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
+pub(in crate::filesystem) fn rules_of(folder: &Dir, base: &Path, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
     use std::io::Read as _;
     let mut builder = GitignoreBuilder::new("");
     let mut has_any = false;
@@ -84,7 +84,7 @@ fn rules_of(folder: &Dir, base: &Path, above: Option<Arc<Rules>>) -> Option<Arc<
 }
 
 impl Rules {
-    fn leave_out(&self, path: &Path, is_folder: bool) -> bool {
+    pub(in crate::filesystem) fn leave_out(&self, path: &Path, is_folder: bool) -> bool {
         let mut rules = Some(self);
         while let Some(these) = rules {
             if let Ok(below) = path.strip_prefix(&these.base) {

@@ -24,42 +24,58 @@ pub(super) fn page(answer: &Answer, deadline: Instant, max_bytes: usize) -> Resu
     if answer.is_cut {
         return Err(failed(format!("the PDF is larger than {max_bytes} bytes, the limit; ask the person for a part of it")));
     }
-    let options = LoadOptions {
-        max_decompressed_size: Some(MAX_OBJECTS_BYTES / object_streams(&answer.body).max(1)),
-        ..LoadOptions::default()
-    };
-    let document = Document::load_mem_with_options(&answer.body, options)
-        .map_err(|error| failed(format!("the PDF is broken ({error}); try another source")))?;
-    if document.is_encrypted() {
-        return Err(failed("the PDF is locked with a password; ask the person for its text"));
+    let read = read(&answer.body, deadline).map_err(failed)?;
+    let mut text = String::new();
+    for (number, page) in &read.pages {
+        // Writing to a string does not fail.
+        let _ = write!(text, "[page {number}]\n{page}\n\n");
     }
-    let mut notes = Vec::new();
-    let (mut text, mut unread, mut count) = (String::new(), 0_usize, 0_usize);
+    text.truncate(text.trim_end().len());
+    Ok(Page { notes: read.notes, ..Page::of(answer, read.title, text) })
+}
+
+/// A PDF that was read.
+#[derive(Debug)]
+pub(crate) struct Pdf {
+    title: Option<String>,
+    /// The pages by their numbers.
+    pub(crate) pages: Vec<(u32, String)>,
+    /// What is to be said of it besides.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The pages of a PDF, as far as they were read until `deadline`; or why it cannot be read, for the model.
+pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Pdf, String> {
+    let options =
+        LoadOptions { max_decompressed_size: Some(MAX_OBJECTS_BYTES / object_streams(body).max(1)), ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(body, options)
+        .map_err(|error| format!("the PDF is broken ({error}); try another source"))?;
+    if document.is_encrypted() {
+        return Err("the PDF is locked with a password; ask the person for its text".to_owned());
+    }
+    let (mut notes, mut pages): (Vec<String>, Vec<(u32, String)>) = (Vec::new(), Vec::new());
+    let (mut bytes, mut unread) = (0_usize, 0_usize);
     for (number, id) in document.get_pages() {
-        count += 1;
-        if text.len() > MAX_TEXT_BYTES || Instant::now() >= deadline {
+        if bytes > MAX_TEXT_BYTES || Instant::now() >= deadline {
             notes.push(format!("the pages from {number} on are missing: the PDF is too large to read as a whole"));
             break;
         }
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "[page {number}]");
-        let before = text.len();
+        let mut text = String::new();
         if page_text(&document, id, &mut text).is_err() {
             unread += 1;
         }
-        let end = text.trim_end().len().max(before);
-        text.truncate(end);
-        text.push_str("\n\n");
+        text.truncate(text.trim_end().len());
+        bytes += text.len();
+        pages.push((number, text));
     }
     if unread > 0 {
-        notes.push(format!("{unread} of {count} pages could not be read"));
+        notes.push(format!("{unread} of {} pages could not be read", pages.len()));
     }
-    if text.lines().all(|line| line.is_empty() || line.starts_with("[page ")) {
+    if pages.iter().all(|(_, text)| text.is_empty()) {
         notes.push("the PDF holds no text that can be read: its pages may be pictures".to_owned());
     }
-    text.truncate(text.trim_end().len());
     let title = document.trailer.get(b"Info").ok().and_then(|info| title(&document, info));
-    Ok(Page { notes, ..Page::of(answer, title, text) })
+    Ok(Pdf { title, pages, notes })
 }
 
 fn title(document: &Document, info: &Object) -> Option<String> {

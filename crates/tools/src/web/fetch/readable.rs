@@ -50,6 +50,14 @@ pub(super) fn page(answer: &Answer, html: &str, part: Part) -> Page {
     }
 }
 
+/// All of a page of HTML that lies somewhere, as Markdown.
+pub(crate) fn markdown(html: &str) -> String {
+    match Url::parse("file:///") {
+        Ok(nowhere) if nesting::is_tame(html) => whole(html, &nowhere).1,
+        Ok(_) | Err(_) => tidy(&nesting::flat(html)),
+    }
+}
+
 fn main_part(html: &str, url: &Url) -> Option<(Option<String>, String)> {
     let config = Config { text_mode: TextMode::Markdown, max_elements_to_parse: MAX_ELEMENTS, ..Config::default() };
     let article = Readability::new(html, Some(url.as_str()), Some(config)).ok()?.parse().ok()?;

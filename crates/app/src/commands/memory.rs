@@ -1,0 +1,80 @@
+//! `turnwright memory`: what is remembered of the user.
+
+use std::io::{IsTerminal, Read};
+use std::process::Command;
+
+use turnwright_core::UserId;
+use turnwright_host::{Environment, Host, MAX_MEMORY_BYTES, Memory, Needs};
+
+use crate::cli::Everywhere;
+use crate::cli::knowledge::Memory as Typed;
+use crate::exit::{Exit, Failure};
+use crate::opened::{self, QUIET};
+use crate::output::{Output, say};
+
+pub(super) async fn run(everywhere: &Everywhere, command: Typed, output: &mut Output) -> Result<Exit, Failure> {
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?.of(everywhere);
+    let environment = opened.environment.clone();
+    let host = opened.start(Needs::Store).await?;
+    let result = carry_out(&host, &environment, command, output).await;
+    host.shutdown().await;
+    result.map(|()| Exit::Done)
+}
+
+async fn carry_out(host: &Host, environment: &Environment, command: Typed, output: &mut Output) -> Result<(), Failure> {
+    let off = || Failure::usage("nothing is remembered: `enabled = false` stands below `[memory]`");
+    let (memory, user) = (host.memory().ok_or_else(off)?, host.engine().user().clone());
+    let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+    let text = memory.read(&user).await.map_err(|error| failed(&error))?;
+    match command {
+        Typed::Show => {
+            if text.is_empty() {
+                say("nothing is remembered");
+            } else {
+                output.line(&text);
+            }
+        }
+        Typed::Edit => {
+            let edited = edited(host, environment, &text)?;
+            put(memory, &user, &text, &edited).await?;
+        }
+        Typed::Clear => put(memory, &user, &text, "").await?,
+    }
+    Ok(())
+}
+
+async fn put(memory: &Memory, user: &UserId, before: &str, text: &str) -> Result<(), Failure> {
+    let written = memory.write(user, text, |now| now == before).await.map_err(|error| Failure::usage(error.to_string()))?;
+    say(&if written.is_empty() {
+        "nothing is remembered any more".to_owned()
+    } else {
+        format!("the memory has {} of {MAX_MEMORY_BYTES} bytes", written.len())
+    });
+    Ok(())
+}
+
+/// The text that is piped in, or what an editor makes of the one that there is.
+fn edited(host: &Host, environment: &Environment, text: &str) -> Result<String, Failure> {
+    if !std::io::stdin().is_terminal() {
+        let mut piped = String::new();
+        let most = u64::try_from(MAX_MEMORY_BYTES).unwrap_or(u64::MAX).saturating_mul(8);
+        let read = std::io::stdin().take(most).read_to_string(&mut piped);
+        read.map_err(|error| Failure::usage(format!("what is piped in cannot be read: {error}")))?;
+        return Ok(piped);
+    }
+    let editor = environment.filled("VISUAL").or_else(|| environment.filled("EDITOR"));
+    let none = || Failure::usage("no editor is named").hint("set EDITOR, or pipe the text in");
+    let editor = editor.ok_or_else(none)?;
+    let path = host.loaded().data_dir.join(format!("memory-{}.md", std::process::id()));
+    let told = |error: std::io::Error| Failure::failed(format!("{} cannot be used: {error}", path.display()));
+    std::fs::write(&path, text).map_err(told)?;
+    let mut words = editor.split_whitespace();
+    let status = Command::new(words.next().unwrap_or(editor)).args(words).arg(&path).status();
+    let edited = std::fs::read_to_string(&path);
+    let _ = std::fs::remove_file(&path);
+    match status {
+        Ok(status) if status.success() => edited.map_err(told),
+        Ok(status) => Err(Failure::failed(format!("the editor `{editor}` ended with {status}; nothing was changed"))),
+        Err(error) => Err(Failure::failed(format!("the editor `{editor}` cannot be started: {error}"))),
+    }
+}

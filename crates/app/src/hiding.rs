@@ -1,0 +1,101 @@
+//! What leaves the process beside its answers, without secrets: lines of the log, and spans.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use opentelemetry::trace::Status;
+use opentelemetry::{Array, KeyValue, StringValue, Value};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use tracing_subscriber::fmt::MakeWriter;
+use turnwright_engine::KnownSecrets;
+
+/// The secrets of this process, for what is written before there is a host, and after it.
+static KNOWN: OnceLock<KnownSecrets> = OnceLock::new();
+
+/// Hides these from here on.
+pub(crate) fn keep(known: &KnownSecrets) {
+    // They are the process's; a second reading of the configuration adds to the first.
+    let _ = KNOWN.set(known.clone());
+}
+
+/// A text without secrets.
+pub(crate) fn hidden(text: &str) -> Cow<'_, str> {
+    match KNOWN.get() {
+        Some(known) => Cow::Owned(known.now().hide(text).into_owned()),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Standard error, for the log: what is written at once is looked at as one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines;
+
+impl<'w> MakeWriter<'w> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'w self) -> Self {
+        *self
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        io::stderr().write_all(hidden(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// An exporter that is told no secrets.
+#[derive(Debug)]
+pub(crate) struct Spans<E>(pub(crate) E);
+
+impl<E: SpanExporter> SpanExporter for Spans<E> {
+    fn export(&self, mut batch: Vec<SpanData>) -> impl Future<Output = OTelSdkResult> + Send {
+        batch.iter_mut().for_each(hide_in_span);
+        self.0.export(batch)
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.0.set_resource(resource);
+    }
+}
+
+fn hide_in_span(span: &mut SpanData) {
+    span.name = Cow::Owned(hidden(&span.name).into_owned());
+    hide_in_attributes(&mut span.attributes);
+    for event in &mut span.events.events {
+        event.name = Cow::Owned(hidden(&event.name).into_owned());
+        hide_in_attributes(&mut event.attributes);
+    }
+    if let Status::Error { description } = &mut span.status {
+        *description = Cow::Owned(hidden(description).into_owned());
+    }
+}
+
+fn hide_in_attributes(attributes: &mut [KeyValue]) {
+    let string = |text: &StringValue| StringValue::from(hidden(text.as_str()).into_owned());
+    for attribute in attributes {
+        match &mut attribute.value {
+            Value::String(text) => *text = string(text),
+            Value::Array(Array::String(texts)) => texts.iter_mut().for_each(|text| *text = string(text)),
+            _ => {}
+        }
+    }
+}

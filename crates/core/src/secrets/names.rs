@@ -1,0 +1,153 @@
+//! What says that a value is a secret: the name under which it is given, or how it looks.
+
+use super::Secrets;
+
+/// Parts of the names of variables and headers that hold secrets.
+const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTHORIZATION"];
+/// Words of such names that are parts of harmless ones too.
+const WORDS: [&str; 6] = ["PASS", "PWD", "PAT", "COOKIE", "DSN", "JWT"];
+/// What a name ends with that says where a secret is, and is none.
+const PLACES: [&str; 5] = ["FILE", "PATH", "DIR", "SOCK", "NAME"];
+/// What keys of known services begin with.
+const BEGINNINGS: [&str; 24] = [
+    "sk-",
+    "sk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "eyJ",
+    "hf_",
+    "npm_",
+    "pypi-",
+    "shpat_",
+    "ya29.",
+    "tvly-",
+    "whsec_",
+];
+/// What people write where a key is asked for and none is needed.
+const FILLERS: [&str; 14] = [
+    "none",
+    "null",
+    "empty",
+    "dummy",
+    "test",
+    "ollama",
+    "lm-studio",
+    "not-needed",
+    "not_needed",
+    "no-key",
+    "no-key-required",
+    "sk-no-key-required",
+    "placeholder",
+    "unused",
+];
+
+/// The secrets in what is given under a name: the value, where the name or the value itself says that it is one, or the password of
+/// an address.
+pub fn given(name: &str, value: &str) -> Vec<String> {
+    let value = value.trim();
+    if value.contains("://") {
+        return of_address(value);
+    }
+    let is_key = BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= 16;
+    if !is_key && (!is_secret_name(name) || is_filler(value)) {
+        return Vec::new();
+    }
+    // What stands before a token in a header is none.
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.chars().all(|c| c.is_ascii_alphabetic()) && scheme.len() <= 12 => {
+            vec![token.trim().to_owned()]
+        }
+        _ => vec![value.to_owned()],
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let tells_place = words.last().is_some_and(|last| PLACES.contains(last));
+    !tells_place && (PARTS.iter().any(|part| name.contains(part)) || words.iter().any(|word| WORDS.contains(word)))
+}
+
+/// Whether a value only fills a place where none is needed.
+pub fn is_filler(value: &str) -> bool {
+    FILLERS.iter().any(|filler| value.eq_ignore_ascii_case(filler))
+}
+
+/// The password of an address, the values of its query, and parts of its path that look like keys. Over HTTP the user's name may
+/// be a token.
+pub fn of_address(address: &str) -> Vec<String> {
+    let Some((scheme, rest)) = address.split_once("://") else { return Vec::new() };
+    let (before, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+    let (authority, path) = before.split_once('/').unwrap_or((before, ""));
+    let mut found: Vec<String> = Vec::new();
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        let (user, password) = user.split_once(':').unwrap_or((user, ""));
+        found.push(password.to_owned());
+        if scheme.starts_with("http") && password.is_empty() {
+            found.push(user.to_owned());
+        }
+    }
+    found.extend(query.split('&').filter_map(|parameter| Some(parameter.split_once('=')?.1.to_owned())));
+    let looks_like_key = |part: &&str| {
+        part.len() >= 16
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    found.extend(path.split('/').filter(looks_like_key).map(str::to_owned));
+    found.retain(|part| part.len() >= Secrets::MIN_BYTES);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_or_the_value_itself_says_what_is_a_secret() {
+        let secrets = [
+            ("API_KEY", "0123456789"),
+            ("GITHUB_PAT", "0123456789"),
+            ("x-api-key", "0123456789"),
+            ("DB_PASSWORD", "correct horse"),
+            ("ANYTHING", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
+        ];
+        for (name, value) in secrets {
+            assert_eq!(given(name, value).len(), 1, "{name}");
+        }
+        let others = [
+            ("HOME", "/home/somebody"),
+            ("PATH", "/usr/bin:/bin"),
+            ("API_KEY_FILE", "/run/secrets/key"),
+            ("SSH_AUTH_SOCK", "/run/user/1000/keyring/ssh"),
+            ("LOG_LEVEL", "debugging"),
+            ("OPENAI_API_KEY", "not-needed"),
+            ("API_URL", "https://api.example.org/v1"),
+        ];
+        for (name, value) in others {
+            assert_eq!(given(name, value), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_a_header_the_token_and_of_an_address_the_password_is_one() {
+        assert_eq!(given("Authorization", "Bearer 0123456789"), ["0123456789"]);
+        assert_eq!(given("DATABASE_URL", "postgres://me:pass-word-1@host/db"), ["pass-word-1"]);
+        assert_eq!(
+            given("HOOK", "https://hooks.example.org/services/T0123456789/XyZ0123456789abcdef"),
+            ["XyZ0123456789abcdef"]
+        );
+        assert_eq!(given("U", "https://token-0123@host/v1?key=k0123456"), ["token-0123", "k0123456"]);
+    }
+}

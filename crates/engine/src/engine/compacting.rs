@@ -1,0 +1,115 @@
+//! What people do to a conversation that has become long: put a summary in the place of its beginning, and take that back.
+
+use turnwright_core::{Compacted, Control, ConversationId, Entry, Journal, ModelRef, Seq};
+
+use super::Engine;
+use super::act::{Act, act};
+use crate::live::State;
+use crate::summary::{Making, is_stale};
+use crate::{EngineError, SettingsOverlay};
+
+/// A summary that is shown in the place of a conversation's beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compaction {
+    /// The place of its entry, by which it is undone.
+    pub seq: Seq,
+    /// The place up to which it stands for messages.
+    pub through: Seq,
+    /// What models are shown.
+    pub summary: String,
+    /// The model that wrote it; `None` where it was put together from the beginnings of what was said.
+    pub model: Option<ModelRef>,
+}
+
+impl Engine {
+    /// Puts a summary in the place of a conversation's beginning now, as a turn does that finds it too long. The model is asked
+    /// for it that answers the conversation; where it gives none, one is put together without it. The journal keeps all that
+    /// was said. A turn that is open goes on with it at its next step.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where there is nothing that a summary could stand for, or others
+    /// compacted or hid something meanwhile; [`EngineError::ShuttingDown`].
+    pub async fn compact(&self, id: &ConversationId, model: Option<ModelRef>) -> Result<Compaction, EngineError> {
+        if self.is_draining() {
+            return Err(EngineError::ShuttingDown);
+        }
+        let (engine, id) = (self.clone(), id.clone());
+        let compact = async move {
+            let live = engine.load_newest(&id).await?;
+            let (journal, model) = {
+                let state = live.lock();
+                let own = || state.overlay.merged(&SettingsOverlay::default()).over(&engine.inner.defaults).model;
+                let answers = || state.journal.open_turn().map_or_else(own, |turn| turn.model().clone());
+                (state.journal.clone(), model.unwrap_or_else(answers))
+            };
+            let Some(mut making) = Making::begin(&engine.inner, &live, &journal, &model) else {
+                let what = "there is nothing in this conversation that a summary could stand for".to_owned();
+                return Err(EngineError::Invalid { what });
+            };
+            let seen = making.seen();
+            let compacted = tokio::select! {
+                biased;
+                () = engine.inner.shutdown.cancelled() => return Err(EngineError::ShuttingDown),
+                compacted = making.made() => compacted,
+            };
+            drop(making);
+            act(&engine.inner, &live, |state| compact(state, seen, &compacted)).await
+        };
+        self.inner.whole(compact).await
+    }
+
+    /// Takes the newest summary back: models are shown again what it stands for, or the summary that was shown before it.
+    /// Gives what is shown now, where that is a summary.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where no summary is shown.
+    pub async fn uncompact(&self, id: &ConversationId) -> Result<Option<Compaction>, EngineError> {
+        let (engine, id) = (self.clone(), id.clone());
+        let undo = async move {
+            let live = engine.load_newest(&id).await?;
+            act(&engine.inner, &live, uncompact).await?;
+            let shown = shown(&live.lock().journal);
+            Ok(shown)
+        };
+        self.inner.whole(undo).await
+    }
+
+    /// The summary that is shown to models now; `None` where all is shown as it was said.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub async fn compaction(&self, id: &ConversationId) -> Result<Option<Compaction>, EngineError> {
+        self.look(id, shown).await
+    }
+}
+
+fn compact(state: &State, seen: Option<Seq>, compacted: &Compacted) -> Result<Act<Compaction>, EngineError> {
+    if is_stale(seen, &state.journal) {
+        let what = "something was compacted or hidden in this conversation meanwhile; nothing was stored, try again".to_owned();
+        return Err(EngineError::Invalid { what });
+    }
+    let made = told(state.journal.next_seq(), compacted);
+    Ok(Act::of(vec![Entry::Control(Control::Compacted(compacted.clone()))], Vec::new(), made))
+}
+
+fn uncompact(state: &State) -> Result<Act<()>, EngineError> {
+    let Some(shown) = state.journal.compaction() else {
+        let what = "this conversation is shown as it was said; there is no summary to take back".to_owned();
+        return Err(EngineError::Invalid { what });
+    };
+    Ok(Act::of(vec![Entry::Control(Control::Uncompacted { summary: shown.seq() })], Vec::new(), ()))
+}
+
+fn shown(journal: &Journal) -> Option<Compaction> {
+    let seq = journal.compaction()?.seq();
+    match &*journal.entry(seq)?.entry {
+        Entry::Control(Control::Compacted(compacted)) => Some(told(seq, compacted)),
+        _ => None,
+    }
+}
+
+fn told(seq: Seq, compacted: &Compacted) -> Compaction {
+    let Compacted { through, summary, origin, .. } = compacted;
+    let model = origin.as_ref().map(|origin| ModelRef::new(&origin.provider, &origin.model));
+    Compaction { seq, through: *through, summary: summary.clone(), model }
+}

@@ -1,0 +1,127 @@
+//! The summary of a conversation's beginning: asked of a model, or else put together without one.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::time::timeout;
+use turnwright_core::compaction::{Cut, cut};
+use turnwright_core::{
+    Assembler, Compacted, Control, Entry, Journal, ModelRef, Origin, ProviderFailure, ProviderFailureKind, Seq, StreamDelta,
+    Usage,
+};
+
+use crate::ModelStream;
+use crate::inner::Inner;
+use crate::live::Live;
+use crate::secrets::hidden;
+
+/// How long a model may take over a summary.
+const MAX_TIME: Duration = Duration::from_mins(3);
+/// The longest answer that is waited for, in bytes.
+const MAX_BYTES: usize = 128 * 1024;
+
+/// A summary that is being made.
+pub(crate) struct Making {
+    /// The last entry that it can tell of.
+    seen: Option<Seq>,
+    made: Pin<Box<dyn Future<Output = Compacted> + Send>>,
+}
+
+impl Making {
+    /// Asks `model` for it. `None` where there is nothing that a summary could stand for.
+    pub(crate) fn begin(inner: &Inner, live: &Live, journal: &Journal, model: &ModelRef) -> Option<Self> {
+        let cut = cut(journal)?;
+        let (turn, through, digest) = (cut.turn, cut.through, cut.digest());
+        let request = cut.request(model);
+        let (stream, dialect) = match inner.providers.get(model.provider()) {
+            Ok(provider) => (provider.call(model.model(), &request.prompt()), provider.dialect().to_owned()),
+            Err(failure) => (Err(failure), String::new()),
+        };
+        let stream = hidden(stream, inner.secrets());
+        let origin = Origin { dialect, provider: model.provider().to_owned(), model: model.model().to_owned() };
+        let conversation = live.id.clone();
+        let made = async move {
+            let answer = listen(stream).await;
+            let (summary, origin) = match answer.text {
+                Ok(text) => (text, Some(origin)),
+                Err(failure) => {
+                    tracing::warn!(%conversation, %failure, "no summary from the model; one is put together without it");
+                    (digest, None)
+                }
+            };
+            Compacted { turn, through, summary, origin, usage: answer.usage }
+        };
+        Some(Self { seen: journal.last_seq(), made: Box::pin(made) })
+    }
+
+    /// Whether it may tell of what is shown no more, or other summaries were made or undone since it was begun.
+    pub(crate) fn is_stale(&self, journal: &Journal) -> bool {
+        is_stale(self.seen, journal)
+    }
+
+    /// The last entry that it can tell of.
+    pub(crate) fn seen(&self) -> Option<Seq> {
+        self.seen
+    }
+
+    /// The summary, once it is made.
+    pub(crate) async fn made(&mut self) -> Compacted {
+        (&mut self.made).await
+    }
+}
+
+/// Whether something was hidden, or another summary made or undone, after `seen`.
+pub(crate) fn is_stale(seen: Option<Seq>, journal: &Journal) -> bool {
+    let later = journal.entries().iter().rev().take_while(|stored| Some(stored.seq) > seen);
+    later.into_iter().any(|stored| match &*stored.entry {
+        Entry::Control(control) => matches!(
+            control,
+            Control::Hidden { .. } | Control::Compacted(_) | Control::Uncompacted { .. } | Control::Retried { .. }
+        ),
+        _ => false,
+    })
+}
+
+/// What a model answered.
+struct Answer {
+    text: Result<String, ProviderFailure>,
+    usage: Usage,
+}
+
+async fn listen(stream: Result<ModelStream, ProviderFailure>) -> Answer {
+    let mut assembler = Assembler::default();
+    let told = match stream {
+        Ok(stream) => match timeout(MAX_TIME, take(stream, &mut assembler)).await {
+            Ok(told) => told,
+            Err(_) => Err(failed(ProviderFailureKind::Timeout, "the summary took too long")),
+        },
+        Err(failure) => Err(failure),
+    };
+    let origin = Origin { dialect: String::new(), provider: String::new(), model: String::new() };
+    let message = assembler.complete(origin, Seq::FIRST);
+    let text = told.and_then(|()| {
+        Cut::summary(&message.text()).ok_or_else(|| failed(ProviderFailureKind::Malformed, "the summary is empty"))
+    });
+    Answer { text, usage: message.usage }
+}
+
+async fn take(mut stream: ModelStream, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
+    let mut bytes = 0_usize;
+    while let Some(deltas) = stream.next().await {
+        for delta in deltas? {
+            if let StreamDelta::Text(text) | StreamDelta::Reasoning(text) = &delta {
+                bytes = bytes.saturating_add(text.len());
+            }
+            assembler.push(delta);
+        }
+        if bytes > MAX_BYTES {
+            return Err(failed(ProviderFailureKind::Limit, "the summary is no shorter than what it stands for"));
+        }
+    }
+    Ok(())
+}
+
+fn failed(kind: ProviderFailureKind, message: &str) -> ProviderFailure {
+    ProviderFailure::new(kind, message)
+}

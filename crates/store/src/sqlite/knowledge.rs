@@ -1,0 +1,370 @@
+//! The index over documents.
+//!
+//! A document is written in parts, so that the writer has time for others; it is found once its last part is there. Where a
+//! process ends before, the document has no hash, and whoever indexes next writes it anew.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use turnwright_core::{ContextPlace, ConversationId};
+use turnwright_engine::StoreError;
+use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile, KnowledgeIndex, Piece, PieceId};
+
+use super::SqliteStore;
+use super::readers::Unread;
+use super::statements as sql;
+use super::words::{any_of, spaced};
+use super::write::{Write, integer};
+
+mod vectors;
+
+/// How much of a document is written at once, in bytes.
+const PART_BYTES: usize = 128 * 1024;
+/// How many words of a question are looked up.
+const MOST_WORDS: usize = 32;
+/// How many documents are removed at once.
+const MOST_REMOVED: usize = 100;
+/// How many bits of a piece's key are its number in the collection.
+const PIECE_BITS: u32 = 40;
+
+/// One change to the index. Those of a collection that is not there change nothing.
+#[derive(Debug)]
+pub(super) enum Change {
+    Claim { name: String, holder: String, now_ms: u64, until_ms: u64, is_taken: Arc<AtomicBool> },
+    Put { name: String, file: IndexedFile, pieces: Vec<Piece>, part: Part },
+    Moved { name: String, from: String, file: IndexedFile },
+    Remove { name: String, paths: Vec<String> },
+    RemoveCollection { name: String },
+    Vectors { name: String, model: String, vectors: Vec<(PieceId, Vec<f32>)> },
+}
+
+/// Which part of a document is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    is_first: bool,
+    is_last: bool,
+}
+
+/// A collection's row.
+struct Collection {
+    key: i64,
+    next_piece: i64,
+    model: Option<String>,
+}
+
+impl Change {
+    /// About how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Put { pieces, .. } => pieces.iter().map(weight).sum(),
+            Self::Vectors { vectors, .. } => vectors.iter().map(|(_, vector)| vector.len().saturating_mul(4)).sum(),
+            Self::Claim { .. } | Self::Moved { .. } | Self::Remove { .. } | Self::RemoveCollection { .. } => 0,
+        }
+    }
+
+    pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let find = |name: &str| collection(connection, name);
+        match self {
+            Self::Claim { name, holder, now_ms, until_ms, is_taken } => {
+                let row = (name, holder, integer(*now_ms), integer(*until_ms));
+                let changed = connection.prepare_cached(sql::CLAIM_KNOWLEDGE)?.execute(row)?;
+                is_taken.store(changed > 0, Ordering::Relaxed);
+            }
+            Self::Put { name, file, pieces, part } => {
+                if let Some(found) = find(name)? {
+                    put(connection, &found, file, pieces, *part)?;
+                }
+            }
+            Self::Moved { name, from, file } => {
+                let Some(found) = find(name)? else { return Ok(()) };
+                let Some(key) = file_key(connection, found.key, from)? else { return Ok(()) };
+                if let Some(replaced) = file_key(connection, found.key, &file.path)?.filter(|other| *other != key) {
+                    remove_file(connection, replaced)?;
+                }
+                let row = params![key, file.path, integer(file.bytes), file.modified_ns, file.hash, file.skipped];
+                connection.prepare_cached(sql::MOVE_KNOWLEDGE_FILE)?.execute(row)?;
+            }
+            Self::Remove { name, paths } => {
+                let Some(found) = find(name)? else { return Ok(()) };
+                for path in paths {
+                    if let Some(key) = file_key(connection, found.key, path)? {
+                        remove_file(connection, key)?;
+                    }
+                }
+            }
+            Self::RemoveCollection { name } => {
+                if let Some(found) = find(name)? {
+                    remove_collection(connection, found.key)?;
+                }
+            }
+            Self::Vectors { name, model, vectors } => {
+                let Some(found) = find(name)? else { return Ok(()) };
+                if found.model.as_ref() != Some(model) {
+                    for statement in [sql::REMOVE_SIGNS, sql::REMOVE_VECTORS] {
+                        connection.prepare_cached(statement)?.execute((found.key,))?;
+                    }
+                    connection.prepare_cached(sql::KNOWLEDGE_MODEL)?.execute((found.key, model))?;
+                }
+                for (piece, vector) in vectors {
+                    connection.prepare_cached(sql::PUT_SIGNS)?.execute((piece.0, vectors::signs(vector)))?;
+                    connection.prepare_cached(sql::PUT_VECTOR)?.execute((piece.0, vectors::bytes(vector)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn collection(connection: &Connection, name: &str) -> rusqlite::Result<Option<Collection>> {
+    let mut statement = connection.prepare_cached(sql::KNOWLEDGE)?;
+    let row = |row: &Row<'_>| Ok(Collection { key: row.get(0)?, next_piece: row.get(1)?, model: row.get(2)? });
+    statement.query_row((name,), row).optional()
+}
+
+fn file_key(connection: &Connection, collection: i64, path: &str) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached(sql::KNOWLEDGE_FILE)?.query_row((collection, path), |row| row.get(0)).optional()
+}
+
+fn put(connection: &Connection, found: &Collection, file: &IndexedFile, pieces: &[Piece], part: Part) -> rusqlite::Result<()> {
+    let hash = if part.is_last { file.hash.as_str() } else { "" };
+    let row = params![found.key, file.path, integer(file.bytes), file.modified_ns, hash, file.skipped];
+    let key: i64 = connection.prepare_cached(sql::PUT_KNOWLEDGE_FILE)?.query_row(row, |row| row.get(0))?;
+    if part.is_first {
+        remove_pieces(connection, key)?;
+    }
+    let mut next = found.next_piece;
+    for piece in pieces {
+        let id = (found.key << PIECE_BITS) + next;
+        next = next.saturating_add(1);
+        let (unit, first, last) = match piece.place {
+            ContextPlace::Lines { first, last } => (0, first, last),
+            ContextPlace::Pages { first, last } => (1, first, last),
+        };
+        let row = params![id, key, unit, first, last, piece.heading, piece.text];
+        connection.prepare_cached(sql::PUT_KNOWLEDGE_PIECE)?.execute(row)?;
+        let words = spaced(&format!("{}\n{}\n{}", file.path, piece.heading, piece.text));
+        connection.prepare_cached(sql::PUT_PIECE_WORDS)?.execute((id, words))?;
+    }
+    connection.prepare_cached(sql::KNOWLEDGE_NEXT)?.execute((found.key, next))?;
+    Ok(())
+}
+
+fn remove_pieces(connection: &Connection, file: i64) -> rusqlite::Result<()> {
+    for statement in [sql::REMOVE_PIECE_WORDS, sql::REMOVE_PIECE_SIGNS, sql::REMOVE_PIECE_VECTORS, sql::REMOVE_PIECES] {
+        connection.prepare_cached(statement)?.execute((file,))?;
+    }
+    Ok(())
+}
+
+fn remove_file(connection: &Connection, file: i64) -> rusqlite::Result<()> {
+    remove_pieces(connection, file)?;
+    connection.prepare_cached(sql::REMOVE_KNOWLEDGE_FILE)?.execute((file,))?;
+    Ok(())
+}
+
+fn remove_collection(connection: &Connection, key: i64) -> rusqlite::Result<()> {
+    let files: Vec<String> =
+        connection.prepare_cached(sql::KNOWLEDGE_FILES)?.query_map((key,), |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for path in files {
+        if let Some(file) = file_key(connection, key, &path)? {
+            remove_file(connection, file)?;
+        }
+    }
+    connection.prepare_cached(sql::REMOVE_KNOWLEDGE)?.execute((key,))?;
+    Ok(())
+}
+
+/// A conversation is deleted: what was attached to it goes.
+pub(super) fn forget_conversation(connection: &Connection, id: &ConversationId) -> rusqlite::Result<()> {
+    match collection(connection, &format!("conversation/{id}"))? {
+        Some(found) => remove_collection(connection, found.key),
+        None => Ok(()),
+    }
+}
+
+fn weight(piece: &Piece) -> usize {
+    piece.text.len().saturating_add(piece.heading.len()).saturating_add(64)
+}
+
+/// Pieces in parts that are written at once; at least one, which may be empty.
+fn parts(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
+    let mut parts = vec![Vec::new()];
+    let mut bytes = 0;
+    for piece in pieces {
+        if bytes >= PART_BYTES {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += weight(&piece);
+        if let Some(part) = parts.last_mut() {
+            part.push(piece);
+        }
+    }
+    parts
+}
+
+impl SqliteStore {
+    async fn change(&self, change: Change) -> Result<(), StoreError> {
+        self.writer.write(Write::Knowledge(change)).await
+    }
+}
+
+#[async_trait]
+impl KnowledgeIndex for SqliteStore {
+    async fn claim(&self, collection: &str, holder: &str, now_ms: u64, until_ms: u64) -> Result<bool, StoreError> {
+        let is_taken = Arc::new(AtomicBool::new(false));
+        let (name, holder) = (collection.to_owned(), holder.to_owned());
+        self.change(Change::Claim { name, holder, now_ms, until_ms, is_taken: is_taken.clone() }).await?;
+        Ok(is_taken.load(Ordering::Relaxed))
+    }
+
+    async fn sizes(&self) -> Result<Vec<CollectionSize>, StoreError> {
+        let read = |connection: &Connection| {
+            let mut statement = connection.prepare_cached(sql::KNOWLEDGE_SIZES)?;
+            let rows = statement.query_map((), size)?.collect::<Result<_, _>>()?;
+            Ok::<_, Unread>(rows)
+        };
+        self.readers.read(read).await
+    }
+
+    async fn files(&self, collection: &str) -> Result<Vec<IndexedFile>, StoreError> {
+        let name = collection.to_owned();
+        let read = move |connection: &Connection| {
+            let Some(found) = self::collection(connection, &name)? else { return Ok::<_, Unread>(Vec::new()) };
+            let mut statement = connection.prepare_cached(sql::KNOWLEDGE_FILES)?;
+            let files = statement.query_map((found.key,), indexed_file)?.collect::<Result<_, _>>()?;
+            Ok(files)
+        };
+        self.readers.read(read).await
+    }
+
+    async fn put(&self, collection: &str, file: IndexedFile, pieces: Vec<Piece>) -> Result<(), StoreError> {
+        let parts = parts(pieces);
+        let last = parts.len().saturating_sub(1);
+        for (index, pieces) in parts.into_iter().enumerate() {
+            let (name, file) = (collection.to_owned(), file.clone());
+            let part = Part { is_first: index == 0, is_last: index == last };
+            self.change(Change::Put { name, file, pieces, part }).await?;
+        }
+        Ok(())
+    }
+
+    async fn moved(&self, collection: &str, from: &str, file: IndexedFile) -> Result<(), StoreError> {
+        self.change(Change::Moved { name: collection.to_owned(), from: from.to_owned(), file }).await
+    }
+
+    async fn remove(&self, collection: &str, paths: Vec<String>) -> Result<(), StoreError> {
+        for paths in paths.chunks(MOST_REMOVED) {
+            self.change(Change::Remove { name: collection.to_owned(), paths: paths.to_vec() }).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_collection(&self, collection: &str) -> Result<(), StoreError> {
+        self.change(Change::RemoveCollection { name: collection.to_owned() }).await
+    }
+
+    async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<PieceId>, StoreError> {
+        let Some(query) = any_of(text, MOST_WORDS) else { return Ok(Vec::new()) };
+        let (names, most) = (collections.to_vec(), i64::try_from(limit).unwrap_or(i64::MAX));
+        let read = move |connection: &Connection| {
+            let mut hits: Vec<(f64, i64)> = Vec::new();
+            for name in &names {
+                let Some(found) = collection(connection, name)? else { continue };
+                let mut statement = connection.prepare_cached(sql::PIECES_BY_WORDS)?;
+                let rows = statement.query_map((&query, found.key, most), |row| Ok((row.get(1)?, row.get(0)?)))?;
+                for row in rows {
+                    hits.push(row?);
+                }
+            }
+            // SQLite's rank is the lower the better.
+            hits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            Ok::<_, Unread>(hits.into_iter().take(limit).map(|(_, id)| PieceId(id)).collect())
+        };
+        self.readers.read(read).await
+    }
+
+    async fn by_vector(
+        &self,
+        collections: &[String],
+        model: &str,
+        vector: &[f32],
+        limit: usize,
+    ) -> Result<Vec<PieceId>, StoreError> {
+        let (names, model, vector) = (collections.to_vec(), model.to_owned(), vector.to_vec());
+        let read = move |connection: &Connection| {
+            let mut keys = Vec::new();
+            for name in &names {
+                let found = collection(connection, name)?;
+                keys.extend(found.filter(|found| found.model.as_ref() == Some(&model)).map(|found| found.key));
+            }
+            Ok::<_, Unread>(vectors::nearest(connection, &keys, &vector, limit)?)
+        };
+        self.readers.read(read).await
+    }
+
+    async fn pieces(&self, ids: &[PieceId]) -> Result<Vec<FoundPiece>, StoreError> {
+        let ids = ids.to_vec();
+        let read = move |connection: &Connection| {
+            let mut found = Vec::new();
+            for id in ids {
+                found.extend(found_piece(connection, id)?);
+            }
+            Ok::<_, Unread>(found)
+        };
+        self.readers.read(read).await
+    }
+
+    async fn without_vector(&self, collection: &str, model: &str, limit: usize) -> Result<Vec<FoundPiece>, StoreError> {
+        let (name, model, limit) = (collection.to_owned(), model.to_owned(), i64::try_from(limit).unwrap_or(i64::MAX));
+        let read = move |connection: &Connection| {
+            let Some(known) = self::collection(connection, &name)? else { return Ok::<_, Unread>(Vec::new()) };
+            let all = known.model.as_ref() != Some(&model);
+            let mut statement = connection.prepare_cached(sql::WITHOUT_VECTOR)?;
+            let rows = statement.query_map((known.key, all, limit), |row| row.get(0))?;
+            let ids: Vec<i64> = rows.collect::<Result<_, _>>()?;
+            let mut found = Vec::new();
+            for id in ids {
+                found.extend(found_piece(connection, PieceId(id))?);
+            }
+            Ok(found)
+        };
+        self.readers.read(read).await
+    }
+
+    async fn put_vectors(&self, collection: &str, model: &str, vectors: Vec<(PieceId, Vec<f32>)>) -> Result<(), StoreError> {
+        self.change(Change::Vectors { name: collection.to_owned(), model: model.to_owned(), vectors }).await
+    }
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or_default())
+}
+
+fn size(row: &Row<'_>) -> rusqlite::Result<CollectionSize> {
+    Ok(CollectionSize {
+        collection: row.get(0)?,
+        files: number(row, 1)?,
+        skipped: number(row, 2)?,
+        pieces: number(row, 3)?,
+        vectors: number(row, 4)?,
+    })
+}
+
+fn indexed_file(row: &Row<'_>) -> rusqlite::Result<IndexedFile> {
+    let (path, bytes) = (row.get(0)?, number(row, 1)?);
+    Ok(IndexedFile { path, bytes, modified_ns: row.get(2)?, hash: row.get(3)?, skipped: row.get(4)? })
+}
+
+fn found_piece(connection: &Connection, id: PieceId) -> rusqlite::Result<Option<FoundPiece>> {
+    let row = |row: &Row<'_>| {
+        let (first, last) = (row.get(4)?, row.get(5)?);
+        let is_lines = row.get::<_, i64>(3)? == 0;
+        let place = if is_lines { ContextPlace::Lines { first, last } } else { ContextPlace::Pages { first, last } };
+        let piece = Piece { place, heading: row.get(6)?, text: row.get(7)? };
+        Ok(FoundPiece { id, collection: row.get(0)?, path: row.get(1)?, hash: row.get(2)?, piece })
+    };
+    connection.prepare_cached(sql::KNOWLEDGE_PIECE)?.query_row((id.0,), row).optional()
+}

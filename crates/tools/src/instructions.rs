@@ -1,0 +1,181 @@
+//! Files of instructions, such as `AGENTS.md`, of the folders that are worked with.
+//!
+//! One at the top of a folder holds for all of it; one further down for what is below it, before those above (the convention
+//! of AGENTS.md). They are read with the file tools' own rules: no link leads out, and nothing that is denied is shown.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+use turnwright_core::{ContextKind, ContextPart};
+use turnwright_engine::knowledge::version_of;
+
+use crate::filesystem::encoding::{decode_all, form_of};
+use crate::filesystem::tree::Tree;
+use crate::knowledge::{attribute, harmless};
+use crate::{FilesystemConfig, RootsError};
+
+/// The most files and folders that are looked at for instructions further down.
+const MOST_VISITED: usize = 5_000;
+/// The largest file that is read, in bytes; what of it is shown is less.
+const MOST_READ: u64 = 1 << 20;
+/// A folder is looked through again after so many times as long as it took; what is known is read each time.
+const WALK_SHARE: u32 = 50;
+
+/// Where instructions are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstructionsConfig {
+    /// The folders, with what is denied below them.
+    pub filesystem: FilesystemConfig,
+    /// The files' names.
+    pub files: Vec<String>,
+    /// How many bytes are shown of all of them, at most.
+    pub max_bytes: usize,
+}
+
+/// Instructions of folders.
+#[derive(Debug)]
+pub struct Instructions {
+    trees: Vec<(PathBuf, Arc<Tree>)>,
+    files: Arc<[String]>,
+    max_bytes: usize,
+    /// What the last walk found further down, and when the next may be.
+    further: Arc<Mutex<Further>>,
+}
+
+#[derive(Debug, Default)]
+struct Further {
+    paths: Vec<Vec<PathBuf>>,
+    again: Option<Instant>,
+}
+
+/// Instructions as they stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// Where they come from.
+    pub part: ContextPart,
+    /// What they say, as much of it as is shown.
+    pub text: String,
+}
+
+impl Instructions {
+    /// Opens the folders.
+    ///
+    /// # Errors
+    /// [`RootsError`] where one cannot be opened.
+    pub fn open(config: InstructionsConfig) -> Result<Self, RootsError> {
+        let tree = |root: &PathBuf| {
+            let one = FilesystemConfig { roots: vec![root.clone()], trash: None, ..config.filesystem.clone() };
+            Ok((root.clone(), Arc::new(Tree::open(one)?)))
+        };
+        let trees = config.filesystem.roots.iter().map(tree).collect::<Result<_, _>>()?;
+        Ok(Self { trees, files: config.files.into(), max_bytes: config.max_bytes, further: Arc::default() })
+    }
+
+    /// The instructions as they stand: those at the top first.
+    pub async fn read(&self) -> Vec<Instruction> {
+        let (trees, files, most) = (self.trees.clone(), Arc::clone(&self.files), self.max_bytes);
+        let further = Arc::clone(&self.further);
+        let read = move || {
+            let mut further = further.lock().unwrap_or_else(PoisonError::into_inner);
+            if further.again.is_none_or(|again| Instant::now() >= again) {
+                let begun = Instant::now();
+                further.paths = trees.iter().map(|(_, tree)| below(tree, &files)).collect();
+                further.again = Some(Instant::now() + begun.elapsed() * WALK_SHARE);
+            }
+            let mut all = Vec::new();
+            for ((root, tree), found) in trees.iter().zip(&further.paths) {
+                // One at the top is found however much is beside it.
+                let mut paths: Vec<PathBuf> = found.iter().cloned().chain(files.iter().map(PathBuf::from)).collect();
+                paths.sort_by_key(|path| (path.components().count(), path.clone()));
+                paths.dedup();
+                all.extend(paths.into_iter().filter_map(|path| instruction(root, tree, &path)));
+            }
+            within(all, most)
+        };
+        tokio::task::spawn_blocking(read).await.unwrap_or_default()
+    }
+}
+
+/// The files of these names below a folder, as far as it is looked through.
+fn below(tree: &Tree, files: &[String]) -> Vec<PathBuf> {
+    let is_named = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| files.iter().any(|file| file == name))
+    };
+    tree.files(&is_named, MOST_VISITED).files.into_iter().map(|file| file.path).collect()
+}
+
+fn instruction(root: &Path, tree: &Tree, path: &Path) -> Option<Instruction> {
+    let bytes = tree.read(path, MOST_READ).ok()??;
+    let version = version_of(&bytes);
+    let (text, _) = decode_all(form_of(&bytes).ok()?, bytes);
+    if text.trim().is_empty() {
+        return None;
+    }
+    let part = ContextPart {
+        kind: ContextKind::Instructions,
+        source: root.display().to_string(),
+        document: path.to_str()?.to_owned(),
+        place: None,
+        version: Some(version),
+    };
+    Some(Instruction { part, text: text.trim().to_owned() })
+}
+
+/// As much of them as there is room for: the first is cut where it is too long, one of the others is named alone.
+fn within(all: Vec<Instruction>, most: usize) -> Vec<Instruction> {
+    let mut room = most;
+    let mut shown = Vec::new();
+    for (index, mut instruction) in all.into_iter().enumerate() {
+        if instruction.text.len() > room {
+            let path = &instruction.part.document;
+            instruction.text = if index == 0 {
+                let end = instruction.text.floor_char_boundary(room);
+                let head = instruction.text.get(..end).unwrap_or_default();
+                format!("{head}\n[the rest is left out: it is longer than {most} bytes; read `{path}` for it]")
+            } else {
+                format!("[not shown here: read `{path}` before you work on what is below its folder]")
+            };
+        }
+        room = room.saturating_sub(instruction.text.len());
+        shown.push(instruction);
+    }
+    shown
+}
+
+/// Instructions as models are shown them.
+pub(crate) fn shown(instructions: &[&Instruction], text: &mut String) {
+    for Instruction { part, text: says } in instructions {
+        let path = Path::new(&part.source).join(&part.document);
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "\n<instructions file=\"{}\" version=\"{}\">\n{}\n</instructions>\n",
+            attribute(&path.display().to_string()),
+            part.version.as_deref().unwrap_or_default(),
+            harmless(says)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(document: &str, text: &str) -> Instruction {
+        let (kind, source) = (ContextKind::Instructions, "/work".to_owned());
+        let part = ContextPart { kind, source, document: document.into(), place: None, version: Some("1".into()) };
+        Instruction { part, text: text.to_owned() }
+    }
+
+    #[test]
+    fn the_first_is_cut_and_others_that_do_not_fit_are_named() {
+        let shown = within(vec![says("AGENTS.md", &"ü".repeat(40)), says("a/AGENTS.md", "short")], 21);
+        assert!(shown[0].text.starts_with(&"ü".repeat(10)) && shown[0].text.contains("21 bytes"), "{shown:?}");
+        assert!(shown[1].text.contains("read `a/AGENTS.md`"), "{shown:?}");
+        let all = vec![says("AGENTS.md", "one"), says("a/AGENTS.md", "two")];
+        assert_eq!(within(all.clone(), 100), all);
+    }
+}
