@@ -229,6 +229,16 @@ impl Shared {
 
     /// Opens a regular file for reading. FIFOs, sockets and devices are refused by what `stat` says, before they are opened.
     pub(super) fn open_regular(&self, spot: &Spot<'_>) -> Result<(std::fs::File, Stat), ToolError> {
+        for _ in 0..SWAPS {
+            let (file, stat) = self.open_once(spot)?;
+            if !self.may_be_outside(&spot.folder, &spot.name, &stat) {
+                return Ok((file, stat));
+            }
+        }
+        Err(failed(format!("`{}` was changed while it was looked at; try again", spot.place.shown)))
+    }
+
+    fn open_once(&self, spot: &Spot<'_>) -> Result<(std::fs::File, Stat), ToolError> {
         let explain = |error: io::Error| self.swapped(&spot.place, &error);
         regular(&spot.place, &look(&spot.folder, &spot.name).map_err(explain)?)?;
         let file = open_file(&spot.folder, &spot.name).map_err(explain)?;
@@ -254,11 +264,25 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether an open file has names that are not known to be inside. A name that was taken away since it was opened is not
+    /// counted any more: so its name here must be there, and the only one. The system looks a name up and counts the names one after
+    /// the other, and a name may go between; whoever wants to be taken for inside would have to take it away and bring it back
+    /// between each two of these looks, which lie closer together than that takes.
+    pub(super) fn may_be_outside(&self, folder: &Dir, name: &Path, opened: &Stat) -> bool {
+        let is_only_here = |named: Stat| named.st_nlink == 1 && (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino);
+        !self.config.hard_links && (0..LOOKS).any(|_| !look(folder, name).is_ok_and(is_only_here))
+    }
+
     /// Whether a file has names that are not known to be inside.
     pub(super) fn is_linked(&self, stat: &Stat) -> bool {
         !self.config.hard_links && stat.st_nlink > 1
     }
 }
+
+/// How often a file is opened anew that another took the place of meanwhile.
+const SWAPS: usize = 4;
+/// How often it is looked at whether a file's name is the only one that it has.
+const LOOKS: usize = 8;
 
 /// Refuses what is not a regular file.
 pub(super) fn regular(place: &Place<'_>, stat: &Stat) -> Result<(), ToolError> {

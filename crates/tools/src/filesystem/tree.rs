@@ -115,9 +115,10 @@ impl Tree {
         if self.0.guard.covers(path) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let file = open_file(&folder, Path::new(path.file_name().ok_or_else(gone)?))?;
+        let name = Path::new(path.file_name().ok_or_else(gone)?);
+        let file = open_file(&folder, name)?;
         let stat = rustix::fs::fstat(&file)?;
-        if kind_of_stat(&stat) != "file" || !self.may_read(&stat) {
+        if kind_of_stat(&stat) != "file" || self.0.may_be_outside(&folder, name, &stat) || !self.may_read(&stat) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         if bytes_of(&stat) > max_bytes {

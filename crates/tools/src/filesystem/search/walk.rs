@@ -325,8 +325,9 @@ impl<'a> Walk<'a> {
             self.skip();
             return;
         };
-        let may_read = rustix::fs::fstat(&file)
-            .is_ok_and(|stat| kind_of_stat(&stat) == "file" && !self.shared.is_linked(&stat) && !(self.shared.is_ours(&stat)));
+        let may_read = rustix::fs::fstat(&file).is_ok_and(|stat| {
+            kind_of_stat(&stat) == "file" && !self.shared.may_be_outside(folder, name, &stat) && !self.shared.is_ours(&stat)
+        });
         match may_read.then(|| lines_of(searcher, pattern, &file, self.kept.most())) {
             Some(Ok(Some(matches))) if matches.is_empty() => {}
             Some(Ok(Some(matches))) => self.kept.add(shown.to_path_buf(), matches),
