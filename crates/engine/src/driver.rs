@@ -28,6 +28,7 @@ mod gathering;
 mod model;
 mod offer;
 mod report;
+mod reserving;
 mod sampling;
 mod slot_waits;
 mod storing;
@@ -41,6 +42,7 @@ use call::{Asking, CallJob, Rest};
 use early::Early;
 use gathering::{Gathering, next_gathered};
 use model::{ModelCall, Said, next_said};
+use reserving::Reserving;
 use sampling::Samplings;
 use slot_waits::SlotWaits;
 use storing::{append, hold};
@@ -71,6 +73,9 @@ pub(crate) struct Driver {
     model: Option<ModelCall>,
     summary: Option<Summary>,
     gathering: Option<Gathering>,
+    reserving: Reserving,
+    /// The reservation with which the newest model call was made.
+    used: Option<Seq>,
     /// For which messages it was gathered.
     gathered_for: gathering::Asked,
     /// Whether this turn's sources were waited for.
@@ -132,6 +137,8 @@ impl Driver {
             model: None,
             summary: None,
             gathering: None,
+            reserving: Reserving::default(),
+            used: None,
             gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
@@ -179,6 +186,7 @@ impl Driver {
         self.model.is_none()
             && self.summary.is_none()
             && self.gathering.is_none()
+            && self.reserving.is_empty()
             && self.samplings.is_empty()
             && runs_elsewhere()
     }
@@ -188,6 +196,7 @@ impl Driver {
         self.model = None;
         self.summary = None;
         self.gathering = None;
+        self.reserving.clear();
         let mut state = self.live.lock();
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
@@ -254,6 +263,12 @@ impl Driver {
                 }
                 // A journal that is shorter than what was stored is another's, of the same name.
                 Err(StoreError::Conflict { .. }) => Err(StoreError::Gone { conversation: self.live.id.clone() }),
+                // Others were quicker with what is left: it is looked at anew.
+                Err(StoreError::OverBudget) => {
+                    self.forget_slots(&ready, &early);
+                    first.retain(|entry| !matches!(entry, Entry::Control(Control::Reserved(_))));
+                    Ok(())
+                }
                 Err(error) => {
                     self.forget_slots(&ready, &early);
                     Err(error)
@@ -351,7 +366,7 @@ impl Driver {
             }
         }
         self.asked.deliver(self.live.lock().journal.turn());
-        self.samplings.follow(&self.inner, &self.live);
+        self.ask_for_tools();
         // What was waited for and not taken is for others.
         self.slots.granted.clear();
         self.slot_waits.only(std::mem::take(&mut self.slots.wanted));
@@ -366,14 +381,14 @@ impl Driver {
                 if self.model.is_none() && self.gathering.is_none() && !self.inner.draining.is_cancelled() {
                     self.gathering = Gathering::start(&self.inner, &self.live, &mut self.gathered_for);
                     if self.gathering.is_none() {
-                        self.model = ModelCall::start(&self.inner, &self.live);
+                        self.ask_model();
                     }
                 }
                 Course::Going
             }
             Next::Compact => {
                 if self.summary.is_none() && !self.inner.draining.is_cancelled() {
-                    self.summary = Summary::start(&self.inner, &self.live);
+                    self.ask_for_summary();
                 }
                 Course::Going
             }
@@ -429,6 +444,9 @@ impl Driver {
                     self.gathering = None;
                     return Ok(gathered);
                 }
+                reserved = self.reserving.next(), if !self.reserving.is_empty() => {
+                    return reserved.map_err(|error| Halt::Broken(error.to_string()));
+                }
                 sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
                 Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
                 // What begins ahead may ask once its message is stored.
@@ -477,6 +495,7 @@ impl Driver {
         if !matches!(turn.step(), Step::CallModel { .. }) {
             self.gathering = None;
         }
+        self.reserving.keep(|purpose| turn.asks_for(purpose));
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };
         model.and_then(|model| model.cancelled(&mut state)).into_iter().collect()

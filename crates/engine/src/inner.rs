@@ -12,6 +12,7 @@ use turnwright_core::policy::Policy;
 use turnwright_core::secrets::Secrets;
 use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
+use crate::accounts::Accounts;
 use crate::arguments::Validators;
 use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
@@ -24,8 +25,8 @@ use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
 use crate::{
-    Clock, ContextSource, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers, SettingsOverlay, Slots,
-    SourceSet, Spool, Store, StoreError, Telemetry,
+    Budgets, Clock, ContextSource, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers,
+    SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError, Telemetry,
 };
 
 /// The shared parts.
@@ -86,6 +87,10 @@ pub(crate) struct Choices {
     pub(crate) shelf: OnceLock<(Arc<dyn Artifacts>, LargeResults)>,
     /// When tools are held back; never where it is not said.
     pub(crate) hold_back: OnceLock<HoldBack>,
+    /// What may be spent; all that is asked for where it is not said.
+    pub(crate) budgets: OnceLock<Budgets>,
+    /// Who knows the names of users.
+    pub(crate) accounts: OnceLock<Arc<dyn Accounts>>,
 }
 
 impl Inner {

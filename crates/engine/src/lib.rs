@@ -9,6 +9,7 @@ mod arguments;
 pub mod artifacts;
 pub mod asks;
 mod budget;
+mod budgets;
 mod catalog;
 pub mod clock;
 pub mod context;
@@ -51,6 +52,7 @@ mod watch;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use budget::Length;
+pub use budgets::Budgets;
 pub use clock::{Clock, SystemClock};
 pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents};
@@ -77,7 +79,8 @@ pub use spent::{DayOfTurns, Spending, Spent, ToolUse};
 pub use spool::{LargeResults, Spool, Spooling};
 pub use stand_back::let_others_run;
 pub use store::{
-    Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,
+    Append, Balance, CONVERSATION_DOCUMENTS, Ceiling, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, Reservation,
+    SideRecord, Store, StoreError,
 };
 pub use telemetry::{Fact, ModelEnd, Observer, Telemetry, TraceContext};
 pub use watch::{Frame, Watch, WatchFrom};

@@ -14,6 +14,8 @@ mod ahead;
 mod approvals;
 #[path = "turns/asking.rs"]
 mod asking;
+#[path = "turns/budgets.rs"]
+mod budgets;
 #[path = "turns/compacting.rs"]
 mod compacting;
 #[path = "turns/context.rs"]

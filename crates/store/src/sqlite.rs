@@ -6,6 +6,7 @@ mod documents;
 mod drivers;
 mod failure;
 mod knowledge;
+mod ledger;
 mod migrate;
 mod open;
 mod options;
@@ -24,8 +25,9 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
-use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_core::budgets::Period;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
+use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
 
 pub use options::{Durability, SqliteOptions};
 
@@ -125,6 +127,11 @@ impl Store for SqliteStore {
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
         self.readers.read(read::open_turns).await
+    }
+
+    async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+        let owner = owner.cloned();
+        self.readers.read_here(move |connection| ledger::balance(connection, owner.as_ref(), period)).await
     }
 
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {

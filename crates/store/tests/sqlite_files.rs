@@ -228,7 +228,7 @@ fn killed_first_version(folder: &Path) -> PathBuf {
 async fn a_database_of_the_first_version_is_brought_up_with_what_its_log_alone_holds_and_so_is_its_copy() {
     let folder = tempfile::tempdir().unwrap();
     let file = killed_first_version(folder.path());
-    let copy = folder.path().join("killed.db.before-v7");
+    let copy = folder.path().join("killed.db.before-v8");
     // An earlier attempt got as far as this.
     std::fs::write(&copy, "the copy of last year").unwrap();
 

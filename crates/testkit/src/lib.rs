@@ -4,6 +4,7 @@
 mod artifacts;
 mod clock;
 mod documents;
+mod ledger;
 pub mod model_server;
 mod provider;
 mod source;

@@ -5,6 +5,7 @@
 mod conversations;
 mod fixtures;
 mod journal;
+mod ledger;
 mod records;
 mod sharing;
 
@@ -62,6 +63,12 @@ claims! {
     journal::an_append_beyond_the_next_place_conflicts,
     journal::an_append_without_entries_writes_its_records_alone,
     journal::many_appenders_leave_no_gap,
+    ledger::what_a_call_came_to_is_spent_on_the_day_it_was_reserved,
+    ledger::a_reservation_beyond_a_ceiling_is_refused_and_nothing_is_written,
+    ledger::many_who_reserve_at_once_in_two_processes_stay_within_the_ceiling,
+    ledger::a_reservation_whose_process_is_gone_counts_until_another_settles_it,
+    ledger::a_reservation_takes_the_place_of_that_for_the_same_purpose,
+    ledger::what_was_spent_outlives_its_conversation,
     records::a_conversation_begins_with_its_first_append,
     records::a_conversation_that_is_there_does_not_begin_again,
     records::a_title_comes_with_entries,
