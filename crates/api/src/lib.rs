@@ -6,6 +6,7 @@
 //! [`openai`] has the forms of OpenAI's APIs, whose names are theirs.
 
 mod artifact;
+mod budget;
 mod call;
 mod chat;
 mod context;
@@ -29,6 +30,7 @@ mod usage;
 mod user;
 
 pub use artifact::Artifact;
+pub use budget::{Budget, BudgetAmount, BudgetLimit, BudgetStop};
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict, ToolCallAnswer, ToolCallRequest};
 pub use chat::{
     CancelRequest, ChatAnswer, ChatRequest, CompactRequest, CompactionReport, Content, ForkRequest, MessageAccepted,

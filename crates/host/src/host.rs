@@ -162,6 +162,8 @@ impl HostBuilder {
         if let Some(hold_back) = sources::hold_back(&loaded.config.tools.search) {
             engine.hold_back(hold_back);
         }
+        engine.keep_budgets(loaded.config.budgets.budgets());
+        engine.name_users(store.clone());
         engine.show_besides(Arc::new(gatherer));
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;

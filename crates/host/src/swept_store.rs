@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
-use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
-use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_core::budgets::Period;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
+use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
 use turnwright_mcp::sweep_driver;
 use turnwright_store::SqliteStore;
 
@@ -95,6 +96,10 @@ impl Store for SweptStore {
 
     async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {
         self.store.takes_back(id).await
+    }
+
+    async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+        self.store.balance(owner, period).await
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {

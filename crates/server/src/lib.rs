@@ -10,6 +10,7 @@ mod attached;
 pub mod auth;
 mod base_path;
 mod body;
+mod budgets;
 mod byte_range;
 mod door;
 mod error;

@@ -13,6 +13,7 @@ mod ag_ui;
 mod api;
 mod approvals;
 mod assembling;
+mod budgets;
 mod chat;
 mod config;
 mod door;

@@ -195,6 +195,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.servers(&mut problems, &mut warnings);
     // What is not right by itself would be told twice.
     if problems.is_empty() {
+        meaning.budgets(&mut problems);
         meaning.rules(&mut problems);
     }
     let (problems_of, warnings_of) = (&mut problems, &mut warnings);

@@ -109,6 +109,15 @@ impl Meaning<'_> {
         }
     }
 
+    /// A budget is a limit above nothing.
+    pub(crate) fn budgets(self, problems: &mut Vec<Problem>) {
+        for (keys, text) in self.config.budgets.wrong() {
+            let keys: Vec<&str> = std::iter::once("budgets").chain(keys.iter().map(String::as_str)).collect();
+            let text = format!("`{}` {text}", KeyPath::of(keys.iter().copied()));
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+    }
+
     /// Whoever searches the web can be asked.
     pub(crate) fn web(self, problems: &mut Vec<Problem>) {
         let Some(search) = self.config.tools.web.search.as_ref().filter(|search| search.enabled) else { return };

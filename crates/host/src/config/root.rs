@@ -11,8 +11,8 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
 use super::{
-    EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig, MemoryConfig,
-    ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
+    BudgetsConfig, EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig,
+    MemoryConfig, ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -64,6 +64,8 @@ pub struct Config {
     pub approval: Approval,
     /// When a model that goes in circles is told, asked about and stopped.
     pub loops: LoopsConfig,
+    /// What may be spent on models.
+    pub budgets: BudgetsConfig,
     /// How data is stored.
     pub storage: Storage,
     /// The HTTP server.

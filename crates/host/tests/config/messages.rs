@@ -69,7 +69,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `budgets`, `storage`, `server`, `network`, `telemetry`, `notify`",
         ],
     );
 }
