@@ -150,8 +150,14 @@ fn every_call_is_spent_once(world: &World) -> Law {
                 let is_budgeted = world.script.provider == Service::Spending;
                 must!(was_reserved.is_some() == is_budgeted, "{} was asked for without a reservation", stored.seq);
                 if let Some(at) = was_reserved {
-                    open.remove(at);
-                    spend(message.usage.input_tokens.unwrap_or(0) + message.usage.output_tokens.unwrap_or(0));
+                    let reserved = open.remove(at);
+                    let told = message.usage.input_tokens.unwrap_or(0) + message.usage.output_tokens.unwrap_or(0);
+                    let calls: usize = message.calls().map(|call| call.name.len() + call.arguments.len()).sum();
+                    let said = (message.text().len() + calls) as u64;
+                    match message.completion {
+                        Completion::Complete => spend(told),
+                        Completion::CutOff(_) => spend(told.max(reserved.input.tokens + said.div_ceil(3))),
+                    }
                 }
             }
             Entry::Sampled(sampled) => {
