@@ -157,6 +157,8 @@ fn the_database_of_another_application_is_left_as_it_is() {
 
 /// Makes of a database what the version before there were users had made.
 const BEFORE_USERS: &str = "
+    DROP TABLE spent;
+    DROP TABLE reservation;
     DROP TABLE knowledge;
     DROP TABLE knowledge_file;
     DROP TABLE knowledge_piece;
@@ -275,7 +277,7 @@ async fn a_database_of_a_newer_version_is_left_as_it_is() {
 
     assert!(matches!(error, StoreError::Newer { .. }));
     let expected = format!(
-        "the database `{}` (schema 1000, this build reads up to 7) was written by a newer version of turnwright; \
+        "the database `{}` (schema 1000, this build reads up to 8) was written by a newer version of turnwright; \
          use that version or newer",
         file.display()
     );
