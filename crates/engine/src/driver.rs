@@ -17,6 +17,7 @@ use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, S
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::ruler::{Ready, Slots, TurnRuler};
+use crate::writes::Writing;
 use crate::{SideRecord, StoreError};
 
 mod ahead;
@@ -310,6 +311,7 @@ impl Driver {
             slots: &mut self.slots,
             overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
+            waiting: Writing::default(),
         };
         let plan = match turn.ended() {
             Some(status) => Ok(over(status.clone())),
@@ -341,7 +343,7 @@ impl Driver {
 
     /// Gives back the slots of calls that were not started after all.
     fn forget_slots(&mut self, ready: &HashMap<CallId, Ready>, early: &Early) {
-        self.slots.serial.retain(|_, call| !ready.contains_key(call) && !early.has_begun(*call));
+        self.slots.writing.retain(|call| !ready.contains_key(&call) && !early.has_begun(call));
     }
 
     fn carry_out(&mut self, plan: &Plan, mut ready: HashMap<CallId, Ready>) -> Course {
@@ -501,7 +503,7 @@ impl Driver {
         rests.sort_by_key(Rest::call);
         for rest in &rests {
             self.running.remove(&rest.call());
-            self.slots.serial.retain(|_, call| *call != rest.call());
+            self.slots.writing.retain(|call| call != rest.call());
         }
         rests.into_iter().flat_map(|rest| self.entries_of(rest)).collect()
     }

@@ -48,6 +48,7 @@ pub mod telemetry;
 pub mod tool_search;
 pub mod upkeep;
 mod watch;
+mod writes;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use budget::Length;
@@ -71,7 +72,7 @@ pub use settings::SettingsOverlay;
 pub use slots::{Full, Slot, Slots};
 pub use source::{
     CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
-    ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
+    ToolFace, ToolOutput, ToolSource, Visibility, Writes, shown_name,
 };
 pub use spent::{DayOfTurns, Spending, Spent, ToolUse};
 pub use spool::{LargeResults, Spool, Spooling};

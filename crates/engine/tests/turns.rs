@@ -54,3 +54,5 @@ mod tasks;
 mod telemetry;
 #[path = "turns/watching.rs"]
 mod watching;
+#[path = "turns/writers.rs"]
+mod writers;

@@ -1,7 +1,5 @@
 //! The tool `move`.
 
-use std::sync::PoisonError;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -27,7 +25,7 @@ pub(super) struct Arguments {
 
 pub(super) fn move_to(shared: &Shared, arguments: &Arguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
     let Arguments { from, to } = arguments;
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = shared.hold(&[(from, AtEnd::Itself), (to, AtEnd::Make)])?;
     if caller.cancel.is_cancelled() {
         return Err(failed("the call was given up before anything was moved"));
     }

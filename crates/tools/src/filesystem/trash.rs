@@ -5,7 +5,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -89,7 +88,7 @@ fn trash(shared: &Shared) -> Result<&Trash, ToolError> {
 pub(super) fn delete(shared: &Shared, arguments: &DeleteArguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
     let path = &arguments.path;
     let trash = trash(shared)?;
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = shared.hold(&[(path, AtEnd::Itself)])?;
     if caller.cancel.is_cancelled() {
         return Err(failed("the call was given up before anything was deleted"));
     }
@@ -126,16 +125,17 @@ pub(super) fn restore(shared: &Shared, arguments: &RestoreArguments, caller: &Ca
     if id.len() != 16 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(invalid("id is not one that delete gave: sixteen digits and letters from a to f"));
     }
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
-    if caller.cancel.is_cancelled() {
-        return Err(failed("the call was given up before anything was restored"));
-    }
     let gone = || not_found(format!("the trash holds nothing with the id {id}; perhaps it was restored already"));
     let folder = trash.0.open_dir(id).map_err(|_| gone())?;
     let origin: Origin = folder.read(ORIGIN).ok().and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(gone)?;
     let shown = origin.shown;
     let place = shared.roots.place_in(&origin.root, &origin.path, shown.clone());
     let place = place.ok_or_else(|| denied(format!("`{shown}` was below a root that is none any more")))?;
+    let _changing = shared.hold_places(&[(place.clone(), AtEnd::Make)])?;
+    if caller.cancel.is_cancelled() {
+        return Err(failed("the call was given up before anything was restored"));
+    }
+    look(&folder, Path::new(ITEM)).map_err(|_| gone())?;
     let spot = shared.spot_at(place, AtEnd::Make)?;
     if look(&spot.folder, &spot.name).is_ok() {
         return Err(failed(format!("`{shown}` is there again; move it away first")));
