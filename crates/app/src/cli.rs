@@ -107,7 +107,7 @@ pub(crate) struct Chat {
     #[arg(long = "continue")]
     pub(crate) continue_: bool,
     /// Ask again where the last turn of the conversation failed or was stopped
-    #[arg(long, conflicts_with_all = ["prompt", "attach"])]
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "document"])]
     pub(crate) retry: bool,
     /// Offer only the tools that match; may be given several times
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
@@ -127,6 +127,9 @@ pub(crate) struct Chat {
     /// A text file, an image or a PDF file to send along; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
+    /// A document to put beside the conversation: what it says to a message is looked up each time; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) document: Vec<PathBuf>,
 }
 
 /// What happens to calls for which no rule decides.
