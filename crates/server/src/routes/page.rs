@@ -51,9 +51,7 @@ pub(super) async fn file(Path(path): Path<String>, headers: HeaderMap) -> Result
 
 /// A file, compressed where the browser takes that and it was compressed beforehand.
 fn sent(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
-    let has_word = |name: header::HeaderName, word: &str| {
-        asked.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains(word))
-    };
+    let words = |name: header::HeaderName| asked.get_all(name).iter().filter_map(|value| value.to_str().ok());
     let tag = format!("\"{}\"", STANDARD.encode(file.metadata.sha256_hash()));
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(path).unwrap_or("application/octet-stream")));
@@ -64,18 +62,31 @@ fn sent(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
-    if has_word(header::IF_NONE_MATCH, &tag) {
+    if words(header::IF_NONE_MATCH).any(|known| known.contains(&tag)) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
-    let packed = if has_word(header::ACCEPT_ENCODING, "gzip") { made(&format!("{path}.gz")) } else { None };
+    // The smaller first. Browsers take brotli over TLS and on this machine alone, and gzip everywhere.
+    let packed = [("br", "br"), ("gzip", "gz")].into_iter().find_map(|(coding, ending)| {
+        let is_taken = words(header::ACCEPT_ENCODING).any(|accepted| takes(accepted, coding));
+        Some((coding, made(&format!("{path}.{ending}")).filter(|_| is_taken)?))
+    });
     let data = match packed {
-        Some(packed) => {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        Some((coding, packed)) => {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
             packed.data
         }
         None => file.data,
     };
     (headers, data.into_owned()).into_response()
+}
+
+/// Whether `accepted`, a value of `Accept-Encoding`, names `coding` and does not refuse it (RFC 9110 section 12.5.3).
+fn takes(accepted: &str, coding: &str) -> bool {
+    accepted.split(',').any(|part| {
+        let (name, weight) = part.split_once(';').unwrap_or((part, ""));
+        let weight = weight.trim().strip_prefix("q=").map(|weight| weight.trim_matches(['0', '.']));
+        name.trim().eq_ignore_ascii_case(coding) && weight != Some("")
+    })
 }
 
 /// The media type of a file that may be asked for.
@@ -108,4 +119,19 @@ fn policy(import_map: Option<&str>) -> HeaderMap {
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::takes;
+
+    #[test]
+    fn a_file_is_sent_in_a_coding_that_is_named_and_not_refused() {
+        let taken = |accepted: &str| ["br", "gzip"].map(|coding| takes(accepted, coding));
+        assert_eq!(taken("gzip, deflate, br, zstd"), [true, true]);
+        assert_eq!(taken("gzip, deflate"), [false, true]);
+        assert_eq!(taken("br;q=0, GZIP;q=0.5"), [false, true]);
+        assert_eq!(taken("brotli, x-gzip;q=1.0"), [false, false]);
+        assert_eq!(taken("gzip; q=0.0, identity"), [false, false]);
+    }
 }
