@@ -33,7 +33,6 @@ const vendor = {
 
 /** Libraries whose small form is a script: it is made a module. */
 const scripts = {
-  "uplot.js": { from: "uplot/dist/uPlot.iife.min.js", before: "", after: "export default uPlot;" },
   "purify.js": { from: "dompurify/dist/purify.min.js", before: "const exports = {}, module = { exports };", after: "export default module.exports;" },
 };
 
