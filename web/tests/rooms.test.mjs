@@ -27,7 +27,7 @@ test("what was used is shown as charts with the table beside them, and had as CS
   await say(page, "what does this cost?");
   await page.locator(".foot").waitFor();
   await page.getByRole("link", { name: "Usage" }).click();
-  await page.locator(".plot canvas").nth(1).waitFor();
+  await page.locator(".plot rect").nth(1).waitFor();
   const table = page.getByRole("region", { name: "Usage, Model" });
   assert.deepEqual(await table.locator("tbody tr").first().locator("th, td").allInnerTexts(), ["scripted/one", "1", "1,000", "40 %", "200", "$0.0036"]);
   await page.getByRole("img", { name: /Tokens by day: Read from the cache 400, Read anew 600, Written 200/ }).waitFor();
@@ -184,7 +184,7 @@ for (const theme of ["light", "dark"]) {
       await page.getByRole("region", { name: "Time line" }).waitFor();
       found.turn = await violations(page);
       await page.goto(`${place.base}/#/usage`);
-      await page.locator(".plot canvas").first().waitFor();
+      await page.locator(".plot rect").first().waitFor();
       found.usage = await violations(page);
       await page.goto(`${place.base}/#/settings`);
       await page.getByRole("button", { name: "Add a rule" }).click();

@@ -40,9 +40,9 @@ pub use knowledge::{Knowledge, KnowledgeAnswer, KnowledgeDocument, KnowledgePiec
 pub use list::List;
 pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
 pub use mcp_feature::{
-    McpArgument, McpCompleteRequest, McpCompletion, McpCompletionContext, McpContent, McpContents, McpPrompt,
-    McpPromptArgument, McpPromptMessage, McpPromptMessages, McpPromptRequest, McpReadRequest, McpReference, McpResource,
-    McpResourceTemplate,
+    McpApp, McpAppCallAnswer, McpAppCallRequest, McpAppRequest, McpArgument, McpCompleteRequest, McpCompletion,
+    McpCompletionContext, McpContent, McpContents, McpPrompt, McpPromptArgument, McpPromptMessage, McpPromptMessages,
+    McpPromptRequest, McpReadRequest, McpReference, McpResource, McpResourceTemplate,
 };
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
 pub use model::{Health, LongPromptPrices, Model, Models, Prices, UnavailableProvider};

@@ -47,6 +47,7 @@ pub use beginning::Extent;
 pub use compacting::Compaction;
 pub use import::WholeJournal;
 pub use ruling::{Explained, NewRule, Remember};
+pub use tool_call::{PageCall, PageCalled};
 pub use wait::TurnState;
 pub use waiting::always;
 use waiting::waiting_in;

@@ -56,8 +56,8 @@ pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents};
 pub use engine::{
     Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts,
-    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
-    WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
+    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent, SentState,
+    TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

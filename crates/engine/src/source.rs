@@ -199,6 +199,8 @@ pub struct ToolFace {
     pub icons: Vec<Icon>,
     /// Whom its source means it for.
     pub visibility: Visibility,
+    /// The page that shows its calls: a `ui://` address at its source (MCP Apps, `_meta.ui.resourceUri`).
+    pub app: Option<String>,
 }
 
 /// A picture (MCP `icons`). The source's own word: its address is shown, never fetched.

@@ -36,6 +36,8 @@ mod large;
 mod limits;
 #[path = "turns/owners.rs"]
 mod owners;
+#[path = "turns/pages.rs"]
+mod pages;
 #[path = "turns/plain.rs"]
 mod plain;
 #[path = "turns/processes.rs"]

@@ -7,6 +7,7 @@
 //! the messages and for `config schema` at once, or not at all.
 
 mod added;
+mod apps;
 mod check;
 mod document;
 mod endpoint;
@@ -40,6 +41,7 @@ mod web;
 mod well_known;
 
 pub(crate) use added::mcp_server;
+pub use apps::AppsConfig;
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};

@@ -77,6 +77,7 @@ pub struct HostBuilder {
     own: Vec<Arc<dyn ToolSource>>,
     needs: Needs,
     telemetry: Telemetry,
+    shows_apps: bool,
 }
 
 impl HostBuilder {
@@ -101,6 +102,13 @@ impl HostBuilder {
         self
     }
 
+    /// Tells MCP servers that the pages of their tools can be shown, unless `[apps]` switches that off.
+    #[must_use]
+    pub fn showing_apps(mut self) -> Self {
+        self.shows_apps = self.loaded.config.apps.enabled;
+        self
+    }
+
     /// Starts only what is needed.
     #[must_use]
     pub fn needs(mut self, needs: Needs) -> Self {
@@ -113,7 +121,7 @@ impl HostBuilder {
     /// # Errors
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
-        let Self { loaded, environment, own, needs, telemetry } = self;
+        let Self { loaded, environment, own, needs, telemetry, shows_apps } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let options = options(&loaded)?;
@@ -129,7 +137,7 @@ impl HostBuilder {
         };
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
-        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), own)?;
+        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), (own, shows_apps))?;
         let Sources { mut built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
         let Gathering { gatherer, knowledge, memory, problems: mut untold } = {
             let is_free = |source: &Arc<dyn ToolSource>| !built_in.iter().any(|other| other.name() == source.name());
@@ -203,7 +211,8 @@ impl HostBuilder {
 impl Host {
     /// A host of a configuration, to which sources of one's own can be added.
     pub fn builder(loaded: Loaded, environment: Environment) -> HostBuilder {
-        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything, telemetry: Telemetry::default() }
+        let telemetry = Telemetry::default();
+        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything, telemetry, shows_apps: false }
     }
 
     /// Starts a host of a configuration.

@@ -57,7 +57,8 @@ pub use turnwright_mcp::SignedOut;
 pub use turnwright_mcp::{Agreed, Ground};
 /// What MCP servers have besides tools.
 pub use turnwright_mcp::{
-    Completion, CompletionOf, McpServer, Prompt, PromptMessages, Resource, ResourceSource, ResourceTemplate, SaidMessage, Shelf,
+    AppPage, AppPermission, Completion, CompletionOf, Domains, McpServer, Prompt, PromptMessages, Resource, ResourceSource,
+    ResourceTemplate, SaidMessage, Shelf,
 };
 /// Conversations in the forms of others, out and in. Pure.
 pub use turnwright_providers::{export, import};

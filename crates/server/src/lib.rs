@@ -6,6 +6,7 @@
 //! who may listen where.
 
 mod agui;
+mod apps;
 mod attached;
 pub mod auth;
 mod base_path;
@@ -37,6 +38,7 @@ mod tls;
 pub mod ui;
 mod waiting;
 
+pub use apps::Apps;
 pub use auth::{Auth, Hosts, Site};
 pub use error::ApiError;
 pub use metrics::Metrics;

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use turnwright_core::{Declared, ToolErrorKind};
 use turnwright_engine::{
-    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply, ToolSource,
+    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolFace, ToolOutput, ToolReply, ToolSource,
 };
 
 type Work = Arc<dyn Fn(SourceCall, CallContext) -> BoxFuture<'static, Result<ToolReply, ToolError>> + Send + Sync>;
@@ -65,6 +65,13 @@ impl ScriptedTool {
     #[must_use]
     pub fn declared(mut self, declared: Declared) -> Self {
         self.tool.declared = declared;
+        self
+    }
+
+    /// The same, with this face.
+    #[must_use]
+    pub fn face(mut self, face: ToolFace) -> Self {
+        self.tool.face = Arc::new(face);
         self
     }
 

@@ -7,7 +7,7 @@ import { html } from "../lib/html.js";
 
 const HEIGHT = 190;
 /** What is left around the bars, in pixels. */
-const [LEFT, RIGHT, TOP, BOTTOM] = [62, 8, 10, 24];
+const [LEFT, RIGHT, TOP, BOTTOM] = [62, 24, 10, 24];
 const WIDEST = 48;
 /** How much room the name of a day takes. */
 const DAY_WIDTH = 64;

@@ -30,6 +30,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
         "http-url" => http_url(text).map(|_| text.to_owned()),
+        "origin" => origin(text),
         "api-url" => api_url(text),
         "base-url" => base_url(text),
         "document" => document(text, bases),
@@ -121,6 +122,15 @@ fn http_url(text: &str) -> Result<&str, String> {
         Some(port) if !is_port(port) => Err(format!("a URL whose port is a number from 1 to {}", u16::MAX)),
         Some(_) | None => Ok(authority),
     }
+}
+
+/// Scheme, host and port alone, in small letters as browsers write them.
+fn origin(text: &str) -> Result<String, String> {
+    let authority = http_url(text)?;
+    let is_alone = text.ends_with(authority) && !authority.contains('@');
+    let is_plain = authority.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte));
+    let right = "an origin: scheme, host and port alone, such as `https://apps.example.org`";
+    if is_alone && is_plain { Ok(text.to_ascii_lowercase()) } else { Err(right.to_owned()) }
 }
 
 /// Where an API is; who asks is said elsewhere.

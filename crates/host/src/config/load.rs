@@ -186,6 +186,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     let endpoints = meaning.endpoints(environment, &mut problems);
     meaning.providers(&mut problems);
     meaning.server(&mut problems);
+    meaning.apps(&mut problems);
     meaning.notify(&mut problems);
     meaning.web(&mut problems);
     meaning.apis(&mut problems);

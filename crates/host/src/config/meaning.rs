@@ -76,6 +76,23 @@ impl Meaning<'_> {
         problems.push(Problem::new(place_of(self.root, ["server", "public_url"]), text));
     }
 
+    /// The frames of apps are of another origin than the page, and the page's is known.
+    pub(crate) fn apps(self, problems: &mut Vec<Problem>) {
+        let Some(frames) = &self.config.apps.sandbox_origin else { return };
+        let wrong = match self.config.server.origin().map(str::to_ascii_lowercase) {
+            None => "needs `server.public_url`, the address of the page that the frames are in".to_owned(),
+            Some(page) if without_default_port(&page) == without_default_port(frames) => {
+                format!("is `{frames}`, where the page is too; it must be another host name or port")
+            }
+            Some(page) if page.starts_with("https://") && !frames.starts_with("https://") => {
+                format!("is `{frames}`; it must begin with https:// as `server.public_url` does, or browsers do not load it")
+            }
+            Some(_) => return,
+        };
+        let keys = ["apps", "sandbox_origin"];
+        problems.push(Problem::new(place_of(self.root, keys), format!("`{}` {wrong}", KeyPath::of(keys))));
+    }
+
     /// Whoever is told of waiting turns can be told.
     pub(crate) fn notify(self, problems: &mut Vec<Problem>) {
         let notify = &self.config.notify;
@@ -300,6 +317,12 @@ impl Meaning<'_> {
 }
 
 /// Whether HTTP can carry it.
+/// An origin as browsers write it.
+fn without_default_port(origin: &str) -> &str {
+    let port = if origin.starts_with("https://") { ":443" } else { ":80" };
+    origin.strip_suffix(port).unwrap_or(origin)
+}
+
 fn is_header_value(text: &str) -> bool {
     !text.chars().any(|c| c.is_ascii_control() && c != '\t')
 }

@@ -11,8 +11,8 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
 use super::{
-    EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig, MemoryConfig,
-    ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
+    AppsConfig, EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig,
+    MemoryConfig, ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -68,6 +68,8 @@ pub struct Config {
     pub storage: Storage,
     /// The HTTP server.
     pub server: Server,
+    /// Pages that MCP servers have for the calls of their tools.
+    pub apps: AppsConfig,
     /// How requests leave this machine.
     pub network: NetworkConfig,
     /// What is told of this process to whoever watches over it.

@@ -171,6 +171,7 @@ pub(super) fn tool(state: &ServerState, definition: &ToolDefinition) -> api::Too
         annotations: definition.annotations.clone(),
         icons: face.icons.iter().map(icon).collect(),
         visibility: face.visibility.as_list().iter().map(ToString::to_string).collect(),
+        app: face.app.clone(),
         read_only: definition.declared.read_only,
         server_state: server_state.as_str().to_owned(),
     }

@@ -6,11 +6,13 @@ use axum::extract::Path;
 use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
 use sha2::{Digest, Sha256};
 
+use crate::apps::{Place, place};
 use crate::error::ApiError;
+use crate::extract::State;
 
 /// What `cargo xtask page` made; nothing where it was not run.
 #[derive(Debug, RustEmbed)]
@@ -26,15 +28,16 @@ fn made(path: &str) -> Option<EmbeddedFile> {
 const IMPORT_MAP: (&str, &str) = ("<script type=\"importmap\">", "</script>");
 
 /// The page, or how to get it and how to do without.
-pub(super) async fn page(headers: HeaderMap) -> Response {
+pub(super) async fn page(State(state): State, uri: Uri, headers: HeaderMap) -> Response {
     let Some(page) = made("index.html") else {
-        return (policy(None), Html(include_str!("no_page.html"))).into_response();
+        return (policy(None, None), Html(include_str!("no_page.html"))).into_response();
     };
     let import_map = std::str::from_utf8(&page.data).ok().and_then(|html| {
         let (_, rest) = html.split_once(IMPORT_MAP.0)?;
         Some(rest.split_once(IMPORT_MAP.1)?.0.to_owned())
     });
-    let policy = policy(import_map.as_deref());
+    let place = place(state.site(), &uri, &headers, state.client()).ok();
+    let policy = policy(import_map.as_deref(), place.as_ref());
     let mut response = sent("index.html", page, &headers);
     response.headers_mut().extend(policy);
     response
@@ -102,14 +105,16 @@ fn kind(path: &str) -> Option<&'static str> {
     })
 }
 
-/// What the browser may do on the page: run and load what comes from here, and talk to nobody else.
-fn policy(import_map: Option<&str>) -> HeaderMap {
+/// What the browser may do on the page: run and load what comes from here, and talk to nobody else. Pages of MCP servers are in
+/// frames of another origin.
+fn policy(import_map: Option<&str>, place: Option<&Place>) -> HeaderMap {
+    let frames = place.map_or("'none'", |place| &place.frames);
     let script = import_map.map_or_else(String::new, |map| format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(map))));
     // What stands in for the page has its few styles in itself.
     let style = if import_map.is_some() { "'self'" } else { "'unsafe-inline'" };
     let policy = format!(
         "default-src 'none'; script-src 'self'{script}; style-src {style}; img-src 'self' data: blob:; media-src data: blob:; \
-         connect-src 'self'; font-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+         connect-src 'self'; font-src 'self'; frame-src {frames}; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     );
     let mut headers = HeaderMap::new();
     if let Ok(policy) = HeaderValue::from_str(&policy) {
