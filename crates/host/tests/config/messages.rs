@@ -69,7 +69,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `apps`, `network`, `telemetry`, `notify`",
         ],
     );
 }
@@ -457,6 +457,33 @@ fn what_is_sent_to_a_provider_must_be_sendable() {
         let loaded = load_text(&anthropic(url));
         assert!(loaded.is_ok(), "for {url}: {loaded:?}");
     }
+}
+
+#[test]
+fn the_frames_of_apps_have_an_origin_of_their_own_beside_that_of_the_page() {
+    let server = "[server]\npublic_url = \"https://tw.test/x\"\n[apps]\n";
+    says(
+        "[apps]\nsandbox_origin = \"https://apps.test/x\"",
+        &[
+            "turnwright.toml:2: `apps.sandbox_origin` is \"https://apps.test/x\"; it must be an origin: scheme, host and port alone, such as `https://apps.example.org`",
+        ],
+    );
+    says(
+        "[apps]\nsandbox_origin = \"https://apps.test\"",
+        &["turnwright.toml:2: `apps.sandbox_origin` needs `server.public_url`, the address of the page that the frames are in"],
+    );
+    says(
+        &format!("{server}sandbox_origin = \"https://TW.test:443\""),
+        &[
+            "turnwright.toml:4: `apps.sandbox_origin` is `https://tw.test:443`, where the page is too; it must be another host name or port",
+        ],
+    );
+    says(
+        &format!("{server}sandbox_origin = \"http://apps.test\""),
+        &[
+            "turnwright.toml:4: `apps.sandbox_origin` is `http://apps.test`; it must begin with https:// as `server.public_url` does, or browsers do not load it",
+        ],
+    );
 }
 
 #[test]

@@ -114,6 +114,9 @@ message_bytes = 4194304  # default
 attachments = 32  # default
 attachment_bytes = 20971520  # default
 
+[apps]
+enabled = true  # default
+
 [telemetry]
 sample = 1.0  # default
 content = false  # default
