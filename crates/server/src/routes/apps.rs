@@ -32,10 +32,12 @@ pub(super) async fn open(
     whole: Whole,
 ) -> Result<Response, ApiError> {
     let api::McpAppRequest { uri: address } = whole.json()?;
+    // First: what is another's is not there, whatever else holds.
+    let server = server(&state, &named)?;
     let place = place(state.site(), &uri, &whole.headers, state.client()).map_err(|why| {
         ApiError::new(StatusCode::CONFLICT, "apps_off", format!("pages of MCP servers are not shown here: {why}"))
     })?;
-    let page = server(&state, &named)?.app_page(&address).await.map_err(refused)?;
+    let page = server.app_page(&address).await.map_err(refused)?;
     let (allowed, refused) = sifted(&page.domains, &place);
     let reaches: Vec<String> = {
         let lists = [&allowed.connect, &allowed.resource, &allowed.frame, &allowed.base_uri];
