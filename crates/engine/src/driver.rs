@@ -24,6 +24,7 @@ mod asked;
 mod attempt;
 mod call;
 mod early;
+mod fence;
 mod gathering;
 mod model;
 mod offer;
@@ -39,6 +40,7 @@ use asked::Asked;
 pub(crate) use call::{Aids, run_alone};
 use call::{Asking, CallJob, Rest};
 use early::Early;
+use fence::Fence;
 use gathering::{Gathering, next_gathered};
 use model::{ModelCall, Said, next_said};
 use sampling::Samplings;
@@ -76,6 +78,8 @@ pub(crate) struct Driver {
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
+    /// The right by which it drives.
+    fence: Fence,
     /// Whether it heard that its process is to end.
     is_draining: bool,
     /// Whether it gave the conversation up.
@@ -116,6 +120,7 @@ enum Halt {
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>, claim: Claim) -> Self {
         let foreign = inner.store.foreign_writes();
+        let fence = Fence::new(Arc::clone(&inner.store));
         Self {
             inner,
             live,
@@ -135,6 +140,7 @@ impl Driver {
             gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
+            fence,
             is_draining: false,
             has_let_go: false,
         }
@@ -233,6 +239,9 @@ impl Driver {
             self.call_off(&first, &plan).await;
             if plan.entries.is_empty() {
                 self.forget_ahead();
+                if !self.fence.holds() {
+                    return Err(Halt::Quietly);
+                }
                 return Ok(self.carry_out(&plan, ready));
             }
             let mut early = Early::default();
@@ -246,6 +255,10 @@ impl Driver {
                 Ok(()) => {
                     self.keep_early(early);
                     self.forget_ahead();
+                    if !self.fence.holds() {
+                        // What is stored is stored; what comes of it is whoever drives next's.
+                        return Err(Halt::Quietly);
+                    }
                     return Ok(self.carry_out(&plan, ready));
                 }
                 Err(StoreError::Conflict { next }) if next >= at => {
@@ -400,7 +413,8 @@ impl Driver {
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
         let aids = Aids::of(&self.inner, &self.live.owner);
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids }.run())
+        let fence = Some(self.fence.clone());
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -409,6 +423,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
+                () = self.fence.is_lost() => return Err(Halt::Quietly),
                 () = self.inner.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
                     return Ok(Vec::new());

@@ -101,6 +101,14 @@ pub trait Store: Send + Sync + Debug {
     /// Whether a driver's process is alive, also this one.
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError>;
 
+    /// The number of the right by which this process drives, where it has it at this moment; looked at directly before each
+    /// effect, on a monotonic clock, without asking anybody. Where it ran out and was taken again it is another number: what
+    /// was begun under the one before may be another driver's now. A store whose drivers are alive for as long as their
+    /// processes has one number.
+    fn lease(&self) -> Option<u64> {
+        Some(0)
+    }
+
     /// Ends the writer after what it has in hand.
     async fn close(&self);
 }

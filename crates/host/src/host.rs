@@ -14,7 +14,7 @@ use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
-use turnwright_store::{Durability, SqliteOptions, SqliteStore};
+use turnwright_store::Storage;
 use turnwright_tools::{Knowledge, Memory};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
@@ -24,6 +24,7 @@ use crate::notify::Notifier;
 use crate::providers::{PRACTICE, ProviderSet};
 use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Sources};
+use crate::storage::Place;
 use crate::swept_store::SweptStore;
 use crate::{Environment, HostError};
 
@@ -116,14 +117,14 @@ impl HostBuilder {
         let Self { loaded, environment, own, needs, telemetry } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
-        let options = options(&loaded)?;
-        let store = Arc::new(SqliteStore::open(&options)?);
+        let place = Place::of(&loaded)?;
+        let store = place.open().await?;
         // Beside the locks that say who is alive: another database may have the same data directory.
-        let processes = options.beside("processes");
+        let processes = place.beside("processes");
         let ledger: Arc<dyn ProcessLedger> = match needs {
             Needs::Store => Arc::new(NoLedger),
             Needs::OnDemand | Needs::Everything => {
-                sweep(&processes, &store).await;
+                sweep(&processes, &*store).await;
                 Arc::new(ledger(&processes, &store.driver().0)?)
             }
         };
@@ -192,7 +193,7 @@ impl HostBuilder {
             ledger,
             command_mark,
             processes,
-            notify_lock: options.beside("notify.lock"),
+            notify_lock: place.beside("notify.lock"),
             environment,
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
@@ -326,26 +327,6 @@ impl Host {
     }
 }
 
-fn options(loaded: &Loaded) -> Result<SqliteOptions, HostError> {
-    let durability = match loaded.config.storage.durability {
-        config::Durability::Process => Durability::Process,
-        config::Durability::Power => Durability::Power,
-    };
-    let options = match &loaded.config.storage.database {
-        None => SqliteOptions::in_directory(&loaded.data_dir),
-        Some(address) => {
-            let address = address.expose();
-            let path = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")).unwrap_or(address);
-            if let Some((scheme, _)) = path.split_once("://") {
-                let reason = "this version keeps conversations in SQLite; name a file, or leave it out";
-                return Err(HostError::Database { address: format!("{scheme}://…"), reason });
-            }
-            SqliteOptions::at_file(path)
-        }
-    };
-    Ok(options.durability(durability))
-}
-
 /// Where processes tell one another how their MCP servers are.
 pub(crate) fn board(loaded: &Loaded) -> PathBuf {
     loaded.data_dir.join("mcp/board")
@@ -357,7 +338,7 @@ fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {
 }
 
 /// Ends what processes of ours that are gone left running (law 8).
-async fn sweep(processes: &Path, store: &SqliteStore) {
+async fn sweep(processes: &Path, store: &dyn Storage) {
     let is_alive = async |driver: &str| {
         // Where nobody can tell it is left alone.
         store.is_alive(&turnwright_core::DriverId(driver.to_owned())).await.unwrap_or(true)

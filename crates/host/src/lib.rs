@@ -22,6 +22,7 @@ mod providers;
 mod sandbox;
 mod servers;
 mod sources;
+mod storage;
 mod swept_store;
 mod tidy;
 

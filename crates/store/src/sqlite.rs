@@ -15,7 +15,6 @@ mod readers;
 mod search;
 mod statements;
 mod upkeep;
-mod words;
 mod write;
 mod writer;
 
@@ -142,6 +141,11 @@ impl Store for SqliteStore {
 
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
         self.drivers.is_alive(driver)
+    }
+
+    fn lease(&self) -> Option<u64> {
+        // Held for as long as the process lives and its store is open.
+        self.drivers.is_held().then_some(0)
     }
 
     async fn close(&self) {

@@ -52,10 +52,15 @@ impl Drivers {
         &self.own
     }
 
+    /// Whether this store's lock is held.
+    pub(super) fn is_held(&self) -> bool {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Whether a driver's process has its store open.
     pub(super) fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
         if *driver == self.own {
-            return Ok(self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some());
+            return Ok(self.is_held());
         }
         // Names come from journals, which may have been imported: only ours become part of a path.
         if !is_name(&driver.0) {

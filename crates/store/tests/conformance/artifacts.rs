@@ -1,13 +1,13 @@
 //! Files in the database.
 
-#![cfg(test)]
-
 use turnwright_core::{ContentBlock, Entry, ModelRef, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::{Artifact, Artifacts, Draft, Removal};
 use turnwright_engine::{Append, ConversationRecord, SideRecord, Store};
-use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_store::Storage;
 
-async fn stored(store: &SqliteStore, owner: &UserId, id: &str, at_ms: u64) -> Artifact {
+use super::Full;
+
+async fn stored(store: &dyn Storage, owner: &UserId, id: &str, at_ms: u64) -> Artifact {
     let draft = store.begin_artifact(at_ms).await.unwrap();
     store.put_piece(draft, 0, b"first ".to_vec()).await.unwrap();
     store.put_piece(draft, 1, b"second".to_vec()).await.unwrap();
@@ -34,14 +34,13 @@ fn conversation(id: &str, owner: &UserId) -> ConversationRecord {
     }
 }
 
-#[tokio::test]
-async fn a_file_belongs_to_its_owner_and_is_read_piece_by_piece() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+pub(crate) async fn a_file_belongs_to_its_owner_and_is_read_piece_by_piece(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
     let (ada, bob): (UserId, UserId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
-    let artifact = stored(&store, &ada, "art_1", 5).await;
+    let artifact = stored(store, &ada, "art_1", 5).await;
     // The same again changes nothing.
-    assert_eq!(stored(&store, &ada, "art_1", 9).await.id, artifact.id);
+    assert_eq!(stored(store, &ada, "art_1", 9).await.id, artifact.id);
     assert_eq!(store.artifact(&ada, "art_1").await.unwrap(), Some(artifact));
     assert_eq!(store.piece(&ada, "art_1", 1).await.unwrap().as_deref(), Some(b"second".as_slice()));
     assert_eq!(store.piece(&ada, "art_1", 2).await.unwrap(), None);
@@ -53,15 +52,14 @@ async fn a_file_belongs_to_its_owner_and_is_read_piece_by_piece() {
     store.close().await;
 }
 
-#[tokio::test]
-async fn what_no_conversation_holds_and_what_was_never_finished_goes_when_it_is_old() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+pub(crate) async fn what_no_conversation_holds_and_what_was_never_finished_goes_when_it_is_old(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
     let ada: UserId = "ada".parse().unwrap();
     store.create(conversation("c1", &ada)).await.unwrap();
     store.create(conversation("c2", &ada)).await.unwrap();
     for (id, at_ms) in [("art_kept", 1), ("art_old", 1), ("art_new", 9)] {
-        stored(&store, &ada, id, at_ms).await;
+        stored(store, &ada, id, at_ms).await;
     }
     store.use_artifact(&ada, "art_kept", &"c1".parse().unwrap()).await.unwrap();
     store.use_artifact(&ada, "art_kept", &"c2".parse().unwrap()).await.unwrap();
@@ -87,15 +85,14 @@ fn said() -> Entry {
     Entry::User(UserMessage { content: vec![ContentBlock::text("hello")], settings })
 }
 
-#[tokio::test]
-async fn what_an_append_says_that_it_holds_goes_with_the_last_conversation_that_has_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+pub(crate) async fn what_an_append_says_that_it_holds_goes_with_the_last_conversation_that_has_it(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
     let (ada, bob): (UserId, UserId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
     for (id, owner) in [("c1", &ada), ("of_bob", &bob)] {
         store.create(conversation(id, owner)).await.unwrap();
         let holds = |artifact: &str| SideRecord::Holds { artifact: artifact.to_owned() };
-        stored(&store, &ada, "art_1", 1).await;
+        stored(store, &ada, "art_1", 1).await;
         // One that is not there, and another's, are none.
         let side = vec![holds("art_1"), holds("art_1"), holds("art_missing")];
         let append = Append { conversation: id.parse().unwrap(), at: Seq::FIRST, entries: vec![said()], at_ms: 1, side };
@@ -113,16 +110,15 @@ async fn what_an_append_says_that_it_holds_goes_with_the_last_conversation_that_
     store.close().await;
 }
 
-#[tokio::test]
-async fn a_piece_that_is_stored_again_is_stored_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&SqliteOptions::in_directory(folder.path())).unwrap();
+pub(crate) async fn a_piece_that_is_stored_again_is_stored_once(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
     let ada: UserId = "ada".parse().unwrap();
     let draft = store.begin_artifact(1).await.unwrap();
     for bytes in [b"half".to_vec(), b"whole".to_vec()] {
         store.put_piece(draft, 0, bytes).await.unwrap();
     }
-    let artifact = Artifact { id: "art_1".to_owned(), ..stored(&store, &ada, "art_2", 1).await };
+    let artifact = Artifact { id: "art_1".to_owned(), ..stored(store, &ada, "art_2", 1).await };
     store.finish_artifact(draft, artifact).await.unwrap();
     assert_eq!(store.piece(&ada, "art_1", 0).await.unwrap().as_deref(), Some(b"whole".as_slice()));
     store.close().await;

@@ -1,15 +1,10 @@
 //! What every store of accounts must do, whatever it keeps them in.
 
-#![cfg(test)]
-
-use std::sync::Arc;
-
 use turnwright_core::UserId;
-use turnwright_engine::accounts::{
-    AccountSecret, Accounts, Credential, CredentialKind, Identity, Role, Scope, Scopes, SecretHash, User,
-};
-use turnwright_engine::{Store, StoreError};
-use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_engine::StoreError;
+use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Identity, Role, Scope, Scopes, SecretHash, User};
+
+use super::Full;
 
 fn user(name: &str) -> User {
     User {
@@ -41,12 +36,16 @@ async fn names(accounts: &dyn Accounts) -> Vec<String> {
     accounts.users().await.unwrap().into_iter().map(|user| user.name).collect()
 }
 
-async fn whoever_sits_at_the_machine_is_there(accounts: &dyn Accounts) {
+pub(crate) async fn whoever_sits_at_the_machine_is_there(full: &dyn Full) {
+    let store = full.open_all().await;
+    let accounts: &dyn Accounts = &*store;
     let local = accounts.user(&UserId::local()).await.unwrap().unwrap();
     assert_eq!((local.name.as_str(), local.role, local.is_enabled), ("local", Role::Admin, true));
 }
 
-async fn no_two_users_have_one_name(accounts: &dyn Accounts) {
+pub(crate) async fn no_two_users_have_one_name(full: &dyn Full) {
+    let store = full.open_all().await;
+    let accounts: &dyn Accounts = &*store;
     accounts.add_user(user("anna")).await.unwrap();
     let other = User { name: "Anna".to_owned(), ..user("other") };
     assert_eq!(accounts.add_user(other).await, Err(StoreError::Taken { what: "Anna".to_owned() }));
@@ -54,7 +53,9 @@ async fn no_two_users_have_one_name(accounts: &dyn Accounts) {
     assert_eq!(names(accounts).await, ["anna", "local"]);
 }
 
-async fn an_identity_is_one_user(accounts: &dyn Accounts) {
+pub(crate) async fn an_identity_is_one_user(full: &dyn Full) {
+    let store = full.open_all().await;
+    let accounts: &dyn Accounts = &*store;
     let identity = |subject: &str| Identity { issuer: "https://id.example".to_owned(), subject: subject.to_owned() };
     let known = User { identity: Some(identity("1")), ..user("anna") };
     accounts.add_user(known.clone()).await.unwrap();
@@ -64,7 +65,9 @@ async fn an_identity_is_one_user(accounts: &dyn Accounts) {
     assert_eq!(accounts.user_known_as(&identity("2")).await.unwrap(), None);
 }
 
-async fn a_credential_comes_with_its_user_and_goes_with_it(accounts: &dyn Accounts) {
+pub(crate) async fn a_credential_comes_with_its_user_and_goes_with_it(full: &dyn Full) {
+    let store = full.open_all().await;
+    let accounts: &dyn Accounts = &*store;
     let (anna, ben) = (user("anna"), user("ben"));
     accounts.add_user(anna.clone()).await.unwrap();
     accounts.add_user(ben.clone()).await.unwrap();
@@ -90,7 +93,9 @@ async fn a_credential_comes_with_its_user_and_goes_with_it(accounts: &dyn Accoun
     assert_eq!(accounts.change_user(&anna.id, Role::Member, true).await, Err(gone));
 }
 
-async fn what_goes_with_a_credential_is_removed_with_it_and_once(accounts: &dyn Accounts) {
+pub(crate) async fn what_goes_with_a_credential_is_removed_with_it_and_once(full: &dyn Full) {
+    let store = full.open_all().await;
+    let accounts: &dyn Accounts = &*store;
     let anna = user("anna");
     accounts.add_user(anna.clone()).await.unwrap();
     accounts.add_credential(credential("t1", &anna, CredentialKind::Token)).await.unwrap();
@@ -108,7 +113,9 @@ async fn what_goes_with_a_credential_is_removed_with_it_and_once(accounts: &dyn 
     assert_eq!(accounts.credentials(&anna.id).await.unwrap(), [other]);
 }
 
-async fn what_expired_is_removed(accounts: &dyn Accounts) {
+pub(crate) async fn what_expired_is_removed(full: &dyn Full) {
+    let store = full.open_all().await;
+    let accounts: &dyn Accounts = &*store;
     let anna = user("anna");
     accounts.add_user(anna.clone()).await.unwrap();
     for (id, expires_at_ms) in [("a", Some(9)), ("b", Some(10)), ("c", None)] {
@@ -118,50 +125,4 @@ async fn what_expired_is_removed(accounts: &dyn Accounts) {
     accounts.remove_expired(10).await.unwrap();
     let left: Vec<String> = accounts.credentials(&anna.id).await.unwrap().into_iter().map(|known| known.id).collect();
     assert_eq!(left, ["b", "c"]);
-}
-
-macro_rules! conformance {
-    ($backend:expr; $($claim:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $claim() {
-                let folder = tempfile::tempdir().unwrap();
-                let store = $backend(folder.path());
-                super::$claim(&*store).await;
-                turnwright_engine::Store::close(&*store).await;
-            })*
-        }
-    };
-}
-
-fn sqlite(folder: &std::path::Path) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(&SqliteOptions::in_directory(folder)).unwrap())
-}
-
-conformance! {
-    crate::sqlite;
-    whoever_sits_at_the_machine_is_there,
-    no_two_users_have_one_name,
-    an_identity_is_one_user,
-    a_credential_comes_with_its_user_and_goes_with_it,
-    what_goes_with_a_credential_is_removed_with_it_and_once,
-    what_expired_is_removed,
-}
-
-#[tokio::test]
-async fn no_secret_is_in_the_database_or_in_what_is_logged() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = sqlite(folder.path());
-    let secret = AccountSecret::new("tw_").unwrap();
-    assert_eq!((secret.expose().len(), secret.expose().starts_with("tw_")), (67, true));
-    let known = Credential { hash: secret.hash(), ..credential("t", &user("anna"), CredentialKind::Token) };
-    store.add_user(user("anna")).await.unwrap();
-    store.add_credential(known.clone()).await.unwrap();
-    assert!(!format!("{secret:?} {known:?}").contains(secret.expose()));
-    assert_eq!(store.credential(&SecretHash::of(secret.expose())).await.unwrap().unwrap().0, known);
-    store.close().await;
-    for file in std::fs::read_dir(folder.path()).unwrap().filter_map(|file| std::fs::read(file.unwrap().path()).ok()) {
-        let needle = secret.expose().as_bytes();
-        assert!(!file.windows(needle.len()).any(|window| window == needle));
-    }
 }

@@ -15,7 +15,7 @@ fn runs_together(sign: char) -> bool {
 }
 
 /// A text with spaces where the tokenizer needs them.
-pub(super) fn spaced(text: &str) -> String {
+pub(crate) fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for sign in text.chars() {
         if sign == '\0' {
@@ -30,37 +30,64 @@ pub(super) fn spaced(text: &str) -> String {
 }
 
 /// The words that somebody typed, in lower case.
-pub(super) fn words_of(typed: &str) -> Vec<String> {
+pub(crate) fn words_of(typed: &str) -> Vec<String> {
     typed.split_whitespace().map(str::to_lowercase).collect()
 }
 
-/// The query for these words: each a phrase, the last word of which may go on. `None` where there is nothing to look up.
-pub(super) fn query(words: &[String]) -> Option<String> {
+/// Words that stand behind one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Phrase {
+    /// Them; at least one.
+    pub(crate) parts: Vec<String>,
+    /// Whether the last may be the beginning of a longer one.
+    pub(crate) goes_on: bool,
+}
+
+/// What is looked for where these words were typed: each is a phrase.
+pub(crate) fn phrases(words: &[String]) -> Vec<Phrase> {
     let phrase = |word: &String| {
         let spaced = spaced(word);
         let signs: String =
             spaced.chars().map(|sign| if sign.is_alphanumeric() || is_mark(sign) { sign } else { ' ' }).collect();
-        let parts: Vec<&str> = signs.split_whitespace().filter(|part| part.chars().any(char::is_alphanumeric)).collect();
+        let is_word = |part: &&str| part.chars().any(char::is_alphanumeric);
+        let parts: Vec<String> = signs.split_whitespace().filter(is_word).map(str::to_owned).collect();
         let goes_on = parts.last()?.chars().any(|sign| !runs_together(sign));
-        Some(format!("\"{}\"{}", parts.join(" "), if goes_on { "*" } else { "" }))
+        Some(Phrase { parts, goes_on })
     };
-    let phrases: Vec<String> = words.iter().filter_map(phrase).collect();
+    words.iter().filter_map(phrase).collect()
+}
+
+/// The query for these words, as FTS5 writes it. `None` where there is nothing to look up.
+pub(crate) fn query(words: &[String]) -> Option<String> {
+    let written = |phrase: &Phrase| format!("\"{}\"{}", phrase.parts.join(" "), if phrase.goes_on { "*" } else { "" });
+    let phrases: Vec<String> = phrases(words).iter().map(written).collect();
     if phrases.is_empty() { None } else { Some(phrases.join(" AND ")) }
 }
 
-/// The query for a text in which any of these words may be: those that say something, each once, at most `most`. Of scripts
-/// without spaces each two signs that stand together are a word. `None` where there is nothing to look up.
-pub(super) fn any_of(text: &str, most: usize) -> Option<String> {
+/// The query for a text in which any of these words may be, as FTS5 writes it. `None` where there is nothing to look up.
+pub(crate) fn any_of(text: &str, most: usize) -> Option<String> {
+    let asked = asked(text, most);
+    let written: Vec<String> = asked.iter().map(|parts| format!("\"{}\"", parts.join(" "))).collect();
+    if written.is_empty() { None } else { Some(written.join(" OR ")) }
+}
+
+/// The words of a question that say something, each once, of the first `most`. Of scripts without spaces each two signs that
+/// stand together are a word.
+pub(crate) fn asked(text: &str, most: usize) -> Vec<Vec<String>> {
     let spaced = spaced(text).to_lowercase();
     let signs = |sign: char| !(sign.is_alphanumeric() || is_mark(sign));
     let words: Vec<&str> = spaced.split(signs).filter(|word| !word.is_empty()).collect();
     let is_sign = |word: &str| word.chars().next().is_some_and(runs_together);
-    let mut wanted: Vec<String> = Vec::new();
+    let mut wanted: Vec<Vec<String>> = Vec::new();
     for (word, next) in words.iter().zip(words.iter().skip(1).map(Some).chain([None])) {
         let phrase = match next {
-            Some(next) if is_sign(word) && is_sign(next) => format!("\"{word} {next}\""),
-            _ if is_sign(word) && wanted.last().is_some_and(|before| before.ends_with(&format!(" {word}\""))) => continue,
-            _ => format!("\"{word}\""),
+            Some(next) if is_sign(word) && is_sign(next) => vec![(*word).to_owned(), (*next).to_owned()],
+            _ if is_sign(word)
+                && wanted.last().is_some_and(|before| before.len() > 1 && before.last().is_some_and(|last| last == word)) =>
+            {
+                continue;
+            }
+            _ => vec![(*word).to_owned()],
         };
         if wanted.len() >= most {
             break;
@@ -69,8 +96,8 @@ pub(super) fn any_of(text: &str, most: usize) -> Option<String> {
             wanted.push(phrase);
         }
     }
-    let telling: Vec<String> = wanted.iter().filter(|word| !SAYS_LITTLE.contains(&word.trim_matches('"'))).cloned().collect();
-    if telling.is_empty() { None } else { Some(telling.join(" OR ")) }
+    wanted.retain(|phrase| !SAYS_LITTLE.contains(&phrase.join(" ").as_str()));
+    wanted
 }
 
 /// Words that stand in nearly every text: looking them up costs much and tells nothing.
@@ -85,12 +112,12 @@ const SAYS_LITTLE: &[&str] = &[
 ];
 
 /// Signs that go with the letter before them.
-fn is_mark(sign: char) -> bool {
+pub(crate) fn is_mark(sign: char) -> bool {
     matches!(u32::from(sign), 0x0300..=0x036F | 0x0E31..=0x0E4E | 0x0900..=0x0DFF)
 }
 
 /// What a text says around the first of the words that is in it.
-pub(super) fn excerpt(text: &str, words: &[String]) -> String {
+pub(crate) fn excerpt(text: &str, words: &[String]) -> String {
     let signs: Vec<char> = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
     // One sign for one, so that places are the same in both.
     let lower: Vec<char> = signs.iter().map(|sign| sign.to_lowercase().next().unwrap_or(*sign)).collect();

@@ -1,14 +1,15 @@
-//! What is removed for good.
+//! What the files of a SQLite database hold: no secret, and nothing of what was erased.
 
 #![cfg(test)]
 
 use std::path::Path;
 
-use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserId, UserMessage};
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_engine::accounts::{AccountSecret, Accounts, Credential, CredentialKind, Role, Scopes, SecretHash, User};
 use turnwright_engine::artifacts::{Artifact, Artifacts};
 use turnwright_engine::search::{Search, Texts};
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, KeptBy, SideRecord, Store};
+use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store};
 use turnwright_store::{SqliteOptions, SqliteStore};
 
 fn open(folder: &Path) -> SqliteStore {
@@ -87,27 +88,38 @@ async fn of_what_was_erased_no_file_of_the_database_holds_anything() {
 }
 
 #[tokio::test]
-async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open() {
+async fn no_secret_is_in_the_database_or_in_what_is_logged() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    for (id, settings, at_ms) in
-        [("old", "{}", 5), ("pinned", "{\"pinned\":true}", 5), ("runs", "{}", 5), ("waits", "{}", 5), ("new", "{}", 50)]
-    {
-        store.create(record(id, settings)).await.unwrap();
-        let open = |parked| vec![SideRecord::TurnOpen { turn: TurnId(Seq::FIRST), parked, kept_by: KeptBy::Servers }];
-        let side = match id {
-            "runs" => open(false),
-            "waits" => open(true),
-            _ => Vec::new(),
-        };
-        say(&store, id, "x", at_ms, side).await;
-    }
-    let old: ConversationId = "old".parse().unwrap();
-    assert_eq!(store.remove_old(10, 20).await.unwrap(), std::slice::from_ref(&old));
-    assert_eq!(store.conversation(&old).await.unwrap(), None);
-    for id in ["pinned", "runs", "waits", "new"] {
-        assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
-    }
-    assert!(store.remove_old(10, 20).await.unwrap().is_empty());
+    let secret = AccountSecret::new("tw_").unwrap();
+    assert_eq!((secret.expose().len(), secret.expose().starts_with("tw_")), (67, true));
+    let anna = User {
+        id: "user_anna".parse().unwrap(),
+        name: "anna".to_owned(),
+        role: Role::Member,
+        is_enabled: true,
+        created_at_ms: 5,
+        identity: None,
+    };
+    let known = Credential {
+        id: "t".to_owned(),
+        hash: secret.hash(),
+        user: anna.id.clone(),
+        kind: CredentialKind::Token,
+        name: "for t".to_owned(),
+        scopes: Scopes::own(),
+        parent: None,
+        created_at_ms: 7,
+        expires_at_ms: Some(9),
+        used_at_ms: None,
+    };
+    store.add_user(anna).await.unwrap();
+    store.add_credential(known.clone()).await.unwrap();
+    assert!(!format!("{secret:?} {known:?}").contains(secret.expose()));
+    assert_eq!(store.credential(&SecretHash::of(secret.expose())).await.unwrap().unwrap().0, known);
     store.close().await;
+    for file in std::fs::read_dir(folder.path()).unwrap().filter_map(|file| std::fs::read(file.unwrap().path()).ok()) {
+        let needle = secret.expose().as_bytes();
+        assert!(!file.windows(needle.len()).any(|window| window == needle));
+    }
 }
