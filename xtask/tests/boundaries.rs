@@ -89,7 +89,7 @@ const KEPT: &[Kept] = &[
     },
     Kept { dependencies: &["rmcp", "bollard"], within: &["mcp"], because: "MCP and containers are one kind of tool source" },
     Kept {
-        dependencies: &["rusqlite", "sqlx", "tokio-postgres"],
+        dependencies: &["rusqlite", "sqlx", "tokio-postgres", "deadpool-postgres"],
         within: &["store"],
         because: "only the store knows that there is a database",
     },

@@ -10,6 +10,7 @@ use turnwright_core::{ApproveMode, ConversationId, MessageId, ModelRef};
 use turnwright_host::export::ExportForm;
 
 mod approvals;
+pub(crate) mod db;
 pub(crate) mod knowledge;
 
 pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, Rules};
@@ -33,7 +34,7 @@ pub(crate) struct Everywhere {
     /// Where conversations and other data are kept; created where it is missing
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Another database than the one in the data directory: a SQLite file
+    /// Another database than the one in the data directory: a SQLite file, or postgres://…
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub(crate) database: Option<String>,
     /// The user whose conversations are meant, by name or id; `local` unless given
@@ -77,6 +78,9 @@ pub(crate) enum Command {
     /// Who may sign in at the server, and by what they are known
     #[command(subcommand)]
     Users(users::Users),
+    /// The database as a whole
+    #[command(subcommand)]
+    Db(db::Db),
     /// The configuration
     #[command(subcommand)]
     Config(Config),

@@ -7,6 +7,7 @@ mod address_range;
 mod apis;
 pub mod config;
 mod context;
+pub mod database;
 mod env_file;
 pub mod environment;
 mod error;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::version_of;
-use turnwright_store::{Durability, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
+use turnwright_store::{Durability, Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
 
 use crate::HostError;
 use crate::config::{self, Loaded};
@@ -63,6 +63,14 @@ impl Place {
                 })?;
                 Ok(Arc::new(PostgresStore::open(options).await?))
             }
+        }
+    }
+
+    /// The same for those that look at it as rows.
+    pub(crate) fn location(&self) -> Location {
+        match self {
+            Self::Sqlite(options) => Location::Sqlite(options.clone()),
+            Self::Postgres { options, .. } => Location::Postgres(options.clone()),
         }
     }
 

@@ -12,11 +12,13 @@ use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Store};
 
+mod moving;
 mod postgres;
 mod sqlite;
 mod vectors;
 mod words;
 
+pub use moving::{Location, Moved, backup, check, move_all};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 

@@ -30,6 +30,7 @@ use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
 use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
 
 pub use options::PostgresOptions;
+pub(crate) use words::{stems, vector};
 
 use append::{Appender, Encoded};
 use failure::Failed;
@@ -91,8 +92,37 @@ impl PostgresStore {
         Ok(Self { appender: Appender::start(&pool), pool, presence })
     }
 
+    /// Whether another store is open on the same schema.
+    pub(crate) async fn has_company(&self) -> Result<bool, StoreError> {
+        self.presence.has_company().await
+    }
+
+    /// A connection of its own for whoever moves rows.
+    pub(crate) async fn row_link(&self) -> Result<RowLink, StoreError> {
+        let link = self.pool.connect_apart().await.map_err(|failed| said(self.pool.options(), failed))?;
+        Ok(RowLink { link, options: self.pool.options().clone() })
+    }
+
     async fn put(&self, append: Encoded) -> Result<(), StoreError> {
         self.appender.append(append).await
+    }
+}
+
+/// A connection for whoever moves rows: what breaks is told, and the move is asked for again.
+pub(crate) struct RowLink {
+    link: Link,
+    options: PostgresOptions,
+}
+
+impl RowLink {
+    /// Runs a statement.
+    pub(crate) async fn once(&self, sql: &str, values: link::Values<'_>) -> Result<Vec<Row>, StoreError> {
+        self.link.once(sql, values).await.map_err(|failed| said(&self.options, failed))
+    }
+
+    /// Runs statements without values.
+    pub(crate) async fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        self.link.batch(sql).await.map_err(|failed| said(&self.options, failed))
     }
 }
 
@@ -135,12 +165,12 @@ fn milliseconds(stored: i64) -> u64 {
 }
 
 /// PostgreSQL's text holds every sign but U+0000; its picture stands for it.
-fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{2400}")) } else { Cow::Borrowed(text) }
 }
 
 /// A column of a row.
-fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
     row.try_get(column)
         .map_err(|error| StoreError::Damaged { what: "a row of the database".to_owned(), reason: failure::whole(&error) })
 }

@@ -68,6 +68,22 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    /// Whether another store is open on the same database.
+    pub(crate) fn has_company(&self) -> Result<bool, StoreError> {
+        self.drivers.has_company()
+    }
+}
+
+/// A connection of its own to a database that a store has open, and its file.
+pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Connection, std::path::PathBuf), StoreError> {
+    let file = open::Places::prepare(&options.location)?.database;
+    let connection = open::for_writing(&file, options, &Arc::new(AtomicBool::new(true)));
+    Ok((connection.map_err(|error| failure::of(&file, &error))?, file))
+}
+
+pub(crate) use failure::of as failure_of;
+
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {

@@ -63,6 +63,11 @@ pub(crate) fn best<'a>(near: impl IntoIterator<Item = (i64, &'a [u8])>, vector: 
     exact.into_iter().take(limit).map(|(piece, _)| PieceId(piece)).collect()
 }
 
+/// The numbers of a stored vector.
+pub(crate) fn unpacked(stored: &[u8]) -> Vec<f32> {
+    stored.chunks_exact(4).map(|bytes| bytes.try_into().map_or(0.0, f32::from_le_bytes)).collect()
+}
+
 /// The signs of a vector's numbers as digits of a bit string.
 pub(crate) fn bits(vector: &[f32]) -> String {
     vector.iter().map(|number| if *number > 0.0 { '1' } else { '0' }).collect()

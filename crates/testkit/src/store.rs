@@ -52,6 +52,8 @@ pub enum Fuse {
     Before(u64),
     /// The n-th append is stored and nothing later.
     After(u64),
+    /// At the append of this number its lease runs out and is taken anew: it lives, and may not go on with what it had begun.
+    Lease(u64),
 }
 
 /// Whether there is room for appends.
@@ -323,6 +325,11 @@ impl Store for MemoryStore {
 
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
         Ok(self.with(|tables| tables.alive.contains(driver)))
+    }
+
+    fn lease(&self) -> Option<u64> {
+        let appends = self.appends.load(Ordering::Relaxed);
+        Some(u64::from(matches!(self.fuse, Some(Fuse::Lease(at)) if appends >= at)))
     }
 
     async fn close(&self) {

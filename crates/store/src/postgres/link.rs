@@ -17,7 +17,7 @@ use super::tls::Tls;
 use crate::Durability;
 
 /// Values of a statement.
-pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(crate) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// What a statement gave.
 #[derive(Debug)]

@@ -107,6 +107,11 @@ impl PostgresOptions {
         Self { durability, ..self }
     }
 
+    /// The schema in which the tables are.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
     /// The address for people: without its password.
     pub fn shown(&self) -> &str {
         &self.shown

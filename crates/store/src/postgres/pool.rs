@@ -74,6 +74,11 @@ impl Pool {
         Link::open(&self.options, &self.tls, &self.driver, &self.tasks).await
     }
 
+    /// One whose holder may have it for longer than the pool is open; it ends with its holder.
+    pub(super) async fn connect_apart(&self) -> Result<Link, Failed> {
+        Link::open(&self.options, &self.tls, &self.driver, &TaskTracker::new()).await
+    }
+
     /// Runs a statement; where the connection breaks, again on another, for as long as an outage is waited for. So it must
     /// be one that may be done twice, or that is told apart by [`Answer::is_resent`].
     pub(super) async fn ask(&self, sql: &'static str, values: Values<'_>) -> Result<Answer, StoreError> {

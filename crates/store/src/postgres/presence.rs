@@ -127,6 +127,11 @@ impl Presence {
         Ok(!self.pool.ask(IS_ALIVE, &[&driver.0]).await?.rows.is_empty())
     }
 
+    /// Whether anybody else's lease has not run out.
+    pub(super) async fn has_company(&self) -> Result<bool, StoreError> {
+        Ok(!self.pool.ask(OTHERS, &[&self.own.0]).await?.rows.is_empty())
+    }
+
     /// Stops being alive.
     pub(super) async fn leave(&self) {
         if self.ending.is_cancelled() {

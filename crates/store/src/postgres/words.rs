@@ -24,7 +24,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
 }
 
 /// The same by their stems, as far as they are English.
-pub(super) fn stems(text: &str) -> Vec<String> {
+pub(crate) fn stems(text: &str) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     words(text).iter().map(|word| stem(&stemmer, word)).collect()
 }
@@ -55,7 +55,7 @@ fn cut(word: &str) -> String {
 }
 
 /// Words as the text of a `tsvector`.
-pub(super) fn vector(words: &[String]) -> String {
+pub(crate) fn vector(words: &[String]) -> String {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut bytes = 0_usize;
     for (word, number) in words.iter().zip(0_usize..) {
