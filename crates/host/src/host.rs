@@ -12,7 +12,7 @@ use turnwright_engine::accounts::Accounts;
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
+use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::Storage;
 use turnwright_tools::{Knowledge, Memory};

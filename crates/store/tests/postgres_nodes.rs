@@ -13,10 +13,10 @@ use server::Schema;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
-use turnwright_engine::artifacts::{Artifact, Artifacts};
-use turnwright_engine::knowledge::{IndexedFile, KnowledgeIndex, Piece};
-use turnwright_engine::search::{Search, Texts};
-use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store, StoreError};
+use turnwright_engine::artifacts::Artifact;
+use turnwright_engine::knowledge::{IndexedFile, Piece};
+use turnwright_engine::search::Search;
+use turnwright_engine::{Append, ConversationRecord, Document, Idempotent, SideRecord, Store, StoreError};
 use turnwright_store::{Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
 
 fn record(id: &str) -> ConversationRecord {

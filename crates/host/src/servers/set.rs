@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use turnwright_engine::{Document, Documents, SourceSet, Store, StoreError, ToolSource};
+use turnwright_engine::{Document, SourceSet, StoreError, ToolSource};
 use turnwright_mcp::{McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::Storage;
 
@@ -64,7 +64,7 @@ pub(crate) struct ServerSet {
 struct Now {
     documents: Vec<Document>,
     added: Vec<Entry>,
-    /// What [`Store::foreign_writes`] said when they were read; `None` where they never were.
+    /// What [`turnwright_engine::Store::foreign_writes`] said when they were read; `None` where they never were.
     writes: Option<u64>,
     /// Servers that a person stopped: they are not offered.
     held: HashSet<String>,
