@@ -195,6 +195,8 @@ impl Driver {
             state.slot = None;
             state.watchers.release();
             self.has_let_go = true;
+            drop(state);
+            self.live.settled.notify_waiters();
             return None;
         };
         self.has_offered = false;

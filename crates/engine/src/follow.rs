@@ -57,13 +57,19 @@ async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn look(inner: &Inner) {
+async fn look(inner: &Arc<Inner>) {
     for live in inner.registry.watched() {
-        if live.lock().is_driven {
+        let is_told = {
+            let state = live.lock();
+            // The node that drives tells of entries in their place among the rest.
+            state.is_driven || state.is_in_step
+        };
+        if is_told {
             continue;
         }
         match inner.catch_up(&live).await {
-            Ok(()) | Err(StoreError::Gone { .. }) => {}
+            Ok(()) => inner.mirror(&live),
+            Err(StoreError::Gone { .. }) => {}
             Err(error) => tracing::warn!(conversation = %live.id, %error, "cannot see what other processes stored"),
         }
     }

@@ -34,6 +34,8 @@ mod held_back;
 mod large;
 #[path = "turns/limits.rs"]
 mod limits;
+#[path = "turns/nodes.rs"]
+mod nodes;
 #[path = "turns/owners.rs"]
 mod owners;
 #[path = "turns/plain.rs"]

@@ -15,7 +15,7 @@ use super::{Engine, Remember};
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
-use crate::{Append, EngineError, Fact, KeptBy, OverLimit, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
+use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
 mod answer;
 mod decision;
@@ -506,8 +506,8 @@ async fn acted(inner: &Arc<Inner>, live: &Arc<Live>, stored: Vec<StoredEntry>, b
     match live.apply_act(stored, beside, &inner.running) {
         Some(claim) => inner.drive(live, claim, Vec::new()),
         None if !moves_turn => {}
-        None => match inner.ensure_driven(live).await {
-            Ok(_) | Err(EngineError::ShuttingDown) => {}
+        None => match inner.move_on(live).await {
+            Ok(()) | Err(EngineError::ShuttingDown) => {}
             // It is stored, so whoever sent it is not told otherwise; servers look for open turns again and again.
             Err(error) => tracing::warn!(conversation = %live.id, %error, "the turn is not driven for the moment"),
         },
@@ -541,10 +541,11 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     let is_settled = inner.is_settled();
     let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
-    let claim = inner.next_claim(&state.journal);
-    let retried = [Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];
-    let entries = retried.into_iter().chain(offered).collect();
-    let slot = Some(inner.running.try_enter(&state.owner).map_err(OverLimit::from)?);
+    let retried = Entry::Control(Control::Retried { turn, settings });
+    let is_for_all = inner.is_for_all(inner.keeper(state));
+    let claim = (!is_for_all).then(|| Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
+    let entries = std::iter::once(retried).chain(claim).chain(offered).collect();
+    let slot = inner.room_for_turn(&state.owner, is_for_all)?;
     Ok(Act { slot, ..Act::of(entries, vec![still_open(inner, state, turn)], turn) })
 }
 
