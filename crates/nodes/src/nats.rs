@@ -67,15 +67,16 @@ impl NatsNodes {
             return Err(JoinError::Invalid { value: options.replicas.to_string(), expected: "a number of copies: 1, 3 or 5" });
         }
         let (client, line) = connect(&options).await?;
+        // Before what the server answers: by then it knows of this, so that nothing is missed from here on.
+        let told = client
+            .subscribe(names.told())
+            .await
+            .map_err(|error| JoinError::Stream { name: names.told(), reason: error.to_string() })?;
         let context = async_nats::jetstream::new(client.clone());
         claim_prefix(&context, &names, options.replicas, &options.cluster).await?;
         let queue = Queue::open(&context, &names, options.replicas, options.queue).await?;
         let key = random_key().map_err(|reason| JoinError::Stream { name: names.nodes(), reason })?;
         let presence = Presence::open(&context, &names, options.replicas, (key, options.node)).await?;
-        let told = client
-            .subscribe(names.told())
-            .await
-            .map_err(|error| JoinError::Stream { name: names.told(), reason: error.to_string() })?;
         let heard = Mutex::new(Heard { told, remade: subscribed(&line) });
         let (ending, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(presence.clone().keep(ending.clone()));
