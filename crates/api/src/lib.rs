@@ -45,7 +45,7 @@ pub use mcp_feature::{
     McpResourceTemplate,
 };
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
-pub use model::{Health, LongPromptPrices, Model, Models, Prices, UnavailableProvider};
+pub use model::{Health, LongPromptPrices, Model, Models, Prices, Readiness, UnavailableProvider};
 pub use patch::Patch;
 pub use problem::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
 pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question, Sampling, SamplingMessage};

@@ -170,6 +170,9 @@ pub(crate) struct Serve {
     /// The address and port to listen at; 127.0.0.1:8700 unless configured otherwise
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
+    /// Share turns with the other servers over the same data, through the NATS servers at these addresses
+    #[arg(long, value_name = "URL")]
+    pub(crate) nats: Option<String>,
     /// Offer what the conformance suite calls by name
     #[arg(long, hide = true)]
     pub(crate) conformance_fixtures: bool,

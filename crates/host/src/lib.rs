@@ -16,6 +16,7 @@ mod keyring;
 mod lineage;
 mod look;
 mod mcp_endpoint;
+mod nodes;
 mod notify;
 mod oidc;
 mod providers;

@@ -28,7 +28,7 @@ use crate::signals::Signals;
 const DRAIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, Failure> {
-    let overrides = Overrides { listen: serve.listen, ..opened::overrides(everywhere) };
+    let overrides = Overrides { listen: serve.listen, nats: serve.nats, ..opened::overrides(everywhere) };
     if everywhere.user.is_some() {
         return Err(Failure::usage("a server acts for whoever signs in; --user is for the commands on the database itself"));
     }
@@ -172,12 +172,15 @@ async fn serve_on(
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
     let address = listener.local_addr().map_err(failed)?;
     engine.limit(host.config().server.limits.of_engine());
+    let base = host.config().server.address(&address.to_string());
+    if host.join_nodes(&base).await? {
+        tracing::info!(prefix = host.config().nats.prefix, "shares turns with the other servers over the same data");
+    }
     match engine.resume_open_turns().await? {
         0 => {}
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let base = host.config().server.address(&address.to_string());
     host.keep_telling(&base).await?;
     host.keep_indexed();
     let tool_activity = match host.config().server.tool_activity {

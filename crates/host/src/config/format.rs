@@ -10,6 +10,7 @@ use turnwright_tools::PathGlob;
 use turnwright_tools::http::{FieldPath, OperationGlob};
 use turnwright_tools::net::Allow;
 
+use super::nats::nats_urls;
 use crate::AddressRange;
 
 /// Where relative paths start.
@@ -52,6 +53,11 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             "`off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
         ),
         "database" => must(!text.is_empty(), "a database URL or file, such as `postgres://user@host/name`"),
+        "nats-url" => nats_urls(text),
+        "nats-prefix" => must(
+            (1..=32).contains(&text.len()) && text.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign)),
+            "1 to 32 letters, digits, `-` and `_`",
+        ),
         "duration" => must(duration(text).is_some(), "a time such as `30s`, `15m`, `12h` or `7d`"),
         "glob" => glob(text).map(|()| text.to_owned()),
         "provider-name" => must(

@@ -187,6 +187,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.providers(&mut problems);
     meaning.server(&mut problems);
     meaning.notify(&mut problems);
+    meaning.nats(&mut problems);
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);

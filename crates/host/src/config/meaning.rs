@@ -100,6 +100,29 @@ impl Meaning<'_> {
         }
     }
 
+    /// A server is known to NATS in one way, by a whole name.
+    pub(crate) fn nats(self, problems: &mut Vec<Problem>) {
+        let nats = &self.config.nats;
+        let mut tell = |key: &str, text: &str| {
+            let keys = ["nats", key];
+            problems.push(Problem::new(place_of(self.root, keys), format!("`{}` {text}", KeyPath::of(keys))));
+        };
+        if !matches!(nats.replicas, 1 | 3 | 5) {
+            tell("replicas", &format!("is {}; it must be 1, 3 or 5", nats.replicas));
+        }
+        match (&nats.user, &nats.password) {
+            (Some(_), None) => tell("user", "has no `password` beside it"),
+            (None, Some(_)) => tell("password", "has no `user` beside it"),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        let ways =
+            [("credentials", nats.credentials.is_some()), ("token", nats.token.is_some()), ("user", nats.user.is_some())];
+        let mut given = ways.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key);
+        if let (Some(first), Some(second)) = (given.next(), given.next()) {
+            tell(second, &format!("stands beside `{first}`; a server is known to NATS in one way"));
+        }
+    }
+
     /// Nothing repeats before it comes twice.
     pub(crate) fn loops(self, problems: &mut Vec<Problem>) {
         for key in self.config.loops.wrong() {

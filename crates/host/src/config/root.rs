@@ -12,7 +12,7 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 use super::format::duration;
 use super::{
     EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig, MemoryConfig,
-    ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
+    ModelConfig, NatsConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -74,6 +74,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Who is told that a turn waits for people.
     pub notify: NotifyConfig,
+    /// Other servers over the same data.
+    pub nats: NatsConfig,
 }
 
 impl Config {

@@ -69,7 +69,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`, `nats`",
         ],
     );
 }
@@ -90,6 +90,25 @@ fn a_search_that_cannot_be_asked_and_an_address_that_is_none_are_told() {
     says(
         "[tools.web.search]\nengine = \"searxng\"",
         &["turnwright.toml:1: [tools.web.search] has no `base_url`; it must be the address of the server"],
+    );
+}
+
+#[test]
+fn what_cannot_reach_other_servers_is_told() {
+    says(
+        "[nats]\nurl = \"http://a:1\"\nprefix = \"a.b\"",
+        &[
+            "turnwright.toml:2: `nats.url` is \"http://a:1\"; it must be `nats://HOST:PORT` or `tls://HOST:PORT`, more than one with commas between them",
+            "turnwright.toml:3: `nats.prefix` is \"a.b\"; it must be 1 to 32 letters, digits, `-` and `_`",
+        ],
+    );
+    says(
+        "[nats]\nreplicas = 2\nuser = \"a\"\ntoken = \"b\"",
+        &[
+            "turnwright.toml:2: `nats.replicas` is 2; it must be 1, 3 or 5",
+            "turnwright.toml:3: `nats.user` has no `password` beside it",
+            "turnwright.toml:3: `nats.user` stands beside `token`; a server is known to NATS in one way",
+        ],
     );
 }
 

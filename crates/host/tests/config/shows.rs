@@ -122,6 +122,11 @@ content = false  # default
 timeout_ms = 10000  # default
 content = false  # default
 
+[nats]
+prefix = "turnwright"  # default
+replicas = 1  # default
+queue = 100000  # default
+
 # [providers.groq] found by GROQ_API_KEY: openai-chat at https://api.groq.com/openai/v1
 "#;
     assert_eq!(shown, expected);
