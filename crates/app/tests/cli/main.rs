@@ -33,6 +33,7 @@ mod mcp_features;
 mod mock_api;
 mod moving;
 mod network;
+mod nodes;
 mod notify;
 mod openai;
 mod prefix;
