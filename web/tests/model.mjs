@@ -116,6 +116,7 @@ const ASKED = {
   "How do I greet somebody in Python?": "markdown",
   "What is in this folder?": 'both filesystem__list filesystem__stat {"path":"."}',
   "Note the weather in Paris": 'tool filesystem__write {"path":"notes/paris.md","content":"# Paris\\n\\n15 °C, light rain.\\n"}',
+  "What time is it at the server?": "tool basic__get-time {}",
   "Sign me up": "tool everything__trigger-elicitation-request {}",
 };
 

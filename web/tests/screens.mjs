@@ -7,7 +7,8 @@ import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 const folder = process.argv[2];
 const size = { width: 1000, height: 680 };
 const prices = '[models."scripted/one"]\nprices = { input = 2.0, cached_input = 1.0, output = 10.0 }\n';
-const config = prices + (everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n` : "");
+const app = everything && join(everything, "../../../server-basic-vanillajs/dist/index.js");
+const config = prices + (everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n[mcp.servers.basic]\ncommand = "node"\nargs = ${JSON.stringify([app, "--stdio"])}\n` : "");
 const place = await startPlace({ config });
 const practice = await startPlace({ model: false, config });
 
@@ -51,6 +52,16 @@ for (const theme of ["light", "dark"]) {
     await shoot(page, "form");
     await page.getByRole("button", { name: "Decline" }).click();
     await page.getByText("The tool said").waitFor();
+    await page.goto(`${place.base}/#/`);
+    await page.getByLabel("What runs without asking").selectOption("ask");
+    await say(page, "What time is it at the server?");
+    await page.getByRole("button", { name: "Allow once" }).click();
+    const view = page.locator(".app-frame").contentFrame().locator("iframe").contentFrame();
+    await view.getByText(/20\d\d-/).first().waitFor();
+    await view.getByRole("button", { name: /get server time/i }).click();
+    await page.locator(".app-ask").waitFor();
+    await shoot(page, "app");
+    await page.locator(".app-ask").getByRole("button", { name: "Allow once" }).click();
   }
 
   await page.goto(`${place.base}/#/servers`);
@@ -59,7 +70,7 @@ for (const theme of ["light", "dark"]) {
   await page.getByLabel("Command", { exact: true }).fill("uvx mcp-server-time --local-timezone Europe/Paris");
   await shoot(page, "servers");
   await page.goto(`${place.base}/#/usage`);
-  await page.locator(".plot canvas").nth(1).waitFor();
+  await page.locator(".plot rect").nth(1).waitFor();
   await shoot(page, "usage");
   await page.goto(`${place.base}/#/settings`);
   await page.getByRole("button", { name: "Test all" }).click();

@@ -46,9 +46,10 @@ const CRATES: &[Crate] = &[
         because: "it fills the ports for tool sources and for what is shown besides, and nothing else",
     },
     Crate { name: "store", may: &["core", "engine"], because: "it fills the port for storage, and nothing else" },
+    Crate { name: "nodes", may: &["core", "engine"], because: "it fills the port to other nodes, and decides nothing" },
     Crate {
         name: "host",
-        may: &["core", "engine", "network", "providers", "mcp", "tools", "store"],
+        may: &["core", "engine", "network", "nodes", "providers", "mcp", "tools", "store"],
         because: "it composes what fills the ports, and knows nothing of who calls it",
     },
     Crate {
@@ -88,8 +89,9 @@ const KEPT: &[Kept] = &[
         because: "what goes out over HTTP is a model call, a tool call, an MCP server, or an identity provider that the host asks",
     },
     Kept { dependencies: &["rmcp", "bollard"], within: &["mcp"], because: "MCP and containers are one kind of tool source" },
+    Kept { dependencies: &["async-nats"], within: &["nodes"], because: "what nodes tell one another goes one way" },
     Kept {
-        dependencies: &["rusqlite", "sqlx", "tokio-postgres"],
+        dependencies: &["rusqlite", "sqlx", "tokio-postgres", "deadpool-postgres"],
         within: &["store"],
         because: "only the store knows that there is a database",
     },

@@ -6,6 +6,7 @@
 //! [`openai`] has the forms of OpenAI's APIs, whose names are theirs.
 
 mod artifact;
+mod budget;
 mod call;
 mod chat;
 mod context;
@@ -29,6 +30,7 @@ mod usage;
 mod user;
 
 pub use artifact::Artifact;
+pub use budget::{Budget, BudgetAmount, BudgetLimit, BudgetStop};
 pub use call::{AlsoDecided, Call, DecisionAnswer, DecisionRequest, DecisionVerdict, ToolCallAnswer, ToolCallRequest};
 pub use chat::{
     CancelRequest, ChatAnswer, ChatRequest, CompactRequest, CompactionReport, Content, ForkRequest, MessageAccepted,
@@ -40,12 +42,12 @@ pub use knowledge::{Knowledge, KnowledgeAnswer, KnowledgeDocument, KnowledgePiec
 pub use list::List;
 pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
 pub use mcp_feature::{
-    McpArgument, McpCompleteRequest, McpCompletion, McpCompletionContext, McpContent, McpContents, McpPrompt,
-    McpPromptArgument, McpPromptMessage, McpPromptMessages, McpPromptRequest, McpReadRequest, McpReference, McpResource,
-    McpResourceTemplate,
+    McpApp, McpAppCallAnswer, McpAppCallRequest, McpAppRequest, McpArgument, McpCompleteRequest, McpCompletion,
+    McpCompletionContext, McpContent, McpContents, McpPrompt, McpPromptArgument, McpPromptMessage, McpPromptMessages,
+    McpPromptRequest, McpReadRequest, McpReference, McpResource, McpResourceTemplate,
 };
 pub use message::{Function, Message, Role, ToolCall, ToolCallType};
-pub use model::{Health, LongPromptPrices, Model, Models, Prices, UnavailableProvider};
+pub use model::{Health, LongPromptPrices, Model, Models, Prices, Readiness, UnavailableProvider};
 pub use patch::Patch;
 pub use problem::{FieldError, PROBLEM_CONTENT_TYPE, Problem};
 pub use question::{AnswerAction, AnswerReceipt, AnswerRequest, Question, Sampling, SamplingMessage};

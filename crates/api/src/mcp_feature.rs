@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::call::{text_or_json, text_or_object};
 use crate::object;
 
 /// A resource that a server lists.
@@ -90,6 +91,72 @@ pub struct McpContent {
     pub text: Option<String>,
     /// Its bytes in base64; null where it is text.
     pub blob: Option<String>,
+}
+
+/// Asks for a page that a server has for the calls of a tool (MCP Apps).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpAppRequest {
+    /// Its `ui://` address, as the tool names it in `app`.
+    pub uri: String,
+}
+
+/// A page, ready to be shown in a frame of another origin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct McpApp {
+    /// The page: foreign HTML, for the frame alone.
+    pub html: String,
+    /// The address of the frame, which says by its headers what the page may reach. It posts
+    /// `ui/notifications/sandbox-proxy-ready` and takes `ui/notifications/sandbox-resource-ready` with `html` and `allow`.
+    pub frame: String,
+    /// The origins that the page may reach.
+    pub reaches: Vec<String>,
+    /// What it wanted to reach besides and may not, as its server wrote it.
+    pub refused: Vec<String>,
+    /// What it wants of the device: `camera`, `microphone`, `geolocation`, `clipboard-write`. Whoever shows it asks people first.
+    pub permissions: Vec<String>,
+    /// Whether it wants a border; null where it does not say.
+    pub prefers_border: Option<bool>,
+}
+
+/// A call that a page of a server asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpAppCallRequest {
+    /// The tool's name at the server.
+    pub tool: String,
+    /// The arguments, JSON text or an object; none where not given.
+    #[serde(default, deserialize_with = "text_or_json", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = text_or_object)]
+    pub arguments: Option<String>,
+    /// The conversation in which the page is shown, whose rules and approve mode hold; the defaults where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// Whether a person was shown this very call and allowed it, which needs the scope `approve`. Rules that deny hold all the
+    /// same.
+    #[serde(default)]
+    pub allowed: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct McpAppCallAnswer {
+    /// The tool's qualified name.
+    pub name: String,
+    /// `success | denied | asks`, or the kind of failure, such as `invalid_arguments` or `timeout`. Of `asks` nothing ran: a
+    /// person must allow it first.
+    pub outcome: String,
+    /// Whether it failed, or the tool says so.
+    pub is_error: bool,
+    /// What it gave, as MCP writes content.
+    #[schema(value_type = Vec<Object>)]
+    pub content: Vec<Value>,
+    /// What it gave as data; null where it gave none.
+    pub structured_content: Option<Value>,
+    /// The rule or mode that asks; null where none does.
+    pub rule: Option<String>,
+    /// How long it took, in milliseconds; null where it did not run.
+    pub duration_ms: Option<u64>,
 }
 
 /// Asks for what a prompt comes to.

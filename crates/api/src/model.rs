@@ -87,6 +87,19 @@ pub struct UnavailableProvider {
 /// Whether the server is well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok` of a process that answers, `ready` of one whose store answers too.
+    /// `ok`.
     pub status: String,
+}
+
+/// Whether the server takes requests, and what it does without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Readiness {
+    /// `ready`, or `degraded` where it takes requests and something is missing.
+    pub status: String,
+    /// How many servers over the same data live, this one among them; absent where it is alone or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u64>,
+    /// What is missing, and what follows from it, a sentence each; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
 }

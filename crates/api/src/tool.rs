@@ -33,6 +33,9 @@ pub struct Tool {
     /// Whom its server means it for: `model`, `app`.
     #[serde(default)]
     pub visibility: Vec<String>,
+    /// The page that its server has for its calls: a `ui://` address (MCP Apps); null where there is none.
+    #[serde(default)]
+    pub app: Option<String>,
     /// Whether the operator declared that it changes nothing.
     pub read_only: bool,
     /// What its server is doing: `starting | ready | failing | stopped`.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Call, Message};
+use crate::{BudgetStop, Call, Message};
 
 /// A turn: what `chat --output json` prints and the chat route answers as `turn`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -14,12 +14,15 @@ pub struct TurnReport {
     pub turn_id: String,
     /// `completed | suspended | cancelled | failed | step_limit | stopped`; `running` while it is none of these.
     pub status: String,
-    /// Why it was stopped, where the status is `stopped`: `refused | loop`.
+    /// Why it was stopped, where the status is `stopped`: `budget | loop | refused`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// What was tried and what came of it, where it was stopped since the model went in circles.
+    /// What was done and what came of it, where it was stopped by a budget or since the model went in circles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_summary: Option<String>,
+    /// The budget that stopped it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_budget: Option<BudgetStop>,
     /// Why the model stopped: `stop | tool_calls | length | content_filter | error`; null where it said nothing.
     pub finish_reason: Option<String>,
     /// The provider's own word for it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Usage;
+use crate::{Budget, Usage};
 
 /// What models were asked and what tools did in a time, by day.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -26,6 +26,9 @@ pub struct UsageReport {
     pub tools: Vec<ToolUsageLine>,
     /// A line for each day on which a turn ended, the oldest first.
     pub turns: Vec<TurnsLine>,
+    /// The budgets of whoever asks, as they stand; empty where nothing is limited.
+    #[serde(default)]
+    pub budgets: Vec<Budget>,
 }
 
 /// What one tool was asked on one day.

@@ -10,6 +10,7 @@ use turnwright_core::{ApproveMode, ConversationId, MessageId, ModelRef};
 use turnwright_host::export::ExportForm;
 
 mod approvals;
+pub(crate) mod db;
 pub(crate) mod knowledge;
 
 pub(crate) use approvals::{AddRule, Answer, Approvals, Decide, Explain, Rules};
@@ -33,7 +34,7 @@ pub(crate) struct Everywhere {
     /// Where conversations and other data are kept; created where it is missing
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Another database than the one in the data directory: a SQLite file
+    /// Another database than the one in the data directory: a SQLite file, or postgres://…
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub(crate) database: Option<String>,
     /// The user whose conversations are meant, by name or id; `local` unless given
@@ -77,6 +78,9 @@ pub(crate) enum Command {
     /// Who may sign in at the server, and by what they are known
     #[command(subcommand)]
     Users(users::Users),
+    /// The database as a whole
+    #[command(subcommand)]
+    Db(db::Db),
     /// The configuration
     #[command(subcommand)]
     Config(Config),
@@ -107,7 +111,7 @@ pub(crate) struct Chat {
     #[arg(long = "continue")]
     pub(crate) continue_: bool,
     /// Ask again where the last turn of the conversation failed or was stopped
-    #[arg(long, conflicts_with_all = ["prompt", "attach"])]
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "document"])]
     pub(crate) retry: bool,
     /// Offer only the tools that match; may be given several times
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
@@ -127,6 +131,9 @@ pub(crate) struct Chat {
     /// A text file, an image or a PDF file to send along; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
+    /// A document to put beside the conversation: what it says to a message is looked up each time; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) document: Vec<PathBuf>,
 }
 
 /// What happens to calls for which no rule decides.
@@ -170,6 +177,9 @@ pub(crate) struct Serve {
     /// The address and port to listen at; 127.0.0.1:8700 unless configured otherwise
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
+    /// Share turns with the other servers over the same data, through the NATS servers at these addresses
+    #[arg(long, value_name = "URL")]
+    pub(crate) nats: Option<String>,
     /// Offer what the conformance suite calls by name
     #[arg(long, hide = true)]
     pub(crate) conformance_fixtures: bool,

@@ -7,6 +7,7 @@ mod attach;
 mod chat;
 mod config;
 mod conversations;
+mod db;
 mod doctor;
 mod knowledge;
 mod mcp;
@@ -61,6 +62,7 @@ pub(crate) fn run(cli: Cli, output: &mut Output) -> Exit {
             one_thread().and_then(|runtime| on(runtime, approvals::run(&everywhere, command, output)))
         }
         Command::Users(command) => one_thread().and_then(|runtime| on(runtime, users::run(&everywhere, command, output))),
+        Command::Db(command) => one_thread().and_then(|runtime| on(runtime, db::run(&everywhere, command, output))),
         Command::Doctor(listed) => one_thread().and_then(|runtime| on(runtime, doctor::run(&everywhere, listed, output))),
     };
     result.unwrap_or_else(|failure| {

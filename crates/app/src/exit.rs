@@ -110,6 +110,7 @@ impl From<EngineError> for Failure {
             | EngineError::NotAllowed { .. }
             | EngineError::KeyReused { .. }
             | EngineError::OverLimit(_)
+            | EngineError::OverBudget(_)
             | EngineError::Provider(_)
             | EngineError::Store(_)
             | EngineError::Journal(_)

@@ -70,6 +70,11 @@ fn tools_are_shown_decided_about_and_brought_by_servers() {
 }
 
 #[test]
+fn pages_of_servers_are_shown_in_frames_and_stay_in_them() {
+    run("apps.test.mjs");
+}
+
+#[test]
 fn people_decide_by_what_they_see_and_what_is_remembered_is_what_was_shown() {
     run("approvals.test.mjs");
 }

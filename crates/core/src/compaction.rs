@@ -218,6 +218,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// The same for an answer that is no longer than so many tokens.
+    #[must_use]
+    pub fn within(mut self, most_tokens: Option<u32>) -> Self {
+        self.settings.max_output_tokens = self.settings.max_output_tokens.into_iter().chain(most_tokens).min();
+        self
+    }
+
     /// As a model is asked it, without tools and apart from the conversation.
     pub fn prompt(&self) -> Prompt<'_> {
         let messages = vec![PromptMessage::User { seq: Seq::FIRST, message: &self.message }];

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::policy::Remembered;
 use crate::{
-    Answered, AnsweredBy, AssistantMessage, CallId, Context, DriverId, Elicited, MessageId, Origin, ProviderFailure, Sampled,
-    Seq, StopReason, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
+    Answered, AnsweredBy, AssistantMessage, CallId, Context, DriverId, Elicited, MessageId, Origin, ProviderFailure, Reserved,
+    Sampled, Seq, StopReason, ToolDefinition, ToolResult, TurnId, TurnSettings, TurnStatus, Usage, UserMessage, Wants,
 };
 
 /// The newest version of the stored form of entries that this build reads. Each entry is written in the oldest version that
 /// holds it, see [`Entry::version`].
-pub const ENTRY_VERSION: u8 = 7;
+pub const ENTRY_VERSION: u8 = 8;
 
 /// One stored fact. The list of them decides what happens next; nothing else does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -221,6 +221,9 @@ pub enum Control {
         /// What it is told.
         text: String,
     },
+    /// A model is asked next, and this is what that may come to; stored where there are budgets. What the call came to, the entry
+    /// tells that holds its end, see [`crate::budgets::Books`].
+    Reserved(Reserved),
     /// A message is shown to nobody any more.
     Hidden {
         /// Which message.
@@ -322,6 +325,9 @@ impl Entry {
             Self::Question(Question { reason: QuestionReason::ClientTool, .. })
             | Self::Sampled(_)
             | Self::Answered(Answered { by: AnsweredBy::Policy, .. }) => 5,
+            Self::Control(
+                Control::Reserved(_) | Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Budget(_), .. }, .. },
+            ) => 8,
             Self::Question(Question { reason: QuestionReason::Loop, .. })
             | Self::Control(
                 Control::Nudged { .. }
@@ -385,6 +391,7 @@ impl Entry {
                 Control::Uncompacted { .. } => "uncompacted",
                 Control::Retried { .. } => "retried",
                 Control::Nudged { .. } => "nudged",
+                Control::Reserved(_) => "reserved",
                 Control::Hidden { .. } => "hidden",
                 Control::Imported { .. } => "imported",
                 Control::Ended { .. } => "ended",

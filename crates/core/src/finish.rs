@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::BudgetStop;
+
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,6 +125,8 @@ pub enum StopReason {
     Refused,
     /// The model went in circles.
     Loop,
+    /// A budget does not allow another question to a model.
+    Budget(BudgetStop),
 }
 
 impl StopReason {
@@ -131,6 +135,7 @@ impl StopReason {
         match self {
             Self::Refused => "refused",
             Self::Loop => "loop",
+            Self::Budget(_) => "budget",
         }
     }
 }

@@ -126,6 +126,7 @@ impl Copy<'_> {
             | Control::Suspended
             | Control::Failed(_)
             | Control::Hidden { .. }
+            | Control::Reserved(_)
             | Control::Imported { .. } => {}
         }
     }

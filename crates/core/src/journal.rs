@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::budgets::Books;
 use crate::compaction::Compaction;
 use crate::{CallId, Control, Entry, MessageId, Seq, StoredEntry, ToolDefinition, ToolResult, Turn, TurnId};
 
@@ -58,6 +59,7 @@ struct Folded {
     offered: Arc<[Arc<ToolDefinition>]>,
     hidden: Arc<HashSet<Seq>>,
     compaction: Option<Arc<Compaction>>,
+    books: Books,
     epoch: u64,
 }
 
@@ -162,6 +164,11 @@ impl Journal {
         self.folded.offered.iter().any(|definition| definition.is_search())
     }
 
+    /// What was reserved and spent, as far as there were budgets.
+    pub fn books(&self) -> &Books {
+        &self.folded.books
+    }
+
     /// What is shown in the place of the conversation's beginning, where it was compacted.
     pub fn compaction(&self) -> Option<&Compaction> {
         self.folded.compaction.as_deref()
@@ -234,6 +241,7 @@ impl Folded {
                 let mut turn = Turn::open(seq, message.settings.clone());
                 turn.offer(self.offered.iter());
                 self.turn = Some(turn);
+                self.books.begin_turn();
                 return Ok(());
             }
             Entry::Control(Control::Claimed(claim)) if claim.epoch <= self.epoch => {
@@ -284,6 +292,7 @@ impl Folded {
         if let Entry::Control(Control::Claimed(claim)) = entry {
             self.epoch = claim.epoch;
         }
+        self.books.take(seq, self.epoch, entry, |_| {});
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 mod assembler;
 pub mod budget;
+pub mod budgets;
 pub mod compaction;
 mod content;
 pub mod context;
@@ -29,9 +30,11 @@ mod sampling;
 pub mod secrets;
 mod settings;
 mod tool;
+mod tried;
 mod turn;
 
 pub use assembler::{Assembler, StreamDelta};
+pub use budgets::{BudgetStop, Reserved};
 pub use content::{ContentBlock, EmbeddedResource, text_of};
 pub use context::{Context, ContextKind, ContextPart, ContextPlace};
 pub use elicitation::{AnswerAction, Answered, AnsweredBy, Elicitation, Elicited, Waits, Wants};

@@ -9,7 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AssistantMessage, CallId, ContentBlock, Entry, Outcome, ToolCall, ToolResult};
+use crate::tried::{Story, Tried, short};
+use crate::{ContentBlock, Entry, Outcome, ToolResult};
 
 /// After how many repetitions of the same rounds something is done. `None` is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,48 +85,13 @@ impl Repetition {
     }
 }
 
-/// How much of the arguments and of the result of a call a summary shows, in characters.
-const MAX_SHOWN: usize = 200;
 /// How many calls from before the loop a summary names.
 const MAX_BEFORE: usize = 10;
 
 /// What was tried in a turn that went in circles, and what came of it, for people. `entries` are the turn's.
 pub(crate) fn summary<'a>(repetition: Repetition, entries: impl Iterator<Item = &'a Entry>) -> String {
     let Repetition { times, period } = repetition;
-    let mut rounds: Vec<Vec<Tried<'a>>> = Vec::new();
-    let mut said = String::new();
-    let mut seq_of_round = None;
-    for entry in entries {
-        match entry {
-            Entry::Assistant(message) => {
-                seq_of_round = None;
-                said = newer(said, message);
-                let calls: Vec<_> = message.calls().map(|call| Tried { call, result: None }).collect();
-                if !calls.is_empty() {
-                    rounds.push(calls);
-                }
-            }
-            Entry::Result(result) => {
-                // All results before the next message are of its calls; which message that was, the first one tells.
-                let CallId { message, index } = result.call;
-                if *seq_of_round.get_or_insert(message) == message {
-                    let tried = rounds.last_mut().and_then(|round| round.get_mut(usize::try_from(index).ok()?));
-                    if let Some(tried) = tried {
-                        tried.result = Some(result);
-                    }
-                }
-            }
-            Entry::User(_)
-            | Entry::Decision(_)
-            | Entry::Question(_)
-            | Entry::Started(_)
-            | Entry::TaskAccepted(_)
-            | Entry::Elicited(_)
-            | Entry::Answered(_)
-            | Entry::Sampled(_)
-            | Entry::Control(_) => {}
-        }
-    }
+    let Story { mut rounds, said } = Story::of(entries);
     let period_of = usize::try_from(period).unwrap_or(usize::MAX);
     let circling = rounds.split_off(rounds.len().saturating_sub(period_of));
     let mut text = match period {
@@ -162,48 +128,6 @@ pub(crate) fn summary<'a>(repetition: Repetition, entries: impl Iterator<Item = 
         let _ = write!(text, "\nWhat it said last: {}", short(&said));
     }
     text
-}
-
-fn newer(said: String, message: &AssistantMessage) -> String {
-    let text = message.text();
-    if text.trim().is_empty() { said } else { text }
-}
-
-struct Tried<'a> {
-    call: &'a ToolCall,
-    result: Option<&'a ToolResult>,
-}
-
-impl Tried<'_> {
-    fn told(&self) -> String {
-        let name = short(&self.call.name);
-        let arguments = short(&self.call.arguments);
-        let Some(result) = self.result else { return format!("{name} {arguments}: no result") };
-        let outcome = match result.outcome {
-            Outcome::Success => "success",
-            Outcome::Denied => "denied",
-            Outcome::Error(kind) => kind.as_str(),
-        };
-        let content: Vec<String> = result.content.iter().map(|block| block.as_text().into_owned()).collect();
-        format!("{name} {arguments}: {outcome}: {}", short(&content.join(" ")))
-    }
-}
-
-/// A text on one line, cut where it is long.
-fn short(text: &str) -> String {
-    let mut words = text.split_whitespace();
-    let mut line = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        if line.len() > MAX_SHOWN.saturating_mul(4) {
-            break;
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    match line.char_indices().nth(MAX_SHOWN).and_then(|(at, _)| line.get(..at)) {
-        Some(cut) => format!("{cut}…"),
-        None => line,
-    }
 }
 
 /// What two calls have in common that ask for the same: the name, and the arguments as JSON in whatever order and spacing.

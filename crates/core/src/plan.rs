@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::budgets::{self, Purpose};
 use crate::{
     Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
     QuestionReason, Repetition, Seq, Started, Step, StopReason, ToolDefinition, ToolResult, Turn, TurnStatus, Verdict,
@@ -117,8 +118,15 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
     };
     let mut draft = Draft { turn: turn.clone(), next: journal.next_seq(), entries: Vec::new(), run: Vec::new() };
     for entry in first {
-        if !is_overtaken(&draft.turn, &entry) {
-            draft.push(entry)?;
+        if is_overtaken(&draft.turn, &entry) {
+            continue;
+        }
+        match entry {
+            Entry::Control(Control::Ended { turn, status }) => {
+                let status = with_summary(status, journal, &draft);
+                draft.push(Entry::Control(Control::Ended { turn, status }))?;
+            }
+            entry => draft.push(entry)?,
         }
     }
     loop {
@@ -159,13 +167,16 @@ pub fn plan(journal: &Journal, first: Vec<Entry>, ruler: &mut dyn Ruler) -> Resu
     }
 }
 
-/// The status of a turn that went in circles, with what was tried in it.
+/// The status of a turn that went in circles, or reached a budget, with what was done in it.
 fn with_summary(status: TurnStatus, journal: &Journal, draft: &Draft) -> TurnStatus {
+    let stored = || journal.turn_entries(draft.turn.id()).map(|stored| &*stored.entry).chain(&draft.entries);
     match (status, draft.turn.repetition()) {
         (TurnStatus::Stopped { reason: StopReason::Loop, summary: None }, Some(repetition)) => {
-            let stored = journal.turn_entries(draft.turn.id()).map(|stored| &*stored.entry);
-            let summary = Some(loops::summary(repetition, stored.chain(&draft.entries)));
+            let summary = Some(loops::summary(repetition, stored()));
             TurnStatus::Stopped { reason: StopReason::Loop, summary }
+        }
+        (TurnStatus::Stopped { reason: reason @ StopReason::Budget(stop), summary: None }, _) => {
+            TurnStatus::Stopped { reason, summary: Some(budgets::summary(&stop, stored())) }
         }
         (status, _) => status,
     }
@@ -180,6 +191,11 @@ fn is_overtaken(turn: &Turn, entry: &Entry) -> bool {
         // What it came to is known by now.
         Entry::TaskAccepted(accepted) => turn.is_heard_of(accepted.call),
         Entry::Sampled(sampled) => !turn.samplings().any(|(id, _)| id == sampled.question),
+        Entry::Control(Control::Reserved(reserved)) => !turn.asks_for(reserved.purpose),
+        // Another question to a model was not allowed, and none is to be asked any more.
+        Entry::Control(Control::Ended { status: TurnStatus::Stopped { reason: StopReason::Budget(_), .. }, .. }) => {
+            !turn.asks_for(Purpose::Answer) && !turn.asks_for(Purpose::Summary)
+        }
         Entry::Answered(Answered { by: AnsweredBy::Person | AnsweredBy::Policy, .. })
         | Entry::User(_)
         | Entry::Assistant(_)

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use crate::budgets::Purpose;
 use crate::{
-    CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, Repetition, SamplingSpent, Seq,
+    BudgetStop, CallId, Claim, CutOffCause, FinishReason, ModelRef, ProviderFailure, Question, Repetition, SamplingSpent, Seq,
     ToolDefinition, TurnId, TurnSettings, TurnStatus,
 };
 
@@ -86,6 +87,8 @@ pub struct Turn {
     /// What each source had of models.
     spent: Vec<(Arc<str>, SamplingSpent)>,
     rounds: Rounds,
+    /// The budget for the sake of which the newest answer was asked for shorter than it would have been.
+    lowered_by: Option<BudgetStop>,
     ended: Option<TurnStatus>,
 }
 
@@ -136,6 +139,7 @@ impl Turn {
             runs: Runs::Here,
             spent: Vec::new(),
             rounds: Rounds::default(),
+            lowered_by: None,
             ended: None,
         }
     }
@@ -280,6 +284,15 @@ impl Turn {
     /// The loop that a call without a decision would take further, where a person should be asked about that.
     pub(crate) fn loop_to_ask_about(&self, call: CallId) -> Option<Repetition> {
         self.rounds.to_ask(call, self.settings.loops.ask.filter(|_| self.can_ask()))
+    }
+
+    /// Whether a model is to be asked for this.
+    pub fn asks_for(&self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Answer => matches!(self.step(), Step::CallModel { .. }),
+            Purpose::Summary => self.step() == Step::Compact,
+            Purpose::Sampling(question) => self.samplings().any(|(id, _)| id == question),
+        }
     }
 
     /// The place of the message of which a call has no result yet.

@@ -26,7 +26,7 @@ pub struct Length {
 }
 
 /// About how many tokens `prompt` is for `model`; `None` where nobody can say.
-fn tokens(provider: &dyn Provider, model: &ModelRef, journal: &Journal, prompt: &Prompt<'_>) -> Option<u64> {
+pub(crate) fn tokens(provider: &dyn Provider, model: &ModelRef, journal: &Journal, prompt: &Prompt<'_>) -> Option<u64> {
     let Some(known) = known(journal, prompt, model) else { return provider.measure(model.model(), prompt) };
     if known.rest.is_empty() {
         return Some(known.tokens);
@@ -59,11 +59,15 @@ pub(crate) fn refusal(provider: &dyn Provider, turn: &Turn, journal: &Journal, p
 
 /// Whether it fits however many tokens its text is: nothing is counted then.
 fn fits_surely(budget: &Budget, journal: &Journal, prompt: &Prompt<'_>, model: &ModelRef) -> bool {
+    let is_known_to_fit = || known(journal, prompt, model).is_some_and(|known| known.most_tokens() <= budget.room());
+    most_tokens_of(prompt) <= budget.room() || is_known_to_fit()
+}
+
+/// More tokens than a prompt is, definitions of tools included.
+pub(crate) fn most_tokens_of(prompt: &Prompt<'_>) -> u64 {
     let tools = prompt.tools.iter().map(|tool| tool.name.len() + tool.description.len() + bytes(&tool.input_schema));
     let besides = prompt.settings.system_prompt.as_ref().map_or(0, String::len).saturating_add(tools.sum());
-    let all = most_tokens(&prompt.messages).saturating_add(u64::try_from(besides).unwrap_or(u64::MAX));
-    let is_known_to_fit = || known(journal, prompt, model).is_some_and(|known| known.most_tokens() <= budget.room());
-    all <= budget.room() || is_known_to_fit()
+    most_tokens(&prompt.messages).saturating_add(u64::try_from(besides).unwrap_or(u64::MAX))
 }
 
 /// About how many bytes a value is as JSON.

@@ -40,6 +40,8 @@ pub(crate) struct Catalog {
     pub(crate) changed: HashMap<String, CatalogTool>,
     /// Tools that cannot be offered, and why.
     pub(crate) set_aside: Vec<SetAside>,
+    /// Tools for their source's own pages, which no model is offered.
+    for_pages: Vec<CatalogTool>,
     /// Made when somebody searches.
     index: OnceLock<ToolIndex>,
 }
@@ -63,6 +65,7 @@ impl Catalog {
                 .map(|(name, tool)| (name.clone(), tool.clone()))
                 .collect(),
             set_aside: self.set_aside.iter().filter(|aside| is_shown(&aside.source)).cloned().collect(),
+            for_pages: self.for_pages.iter().filter(|tool| is_shown(&tool.definition.source)).cloned().collect(),
             index: OnceLock::new(),
         };
         own.name();
@@ -80,6 +83,13 @@ impl Catalog {
 
     pub(crate) fn get(&self, name: &str) -> Option<&CatalogTool> {
         self.by_name.get(name).and_then(|index| self.tools.get(*index))
+    }
+
+    /// The tool that a page of `source` calls by its name there: one whose source means it for pages.
+    pub(crate) fn for_page(&self, source: &str, tool: &str) -> Option<&CatalogTool> {
+        let is_it = |known: &&CatalogTool| known.definition.source == source && known.definition.tool == tool;
+        let mut all = self.tools.iter().chain(&self.for_pages).filter(is_it);
+        all.find(|known| known.face.visibility != Visibility::Models)
     }
 
     /// The same, also where it is set aside because it changed: whoever is about to run it must ask first.
@@ -220,7 +230,7 @@ fn build(
 ) -> Catalog {
     let mut catalog = Catalog::default();
     for ((source, slots), tools) in sources.iter().zip(slots).zip(tools) {
-        for tool in tools.iter().filter(|tool| tool.face.visibility != Visibility::Pages) {
+        for tool in tools.iter() {
             if let Err(why) = check_schema(&tool.input_schema) {
                 tracing::info!(source = source.name(), tool = shown_name(&tool.name), why, "tool set aside");
                 let source = source.name().to_owned();
@@ -234,6 +244,7 @@ fn build(
             let (source, face, slots) = (source.clone(), tool.face.clone(), slots.clone());
             let tool = CatalogTool { definition, hash, bytes, source, face, slots };
             match pin {
+                None if tool.face.visibility == Visibility::Pages => catalog.for_pages.push(tool),
                 None => catalog.tools.push(tool),
                 Some(pin) => {
                     let definition = &tool.definition;

@@ -17,6 +17,7 @@ use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, S
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::ruler::{Ready, Slots, TurnRuler};
+use crate::writes::Writing;
 use crate::{SideRecord, StoreError};
 
 mod ahead;
@@ -24,10 +25,12 @@ mod asked;
 mod attempt;
 mod call;
 mod early;
+mod fence;
 mod gathering;
 mod model;
 mod offer;
 mod report;
+mod reserving;
 mod sampling;
 mod slot_waits;
 mod storing;
@@ -39,8 +42,10 @@ use asked::Asked;
 pub(crate) use call::{Aids, run_alone};
 use call::{Asking, CallJob, Rest};
 use early::Early;
+use fence::Fence;
 use gathering::{Gathering, next_gathered};
 use model::{ModelCall, Said, next_said};
+use reserving::Reserving;
 use sampling::Samplings;
 use slot_waits::SlotWaits;
 use storing::{append, hold};
@@ -71,11 +76,16 @@ pub(crate) struct Driver {
     model: Option<ModelCall>,
     summary: Option<Summary>,
     gathering: Option<Gathering>,
+    reserving: Reserving,
+    /// The reservation with which the newest model call was made.
+    used: Option<Seq>,
     /// For which messages it was gathered.
     gathered_for: gathering::Asked,
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
+    /// The right by which it drives.
+    fence: Fence,
     /// Whether it heard that its process is to end.
     is_draining: bool,
     /// Whether it gave the conversation up.
@@ -116,6 +126,7 @@ enum Halt {
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>, claim: Claim) -> Self {
         let foreign = inner.store.foreign_writes();
+        let fence = Fence::new(Arc::clone(&inner.store));
         Self {
             inner,
             live,
@@ -132,9 +143,12 @@ impl Driver {
             model: None,
             summary: None,
             gathering: None,
+            reserving: Reserving::default(),
+            used: None,
             gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
+            fence,
             is_draining: false,
             has_let_go: false,
         }
@@ -179,6 +193,7 @@ impl Driver {
         self.model.is_none()
             && self.summary.is_none()
             && self.gathering.is_none()
+            && self.reserving.is_empty()
             && self.samplings.is_empty()
             && runs_elsewhere()
     }
@@ -188,6 +203,7 @@ impl Driver {
         self.model = None;
         self.summary = None;
         self.gathering = None;
+        self.reserving.clear();
         let mut state = self.live.lock();
         let open = state.journal.open_turn().filter(|turn| !turn.is_suspended() || !turn.is_parked());
         let Some(turn) = open else {
@@ -195,6 +211,8 @@ impl Driver {
             state.slot = None;
             state.watchers.release();
             self.has_let_go = true;
+            drop(state);
+            self.live.settled.notify_waiters();
             return None;
         };
         self.has_offered = false;
@@ -233,6 +251,9 @@ impl Driver {
             self.call_off(&first, &plan).await;
             if plan.entries.is_empty() {
                 self.forget_ahead();
+                if !self.fence.holds() {
+                    return Err(Halt::Quietly);
+                }
                 return Ok(self.carry_out(&plan, ready));
             }
             let mut early = Early::default();
@@ -246,6 +267,10 @@ impl Driver {
                 Ok(()) => {
                     self.keep_early(early);
                     self.forget_ahead();
+                    if !self.fence.holds() {
+                        // What is stored is stored; what comes of it is whoever drives next's.
+                        return Err(Halt::Quietly);
+                    }
                     return Ok(self.carry_out(&plan, ready));
                 }
                 Err(StoreError::Conflict { next }) if next >= at => {
@@ -254,6 +279,12 @@ impl Driver {
                 }
                 // A journal that is shorter than what was stored is another's, of the same name.
                 Err(StoreError::Conflict { .. }) => Err(StoreError::Gone { conversation: self.live.id.clone() }),
+                // Others were quicker with what is left: it is looked at anew.
+                Err(StoreError::OverBudget) => {
+                    self.forget_slots(&ready, &early);
+                    first.retain(|entry| !matches!(entry, Entry::Control(Control::Reserved(_))));
+                    Ok(())
+                }
                 Err(error) => {
                     self.forget_slots(&ready, &early);
                     Err(error)
@@ -310,6 +341,7 @@ impl Driver {
             slots: &mut self.slots,
             overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
+            waiting: Writing::default(),
         };
         let plan = match turn.ended() {
             Some(status) => Ok(over(status.clone())),
@@ -341,7 +373,7 @@ impl Driver {
 
     /// Gives back the slots of calls that were not started after all.
     fn forget_slots(&mut self, ready: &HashMap<CallId, Ready>, early: &Early) {
-        self.slots.serial.retain(|_, call| !ready.contains_key(call) && !early.has_begun(*call));
+        self.slots.writing.retain(|call| !ready.contains_key(&call) && !early.has_begun(call));
     }
 
     fn carry_out(&mut self, plan: &Plan, mut ready: HashMap<CallId, Ready>) -> Course {
@@ -351,7 +383,7 @@ impl Driver {
             }
         }
         self.asked.deliver(self.live.lock().journal.turn());
-        self.samplings.follow(&self.inner, &self.live);
+        self.ask_for_tools();
         // What was waited for and not taken is for others.
         self.slots.granted.clear();
         self.slot_waits.only(std::mem::take(&mut self.slots.wanted));
@@ -366,14 +398,14 @@ impl Driver {
                 if self.model.is_none() && self.gathering.is_none() && !self.inner.draining.is_cancelled() {
                     self.gathering = Gathering::start(&self.inner, &self.live, &mut self.gathered_for);
                     if self.gathering.is_none() {
-                        self.model = ModelCall::start(&self.inner, &self.live);
+                        self.ask_model();
                     }
                 }
                 Course::Going
             }
             Next::Compact => {
                 if self.summary.is_none() && !self.inner.draining.is_cancelled() {
-                    self.summary = Summary::start(&self.inner, &self.live);
+                    self.ask_for_summary();
                 }
                 Course::Going
             }
@@ -400,7 +432,8 @@ impl Driver {
         let asking = Asking::Turn { questions: self.asked.door(), resume, task };
         let (live, halts) = (self.live.clone(), self.halts.clone());
         let aids = Aids::of(&self.inner, &self.live.owner);
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids }.run())
+        let fence = Some(self.fence.clone());
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
@@ -409,6 +442,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
+                () = self.fence.is_lost() => return Err(Halt::Quietly),
                 () = self.inner.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
                     return Ok(Vec::new());
@@ -428,6 +462,9 @@ impl Driver {
                 gathered = next_gathered(&mut self.gathering), if self.gathering.is_some() => {
                     self.gathering = None;
                     return Ok(gathered);
+                }
+                reserved = self.reserving.next(), if !self.reserving.is_empty() => {
+                    return reserved.map_err(|error| Halt::Broken(error.to_string()));
                 }
                 sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
                 Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
@@ -477,6 +514,7 @@ impl Driver {
         if !matches!(turn.step(), Step::CallModel { .. }) {
             self.gathering = None;
         }
+        self.reserving.keep(|purpose| turn.asks_for(purpose));
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };
         model.and_then(|model| model.cancelled(&mut state)).into_iter().collect()
@@ -501,7 +539,7 @@ impl Driver {
         rests.sort_by_key(Rest::call);
         for rest in &rests {
             self.running.remove(&rest.call());
-            self.slots.serial.retain(|_, call| *call != rest.call());
+            self.slots.writing.retain(|call| call != rest.call());
         }
         rests.into_iter().flat_map(|rest| self.entries_of(rest)).collect()
     }

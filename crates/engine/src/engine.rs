@@ -15,12 +15,14 @@ use crate::catalog::Catalogs;
 use crate::follow::Follower;
 use crate::inner::{Choices, Inner};
 use crate::live::Live;
+use crate::nodes::News;
+use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::rules::Rules;
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, KeptBy, OpenTurn, Page, Providers, SetAside, SettingsOverlay, Slots,
-    SourceSet, Store, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
+    Clock, ConversationRecord, EngineError, Idempotent, Page, Providers, SetAside, SettingsOverlay, Slots, SourceSet, Store,
+    Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -34,6 +36,7 @@ mod finding;
 mod import;
 mod news;
 mod reach;
+mod resuming;
 mod ruling;
 mod spent;
 mod tool_call;
@@ -47,6 +50,7 @@ pub use beginning::Extent;
 pub use compacting::Compaction;
 pub use import::WholeJournal;
 pub use ruling::{Explained, NewRule, Remember};
+pub use tool_call::{PageCall, PageCalled};
 pub use wait::TurnState;
 pub use waiting::always;
 use waiting::waiting_in;
@@ -56,9 +60,6 @@ use reach::not_there;
 
 /// How long people are waited for while a call holds its connection, where nothing else is said: 10 minutes.
 const DEFAULT_QUESTION_MS: u64 = 600_000;
-
-/// How often a server looks for turns whose driver is gone.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// What an engine is made of.
 #[derive(Debug)]
@@ -183,6 +184,7 @@ impl Engine {
             choices: Choices::default(),
             result_cache: Arc::default(),
             follower: Follower::default(),
+            cluster: Cluster::default(),
             foreign: OnceLock::new(),
             shutdown: CancellationToken::new(),
             draining: CancellationToken::new(),
@@ -358,6 +360,9 @@ impl Engine {
         let delete = async move {
             inner.store.delete(&id).await?;
             inner.forget(&id);
+            if inner.nodes().is_shared() {
+                inner.nodes().tell(News::Appended { conversation: id, seq: None }).await;
+            }
             Ok(())
         };
         self.inner.whole(delete).await
@@ -404,6 +409,9 @@ impl Engine {
         // By itself: the follower looks at conversations under its own lock, so none may be held here.
         let is_driven = live.lock().is_driven;
         self.inner.follow(is_driven);
+        if !is_driven {
+            self.inner.mirror(&live);
+        }
         Ok(watch)
     }
 
@@ -473,51 +481,6 @@ impl Engine {
         Ok(state.journal.open_turn().filter(|_| is_driven).map(turnwright_core::Turn::id))
     }
 
-    /// Takes up every open turn that servers keep and whose driver is gone; how many.
-    pub async fn resume_open_turns(&self) -> Result<usize, EngineError> {
-        let mut resumed = 0;
-        for open in self.inner.store.open_turns().await? {
-            if open.kept_by != KeptBy::Servers || open.parked || self.is_looked_after(&open).await? {
-                continue;
-            }
-            let turn = match self.load_open(&open).await {
-                Ok(live) => self.take_up(&live).await,
-                Err(error) => Err(error),
-            };
-            match turn {
-                Ok(turn) => resumed += usize::from(turn.is_some()),
-                Err(EngineError::NotFound { .. }) => {}
-                Err(error) => tracing::error!(conversation = %open.conversation, %error, "a turn could not be taken up"),
-            }
-        }
-        Ok(resumed)
-    }
-
-    /// Keeps looking for turns to take up: what a decision in another process moved on, what a dead process left. Runs
-    /// until [`Engine::shutdown`].
-    pub fn keep_resuming(&self) {
-        self.inner.is_server.store(true, Ordering::Relaxed);
-        let engine = self.clone();
-        self.inner.tasks.spawn(async move {
-            let mut foreign = engine.inner.store.foreign_writes();
-            let mut deadlines = act::Deadlines::default();
-            loop {
-                tokio::select! {
-                    () = engine.inner.draining.cancelled() => return,
-                    () = engine.inner.shutdown.cancelled() => return,
-                    changed = foreign.changed() => if changed.is_err() { return },
-                    () = tokio::time::sleep(SWEEP_EVERY) => engine.inner.registry.make_room(),
-                }
-                if let Err(error) = engine.resume_open_turns().await {
-                    tracing::warn!(%error, "cannot look for open turns");
-                }
-                if let Err(error) = engine.deny_overdue(&mut deadlines).await {
-                    tracing::warn!(%error, "cannot look for calls that nobody decided about in time");
-                }
-            }
-        });
-    }
-
     /// Lets no turn begin and none go further than to the end of its step: the model call and the tool calls that run come
     /// to their end and are stored. Says whether all did within `grace`. [`Engine::shutdown`] comes after it; the next
     /// start goes on where they stopped. What people decide meanwhile is stored.
@@ -538,28 +501,12 @@ impl Engine {
         self.inner.shutdown.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+        self.inner.nodes().leave().await;
         for live in self.inner.registry.all() {
             live.dismiss();
         }
         futures_util::future::join_all(self.inner.catalogs.sources().iter().map(|source| source.stop())).await;
         self.inner.store.close().await;
-    }
-
-    /// Whether a turn is known to be driven, here or by another process that lives: then its journal need not be read.
-    async fn is_looked_after(&self, open: &OpenTurn) -> Result<bool, EngineError> {
-        let Some(live) = self.inner.registry.known(&open.conversation) else { return Ok(false) };
-        let holder = {
-            let state = live.lock();
-            if state.is_driven {
-                return Ok(true);
-            }
-            let turn = state.journal.open_turn().filter(|turn| turn.id() == open.turn);
-            turn.and_then(|turn| turn.holder()).map(|claim| claim.driver.clone())
-        };
-        match holder {
-            Some(holder) if holder != *self.inner.store.driver() => Ok(self.inner.store.is_alive(&holder).await?),
-            Some(_) | None => Ok(false),
-        }
     }
 }
 

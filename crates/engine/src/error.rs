@@ -1,7 +1,7 @@
 //! What can go wrong with a request to the engine.
 
 use turnwright_core::{
-    CallId, ConversationId, ElicitationId, FieldProblem, JournalError, ProviderFailure, TurnId, TurnSettings,
+    BudgetStop, CallId, ConversationId, ElicitationId, FieldProblem, JournalError, ProviderFailure, TurnId, TurnSettings,
 };
 
 use crate::{OverLimit, StoreError};
@@ -82,6 +82,9 @@ pub enum EngineError {
     /// It is more than this engine takes.
     #[error(transparent)]
     OverLimit(#[from] OverLimit),
+    /// A budget does not allow a question to a model.
+    #[error("the model was not asked: {}", .0.told())]
+    OverBudget(BudgetStop),
     /// The model provider.
     #[error(transparent)]
     Provider(#[from] ProviderFailure),
@@ -105,6 +108,7 @@ impl From<StoreError> for EngineError {
             StoreError::Conflict { .. }
             | StoreError::Taken { .. }
             | StoreError::Repeated { .. }
+            | StoreError::OverBudget
             | StoreError::Newer { .. }
             | StoreError::Damaged { .. }
             | StoreError::Unusable { .. } => Self::Store(error),

@@ -192,6 +192,7 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
         | Control::Found { .. }
         | Control::CancelRequested { .. }
         | Control::Hidden { .. }
+        | Control::Reserved(_)
         | Control::Imported { .. } => {}
     }
 }

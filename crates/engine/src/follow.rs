@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::StoreError;
 use crate::inner::Inner;
+use crate::live::Followed;
 
 /// How often it is looked whether anybody watches at all.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -57,13 +58,19 @@ async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn look(inner: &Inner) {
+async fn look(inner: &Arc<Inner>) {
     for live in inner.registry.watched() {
-        if live.lock().is_driven {
+        let is_told = {
+            let state = live.lock();
+            // The node that drives tells of entries in their place among the rest.
+            state.is_driven || state.followed == Followed::InStep
+        };
+        if is_told {
             continue;
         }
         match inner.catch_up(&live).await {
-            Ok(()) | Err(StoreError::Gone { .. }) => {}
+            Ok(()) => inner.mirror(&live),
+            Err(StoreError::Gone { .. }) => {}
             Err(error) => tracing::warn!(conversation = %live.id, %error, "cannot see what other processes stored"),
         }
     }

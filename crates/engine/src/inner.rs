@@ -12,20 +12,22 @@ use turnwright_core::policy::Policy;
 use turnwright_core::secrets::Secrets;
 use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
+use crate::accounts::Accounts;
 use crate::arguments::Validators;
 use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
 use crate::driver::Driver;
 use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
+use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
 use crate::{
-    Clock, ContextSource, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers, SettingsOverlay, Slots,
-    SourceSet, Spool, Store, StoreError, Telemetry,
+    Budgets, Clock, ContextSource, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers,
+    SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError, Telemetry,
 };
 
 /// The shared parts.
@@ -56,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) choices: Choices,
     pub(crate) result_cache: Arc<ResultCache>,
     pub(crate) follower: Follower,
+    /// The other nodes.
+    pub(crate) cluster: Cluster,
     /// Held from the first look on, so that the store goes on looking for what other processes write.
     pub(crate) foreign: OnceLock<watch::Receiver<u64>>,
     pub(crate) shutdown: CancellationToken,
@@ -86,6 +90,10 @@ pub(crate) struct Choices {
     pub(crate) shelf: OnceLock<(Arc<dyn Artifacts>, LargeResults)>,
     /// When tools are held back; never where it is not said.
     pub(crate) hold_back: OnceLock<HoldBack>,
+    /// What may be spent; all that is asked for where it is not said.
+    pub(crate) budgets: OnceLock<Budgets>,
+    /// Who knows the names of users.
+    pub(crate) accounts: OnceLock<Arc<dyn Accounts>>,
 }
 
 impl Inner {
@@ -177,11 +185,21 @@ impl Inner {
 
     /// Sees to it that an open turn that can go on is driven: by this process, or by the living one that holds it.
     pub(crate) async fn ensure_driven(self: &Arc<Self>, live: &Arc<Live>) -> Result<bool, EngineError> {
+        self.ensure_driven_after(live, None).await
+    }
+
+    /// The same where the driver of this claim has let go of the turn, although its process lives.
+    pub(crate) async fn ensure_driven_after(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        let_go: Option<&Claim>,
+    ) -> Result<bool, EngineError> {
         let is_server = self.is_server.load(Ordering::Relaxed);
         loop {
             let vacancy = live.lock().vacancy(is_server);
             match &vacancy {
                 Vacancy::Nothing => return Ok(false),
+                Vacancy::After(_) if live.lock().is_claimed_by(let_go) => {}
                 Vacancy::After(claimer) if claimer != self.store.driver() && self.store.is_alive(claimer).await? => {
                     return Ok(false);
                 }
@@ -277,10 +295,24 @@ impl Inner {
 
     /// Starts the driver. The caller has set `is_driven`.
     pub(crate) fn drive(self: &Arc<Self>, live: &Arc<Live>, claim: Claim, first: Vec<Entry>) {
-        let turn = live.lock().journal.open_turn().map(turnwright_core::Turn::id);
+        let turn = {
+            let mut state = live.lock();
+            state.mirror = None;
+            state.journal.open_turn().map(turnwright_core::Turn::id)
+        };
         let driver = Driver::new(self.clone(), live.clone(), claim);
         let span = spans::turn(&live.id, turn);
         let run = driver.run(first).instrument(span).instrument(spans::turn_context(&live.id, turn));
-        self.tasks.spawn(self.drivers.track_future(run));
+        let run = self.drivers.track_future(run);
+        if !self.cluster.is_joined() {
+            self.tasks.spawn(run);
+            return;
+        }
+        self.relay(live);
+        let (inner, live) = (self.clone(), live.clone());
+        self.tasks.spawn(async move {
+            run.await;
+            inner.after_driving(&live).await;
+        });
     }
 }

@@ -9,6 +9,7 @@ mod arguments;
 pub mod artifacts;
 pub mod asks;
 mod budget;
+mod budgets;
 mod catalog;
 pub mod clock;
 pub mod context;
@@ -25,6 +26,7 @@ pub mod knowledge;
 mod limits;
 mod live;
 mod names;
+pub mod nodes;
 mod offering;
 mod pins;
 pub mod provider;
@@ -48,21 +50,24 @@ pub mod telemetry;
 pub mod tool_search;
 pub mod upkeep;
 mod watch;
+mod writes;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
 pub use budget::Length;
+pub use budgets::Budgets;
 pub use clock::{Clock, SystemClock};
 pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents};
 pub use engine::{
     Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts,
-    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, Remember, Sent, SentState, TurnState, TurnWaits, Wait,
-    WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
+    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent, SentState,
+    TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;
 pub use limits::{Limits, OverLimit};
 pub use names::qualified;
+pub use nodes::{Alone, Nodes};
 pub use offering::HoldBack;
 pub use provider::{ModelInfo, ModelStream, Provider, Providers};
 pub use schema::bounded_validator;
@@ -71,13 +76,14 @@ pub use settings::SettingsOverlay;
 pub use slots::{Full, Slot, Slots};
 pub use source::{
     CallContext, CallLimits, Icon, Progress, ProgressSink, SetAside, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
-    ToolFace, ToolOutput, ToolSource, Visibility, shown_name,
+    ToolFace, ToolOutput, ToolSource, Visibility, Writes, shown_name,
 };
 pub use spent::{DayOfTurns, Spending, Spent, ToolUse};
 pub use spool::{LargeResults, Spool, Spooling};
 pub use stand_back::let_others_run;
 pub use store::{
-    Append, CONVERSATION_DOCUMENTS, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, SideRecord, Store, StoreError,
+    Append, Balance, CONVERSATION_DOCUMENTS, Ceiling, ConversationRecord, Idempotent, KeptBy, OpenTurn, Page, Reservation,
+    SideRecord, Store, StoreError,
 };
 pub use telemetry::{Fact, ModelEnd, Observer, Telemetry, TraceContext};
 pub use watch::{Frame, Watch, WatchFrom};

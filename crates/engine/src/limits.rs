@@ -8,7 +8,8 @@ use tokio::sync::Semaphore;
 use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
-use crate::{EngineError, Full};
+use crate::inner::Inner;
+use crate::{EngineError, Full, KeptBy, Slot};
 
 /// What an engine takes; nothing is limited by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +162,22 @@ impl Engine {
     }
 
     fn must_have_room(&self, user: &UserId) -> Result<(), EngineError> {
-        Ok(self.inner().running.has_room(user).map_err(OverLimit::from)?)
+        match self.inner().running.has_room(user) {
+            Err(Full::ForAll { .. }) if self.inner().is_for_all(KeptBy::Servers) => Ok(()),
+            room => Ok(room.map_err(OverLimit::from)?),
+        }
+    }
+}
+
+impl Inner {
+    /// A place for a turn that begins. One that any node may take begins although this node is full: it waits for one that is
+    /// not.
+    pub(crate) fn room_for_turn(&self, owner: &UserId, is_for_all: bool) -> Result<Option<Slot>, EngineError> {
+        match self.running.try_enter(owner) {
+            Ok(slot) => Ok(Some(slot)),
+            Err(Full::ForAll { .. }) if is_for_all => Ok(None),
+            Err(full) => Err(OverLimit::from(full).into()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! from other doors of this process, and from other processes by [`Live::refresh`]. Whoever appends knew every entry before,
 //! so what comes in is either the next entry or known.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use turnwright_core::{
@@ -14,6 +14,7 @@ use turnwright_core::{
 
 use crate::fold;
 use crate::in_flight::{InFlight, tell_message};
+use crate::nodes::mirror::{self, Mirror};
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
 use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError};
 
@@ -38,6 +39,10 @@ pub(crate) struct State {
     pub(crate) owner: UserId,
     pub(crate) journal: Journal,
     pub(crate) in_flight: Option<InFlight>,
+    /// The message in flight at another node, as that tells it.
+    pub(crate) mirror: Option<Mirror>,
+    /// Whether it is listened to what another node tells.
+    pub(crate) followed: Followed,
     pub(crate) watchers: Watchers,
     pub(crate) is_driven: bool,
     /// Its place among the turns that run, while it is driven.
@@ -51,6 +56,17 @@ pub(crate) struct State {
     pub(crate) title: Option<String>,
     pub(crate) last_used: u64,
     weight: usize,
+}
+
+/// Whether it is listened to what the node tells that drives a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Followed {
+    /// It is not.
+    No,
+    /// It is; something that it told may have been missed.
+    Behind,
+    /// All that it told was heard, so that entries come in their place among the rest.
+    InStep,
 }
 
 /// Who brings entries.
@@ -99,6 +115,8 @@ impl Live {
             owner: owner.clone(),
             journal: Journal::default(),
             in_flight: None,
+            mirror: None,
+            followed: Followed::No,
             watchers: Watchers::default(),
             is_driven: false,
             slot: None,
@@ -168,14 +186,40 @@ impl Live {
         }
     }
 
+    /// The same of what is stored through `last`.
+    pub(crate) async fn refresh_through(&self, store: &dyn Store, last: Seq) -> Result<(), StoreError> {
+        loop {
+            let from = self.lock().journal.next_seq();
+            let left = (last.get() + 1).saturating_sub(from.get());
+            let limit = usize::try_from(left).unwrap_or(READ_PAGE).min(READ_PAGE);
+            if limit == 0 {
+                return Ok(());
+            }
+            let entries = store.entries(&self.id, from, limit).await?;
+            let is_all = entries.len() < limit;
+            self.apply(entries, From::Others);
+            if is_all || self.lock().broken.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A new watcher, and apart from it what it is told first: the message in flight.
+    pub(crate) fn watch_apart(&self) -> (Frame, Watch) {
+        let mut events = Vec::new();
+        let mut state = self.lock();
+        state.tell_in_flight(&mut events);
+        let first = Frame { seq: state.journal.last_seq(), events: events.into(), has_caught_up: true };
+        let nothing = Frame { seq: first.seq, events: Arc::from([]), has_caught_up: true };
+        (first, Watch::new(nothing, state.watchers.join()))
+    }
+
     /// A new watcher, with what it missed.
     pub(crate) fn watch(&self, from: WatchFrom) -> Watch {
         let mut in_flight_events = Vec::new();
         let (journal, seq, watcher) = {
             let mut state = self.lock();
-            if let Some(in_flight) = &state.in_flight {
-                in_flight.tell_all(&mut in_flight_events);
-            }
+            state.tell_in_flight(&mut in_flight_events);
             let journal = match from {
                 WatchFrom::Now => Journal::default(),
                 WatchFrom::After(_) => state.journal.clone(),
@@ -237,7 +281,10 @@ impl State {
         }
         if let Entry::Assistant(message) = &*entry {
             let told = self.in_flight.take();
-            if told.as_ref().is_none_or(|told| told.seq() != seq) && self.is_watched() {
+            let mirror = self.mirror.take().filter(|_| told.is_none());
+            if let Some(mirror) = mirror {
+                mirror::complete(mirror, seq, &message.blocks, events);
+            } else if told.as_ref().is_none_or(|told| told.seq() != seq) && self.is_watched() {
                 if told.is_some() {
                     events.push(Event::StepReset);
                 }
@@ -246,6 +293,15 @@ impl State {
         }
         if self.is_watched() {
             fold::tell_newest(&self.journal, events);
+        }
+    }
+
+    /// Tells the message in flight, here or elsewhere, from its beginning.
+    fn tell_in_flight(&self, out: &mut Vec<Event>) {
+        match (&self.in_flight, &self.mirror) {
+            (Some(in_flight), _) => in_flight.tell_all(out),
+            (None, Some(mirror)) => mirror.tell_all(out),
+            (None, None) => {}
         }
     }
 
@@ -281,6 +337,11 @@ impl State {
             Some(claim) if !may_take => Vacancy::After(claim.driver.clone()),
             Some(_) | None => Vacancy::Free,
         }
+    }
+
+    /// Whether this is the claim that holds, or held last.
+    pub(crate) fn is_claimed_by(&self, claim: Option<&Claim>) -> bool {
+        claim.is_some() && self.journal.open_turn().and_then(|turn| turn.claim()) == claim
     }
 
     /// The last entry that a model asked at this moment is shown.

@@ -41,6 +41,11 @@ impl Registry {
         Some(live)
     }
 
+    /// The conversation, where it is in memory, without a use of it.
+    pub(crate) fn peek(&self, id: &ConversationId) -> Option<Arc<Live>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
     /// Takes a conversation in; the one that is there already where there is one.
     pub(crate) fn keep(&self, live: Arc<Live>) -> Arc<Live> {
         live.lock().last_used = self.uses.fetch_add(1, Ordering::Relaxed);

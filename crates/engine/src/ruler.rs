@@ -14,6 +14,7 @@ use turnwright_core::{
 use crate::arguments::Validators;
 use crate::catalog::{Catalog, CatalogTool, definition_hash, matcher};
 use crate::offering::find;
+use crate::writes::Writing;
 
 /// What the driver of one turn knows about starting calls. Lives as long as the driver.
 #[derive(Debug, Default)]
@@ -22,8 +23,8 @@ pub(crate) struct Slots {
     pub(crate) granted: HashMap<String, Vec<OwnedSemaphorePermit>>,
     /// Sources whose slots are all taken; all of them together have the empty name.
     pub(crate) wanted: HashMap<String, Arc<Semaphore>>,
-    /// Groups of serial tools of which a call runs.
-    pub(crate) serial: HashMap<String, CallId>,
+    /// What the calls of serial tools write that run.
+    pub(crate) writing: Writing,
     /// Calls that began before their message was stored, with their slots.
     pub(crate) ahead: HashMap<CallId, Begun>,
 }
@@ -84,6 +85,8 @@ pub(crate) struct TurnRuler<'a> {
     pub(crate) overall: Option<&'a Arc<Semaphore>>,
     /// The calls that got their slots in this plan.
     pub(crate) ready: HashMap<CallId, Ready>,
+    /// What the calls would write that this plan let wait: none overtakes one before it that writes the same.
+    pub(crate) waiting: Writing,
 }
 
 /// How many names a model that asked for an unknown tool is told.
@@ -120,6 +123,16 @@ impl TurnRuler<'_> {
             Some(tool) if *tool.definition == *definition => tool.hash.clone(),
             _ => definition_hash(definition),
         }
+    }
+
+    /// A slot of the source and one of all together, where both are free.
+    fn permit(&mut self, source: &str, slots: &Arc<Semaphore>) -> Option<Permit> {
+        let of_source = self.slots.take(source, slots)?;
+        let of_all = match self.overall {
+            None => None,
+            Some(overall) => Some(self.slots.take(OVERALL, overall)?),
+        };
+        Some(Permit { _source: of_source, _overall: of_all })
     }
 
     fn no_such_tool(&self, call: &CallView<'_>) -> ToolResult {
@@ -215,23 +228,25 @@ impl Ruler for TurnRuler<'_> {
             return StartRuling::Start { replayable };
         }
         let source = tool.source.name();
-        let is_serial = tool.definition.declared.serial;
-        if is_serial && self.slots.serial.contains_key(source) {
-            return StartRuling::Later;
+        let writes = tool.definition.declared.serial.then(|| tool.source.writes(&tool.definition.tool, &arguments));
+        let has_to_wait = writes.as_ref().is_some_and(|writes| {
+            self.slots.writing.blocks(call.id, source, writes) || self.waiting.stands_before(call.id, source, writes)
+        });
+        let permit = if has_to_wait { None } else { self.permit(source, &tool.slots) };
+        match (permit, writes) {
+            (None, writes) => {
+                if let Some(writes) = writes {
+                    self.waiting.begin(call.id, source, writes);
+                }
+                return StartRuling::Later;
+            }
+            (Some(permit), writes) => {
+                if let Some(writes) = writes {
+                    self.slots.writing.begin(call.id, source, writes);
+                }
+                self.ready.insert(call.id, Ready { tool: tool.clone(), arguments, permit });
+            }
         }
-        let Some(of_source) = self.slots.take(source, &tool.slots) else { return StartRuling::Later };
-        let of_all = match self.overall {
-            None => None,
-            Some(overall) => match self.slots.take(OVERALL, overall) {
-                Some(permit) => Some(permit),
-                None => return StartRuling::Later,
-            },
-        };
-        let permit = Permit { _source: of_source, _overall: of_all };
-        if is_serial {
-            self.slots.serial.insert(source.to_owned(), call.id);
-        }
-        self.ready.insert(call.id, Ready { tool: tool.clone(), arguments, permit });
         StartRuling::Start { replayable }
     }
 }

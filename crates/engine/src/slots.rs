@@ -82,6 +82,11 @@ impl Slots {
         self.0.room(&self.0.taken(), user)
     }
 
+    /// Whether there is room for nobody.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.taken().all >= self.0.most.load(Ordering::Relaxed)
+    }
+
     /// One more, whatever the limits say.
     pub fn enter(&self, user: &UserId) -> Slot {
         self.entered(&mut self.0.taken(), user)

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{ContentBlock, ConversationId, Declared, Resumption, ToolErrorKind, UserId};
 
+pub use crate::writes::Writes;
 use crate::{Asks, Nobody, Spool, Standstill, Tasks, ToolReply, TraceContext};
 
 /// Something that offers tools.
@@ -72,6 +73,12 @@ pub trait ToolSource: Send + Sync + Debug {
     /// A conversation was stopped or deleted: what this source keeps running for it beyond its calls ends. Must not block.
     /// May be told more than once, also of conversations that it never had to do with.
     fn conversation_over(&self, _conversation: &ConversationId) {}
+
+    /// What a call of `tool`, which is declared serial, writes with these validated arguments. Calls of a step that write the same
+    /// run one after the other, in call order, and others at the same time. Asked under a lock: it must not touch the world.
+    fn writes(&self, _tool: &str, _arguments: &Map<String, Value>) -> Writes {
+        Writes::All
+    }
 
     /// How long a call of `tool` may take.
     fn limits(&self, tool: &str) -> CallLimits;
@@ -199,6 +206,8 @@ pub struct ToolFace {
     pub icons: Vec<Icon>,
     /// Whom its source means it for.
     pub visibility: Visibility,
+    /// The page that shows its calls: a `ui://` address at its source (MCP Apps, `_meta.ui.resourceUri`).
+    pub app: Option<String>,
 }
 
 /// A picture (MCP `icons`). The source's own word: its address is shown, never fetched.

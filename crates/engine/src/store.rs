@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use turnwright_core::budgets::{Amount, Most, Period};
 use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId, UserId};
 
 use crate::artifacts::held_by;
@@ -45,7 +46,8 @@ pub trait Store: Send + Sync + Debug {
     /// # Errors
     /// [`StoreError::Conflict`], where the journal's next place is not [`Append::at`]; nothing is written then.
     /// [`StoreError::Gone`], where there is no such conversation. [`StoreError::Repeated`], where one of its idempotency keys
-    /// has an answer already, through whichever conversation; nothing is written then either.
+    /// has an answer already, through whichever conversation; nothing is written then either. [`StoreError::OverBudget`], where a
+    /// reservation is not within its ceilings, likewise.
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
 
     /// Creates a conversation with the first entries of another, those through `through`, all or nothing.
@@ -95,11 +97,28 @@ pub trait Store: Send + Sync + Debug {
     /// Rises when another process may have written; looked at by whoever waits for entries. Notice takes at most 100 ms.
     fn foreign_writes(&self) -> watch::Receiver<u64>;
 
+    /// What was spent on models in a time and what is reserved for calls under way, by one user, or by all where `None`. What is
+    /// there once a conversation was deleted too.
+    ///
+    /// # Errors
+    /// Where the store fails, or keeps no ledger.
+    async fn balance(&self, _owner: Option<&UserId>, _period: Period) -> Result<Balance, StoreError> {
+        Err(StoreError::Unusable { reason: "this store keeps no ledger of what was spent".to_owned() })
+    }
+
     /// This process as a driver. Alive as long as the store is open.
     fn driver(&self) -> &DriverId;
 
     /// Whether a driver's process is alive, also this one.
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError>;
+
+    /// The number of the right by which this process drives, where it has it at this moment; looked at directly before each
+    /// effect, on a monotonic clock, without asking anybody. Where it ran out and was taken again it is another number: what
+    /// was begun under the one before may be another driver's now. A store whose drivers are alive for as long as their
+    /// processes has one number.
+    fn lease(&self) -> Option<u64> {
+        Some(0)
+    }
 
     /// Ends the writer after what it has in hand.
     async fn close(&self);
@@ -135,6 +154,8 @@ impl Append {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::Reserve(_)
+            | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => None,
         });
         let mut own = own.unwrap_or_default().iter();
@@ -179,6 +200,18 @@ pub enum SideRecord {
         /// The artifact's id.
         artifact: String,
     },
+    /// Reserves what a model call may come to, within what was spent and is reserved; in the place of what the conversation has
+    /// reserved for the same purpose. It counts on its day until it is settled, whatever becomes of its process: nobody knows
+    /// better what the call came to.
+    Reserve(Reservation),
+    /// What a reservation of the conversation came to: it is spent, on the reservation's day and by its owner. Nothing where it is
+    /// not there any more. Done before anything is reserved.
+    Settle {
+        /// Its purpose.
+        purpose: String,
+        /// What the call came to.
+        amount: Amount,
+    },
     /// The answer to give when the same request comes again.
     Idempotent {
         /// The key as the client sent it, made unique per route by the caller.
@@ -186,6 +219,41 @@ pub enum SideRecord {
         /// Fingerprint and answer.
         record: Idempotent,
     },
+}
+
+/// What a model call may come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    /// What the call is for; a conversation has one for each purpose.
+    pub purpose: String,
+    /// Who spends it.
+    pub owner: UserId,
+    /// On which day it counts, in days since 1970-01-01 UTC.
+    pub day: u64,
+    /// What it may come to.
+    pub amount: Amount,
+    /// What it must be within, together with what was spent and is reserved.
+    pub within: Vec<Ceiling>,
+}
+
+/// The most that may be spent in a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ceiling {
+    /// By whom; by all together where `None`.
+    pub owner: Option<UserId>,
+    /// On which days.
+    pub period: Period,
+    /// How much.
+    pub most: Most,
+}
+
+/// What a ledger says of a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// What calls came to.
+    pub spent: Amount,
+    /// What calls may come to that are not settled.
+    pub reserved: Amount,
 }
 
 /// What takes an open turn up again at its start.
@@ -288,6 +356,9 @@ pub enum StoreError {
         /// The key.
         key: String,
     },
+    /// A reservation is not within its ceilings.
+    #[error("the budget does not allow it")]
+    OverBudget,
     /// A newer version wrote this.
     #[error("{what} was written by a newer version of turnwright; use that version or newer")]
     Newer {

@@ -29,11 +29,17 @@ pub(crate) struct Making {
 }
 
 impl Making {
-    /// Asks `model` for it. `None` where there is nothing that a summary could stand for.
-    pub(crate) fn begin(inner: &Inner, live: &Live, journal: &Journal, model: &ModelRef) -> Option<Self> {
+    /// Asks `model` for it, of at most so many tokens where that is limited. `None` where there is nothing that a summary could stand for.
+    pub(crate) fn begin(
+        inner: &Inner,
+        live: &Live,
+        journal: &Journal,
+        model: &ModelRef,
+        most_tokens: Option<u32>,
+    ) -> Option<Self> {
         let cut = cut(journal)?;
         let (turn, through, digest) = (cut.turn, cut.through, cut.digest());
-        let request = cut.request(model);
+        let request = cut.request(model).within(most_tokens);
         let (stream, dialect) = match inner.providers.get(model.provider()) {
             Ok(provider) => (provider.call(model.model(), &request.prompt()), provider.dialect().to_owned()),
             Err(failure) => (Err(failure), String::new()),

@@ -14,6 +14,8 @@ mod ahead;
 mod approvals;
 #[path = "turns/asking.rs"]
 mod asking;
+#[path = "turns/budgets.rs"]
+mod budgets;
 #[path = "turns/compacting.rs"]
 mod compacting;
 #[path = "turns/context.rs"]
@@ -34,8 +36,12 @@ mod held_back;
 mod large;
 #[path = "turns/limits.rs"]
 mod limits;
+#[path = "turns/nodes.rs"]
+mod nodes;
 #[path = "turns/owners.rs"]
 mod owners;
+#[path = "turns/pages.rs"]
+mod pages;
 #[path = "turns/plain.rs"]
 mod plain;
 #[path = "turns/processes.rs"]
@@ -54,3 +60,5 @@ mod tasks;
 mod telemetry;
 #[path = "turns/watching.rs"]
 mod watching;
+#[path = "turns/writers.rs"]
+mod writers;

@@ -7,6 +7,8 @@
 //! the messages and for `config schema` at once, or not at all.
 
 mod added;
+mod apps;
+mod budgets;
 mod check;
 mod document;
 mod endpoint;
@@ -23,6 +25,7 @@ mod loops;
 mod mcp;
 mod meaning;
 mod model;
+mod nats;
 mod nearest;
 mod network;
 mod notify;
@@ -40,6 +43,8 @@ mod web;
 mod well_known;
 
 pub(crate) use added::mcp_server;
+pub use apps::AppsConfig;
+pub use budgets::{BudgetConfig, BudgetsConfig, UserBudgetsConfig};
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
 pub(crate) use endpoint::{key_names, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
@@ -50,6 +55,7 @@ pub use load::{ConfigFile, FILE_NAME, Loaded, McpFile, find, load, open};
 pub use loops::LoopsConfig;
 pub use mcp::{McpConfig, McpDocker, McpGrant, McpOauth, McpSampling, McpServer, McpTool, McpTransport, Pull, Start};
 pub use model::{LongPromptConfig, ModelConfig, PriceConfig};
+pub use nats::NatsConfig;
 pub use network::NetworkConfig;
 pub use notify::{NotifyConfig, WebhookConfig};
 pub use overrides::Overrides;

@@ -36,6 +36,9 @@ pub enum HostError {
         /// Why.
         reason: String,
     },
+    /// The other nodes.
+    #[error(transparent)]
+    Nodes(#[from] turnwright_nodes::JoinError),
     /// The webhook that is told of waiting turns.
     #[error("the webhook of `[notify]` cannot be used: {reason}")]
     Webhook {

@@ -12,9 +12,9 @@ use turnwright_engine::accounts::Accounts;
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, Store, SystemClock, Telemetry, ToolSource};
+use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
-use turnwright_store::{Durability, SqliteOptions, SqliteStore};
+use turnwright_store::Storage;
 use turnwright_tools::{Knowledge, Memory};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
@@ -24,6 +24,7 @@ use crate::notify::Notifier;
 use crate::providers::{PRACTICE, ProviderSet};
 use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Sources};
+use crate::storage::Place;
 use crate::swept_store::SweptStore;
 use crate::{Environment, HostError};
 
@@ -77,6 +78,7 @@ pub struct HostBuilder {
     own: Vec<Arc<dyn ToolSource>>,
     needs: Needs,
     telemetry: Telemetry,
+    shows_apps: bool,
 }
 
 impl HostBuilder {
@@ -101,6 +103,13 @@ impl HostBuilder {
         self
     }
 
+    /// Tells MCP servers that the pages of their tools can be shown, unless `[apps]` switches that off.
+    #[must_use]
+    pub fn showing_apps(mut self) -> Self {
+        self.shows_apps = self.loaded.config.apps.enabled;
+        self
+    }
+
     /// Starts only what is needed.
     #[must_use]
     pub fn needs(mut self, needs: Needs) -> Self {
@@ -113,23 +122,23 @@ impl HostBuilder {
     /// # Errors
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
-        let Self { loaded, environment, own, needs, telemetry } = self;
+        let Self { loaded, environment, own, needs, telemetry, shows_apps } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
-        let options = options(&loaded)?;
-        let store = Arc::new(SqliteStore::open(&options)?);
+        let place = Place::of(&loaded)?;
+        let store = place.open().await?;
         // Beside the locks that say who is alive: another database may have the same data directory.
-        let processes = options.beside("processes");
+        let processes = place.beside("processes");
         let ledger: Arc<dyn ProcessLedger> = match needs {
             Needs::Store => Arc::new(NoLedger),
             Needs::OnDemand | Needs::Everything => {
-                sweep(&processes, &store).await;
+                sweep(&processes, &*store).await;
                 Arc::new(ledger(&processes, &store.driver().0)?)
             }
         };
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
-        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), own)?;
+        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), (own, shows_apps))?;
         let Sources { mut built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
         let Gathering { gatherer, knowledge, memory, problems: mut untold } = {
             let is_free = |source: &Arc<dyn ToolSource>| !built_in.iter().any(|other| other.name() == source.name());
@@ -162,6 +171,8 @@ impl HostBuilder {
         if let Some(hold_back) = sources::hold_back(&loaded.config.tools.search) {
             engine.hold_back(hold_back);
         }
+        engine.keep_budgets(loaded.config.budgets.budgets());
+        engine.name_users(store.clone());
         engine.show_besides(Arc::new(gatherer));
         engine.follow_sources(set.clone());
         engine.keep_pins(store.clone()).await;
@@ -192,7 +203,7 @@ impl HostBuilder {
             ledger,
             command_mark,
             processes,
-            notify_lock: options.beside("notify.lock"),
+            notify_lock: place.beside("notify.lock"),
             environment,
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
@@ -203,7 +214,8 @@ impl HostBuilder {
 impl Host {
     /// A host of a configuration, to which sources of one's own can be added.
     pub fn builder(loaded: Loaded, environment: Environment) -> HostBuilder {
-        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything, telemetry: Telemetry::default() }
+        let telemetry = Telemetry::default();
+        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything, telemetry, shows_apps: false }
     }
 
     /// Starts a host of a configuration.
@@ -326,26 +338,6 @@ impl Host {
     }
 }
 
-fn options(loaded: &Loaded) -> Result<SqliteOptions, HostError> {
-    let durability = match loaded.config.storage.durability {
-        config::Durability::Process => Durability::Process,
-        config::Durability::Power => Durability::Power,
-    };
-    let options = match &loaded.config.storage.database {
-        None => SqliteOptions::in_directory(&loaded.data_dir),
-        Some(address) => {
-            let address = address.expose();
-            let path = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")).unwrap_or(address);
-            if let Some((scheme, _)) = path.split_once("://") {
-                let reason = "this version keeps conversations in SQLite; name a file, or leave it out";
-                return Err(HostError::Database { address: format!("{scheme}://…"), reason });
-            }
-            SqliteOptions::at_file(path)
-        }
-    };
-    Ok(options.durability(durability))
-}
-
 /// Where processes tell one another how their MCP servers are.
 pub(crate) fn board(loaded: &Loaded) -> PathBuf {
     loaded.data_dir.join("mcp/board")
@@ -357,7 +349,7 @@ fn ledger(processes: &Path, driver: &str) -> Result<FileLedger, HostError> {
 }
 
 /// Ends what processes of ours that are gone left running (law 8).
-async fn sweep(processes: &Path, store: &SqliteStore) {
+async fn sweep(processes: &Path, store: &dyn Storage) {
     let is_alive = async |driver: &str| {
         // Where nobody can tell it is left alone.
         store.is_alive(&turnwright_core::DriverId(driver.to_owned())).await.unwrap_or(true)

@@ -7,6 +7,7 @@ mod address_range;
 mod apis;
 pub mod config;
 mod context;
+pub mod database;
 mod env_file;
 pub mod environment;
 mod error;
@@ -16,12 +17,14 @@ mod keyring;
 mod lineage;
 mod look;
 mod mcp_endpoint;
+mod nodes;
 mod notify;
 mod oidc;
 mod providers;
 mod sandbox;
 mod servers;
 mod sources;
+mod storage;
 mod swept_store;
 mod tidy;
 
@@ -57,7 +60,8 @@ pub use turnwright_mcp::SignedOut;
 pub use turnwright_mcp::{Agreed, Ground};
 /// What MCP servers have besides tools.
 pub use turnwright_mcp::{
-    Completion, CompletionOf, McpServer, Prompt, PromptMessages, Resource, ResourceSource, ResourceTemplate, SaidMessage, Shelf,
+    AppPage, AppPermission, Completion, CompletionOf, Domains, McpServer, Prompt, PromptMessages, Resource, ResourceSource,
+    ResourceTemplate, SaidMessage, Shelf,
 };
 /// Conversations in the forms of others, out and in. Pure.
 pub use turnwright_providers::{export, import};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use turnwright_core::{DriverId, UserId};
-use turnwright_engine::{Documents, Engine, EngineError, SourceState, Store, StoreError, ToolSource};
+use turnwright_engine::{Engine, EngineError, SourceState, StoreError, ToolSource};
 use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice};
 
 use by::By;

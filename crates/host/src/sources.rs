@@ -91,7 +91,7 @@ pub(crate) fn sources(
     loaded: &Loaded,
     environment: &Environment,
     (ledger, board, artifacts): (Arc<dyn ProcessLedger>, Arc<dyn Board>, Arc<dyn Artifacts>),
-    own: Vec<Arc<dyn ToolSource>>,
+    (own, shows_apps): (Vec<Arc<dyn ToolSource>>, bool),
 ) -> Result<Sources, HostError> {
     let inherited_env = environment
         .variables()
@@ -108,6 +108,7 @@ pub(crate) fn sources(
     surroundings.completed = Some(says);
     surroundings.network = loaded.network.clone();
     surroundings.secrets = environment.secrets().clone();
+    surroundings.shows_apps = shows_apps;
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources =
         Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };

@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
-use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
-use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_core::budgets::Period;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
+use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
 use turnwright_mcp::sweep_driver;
-use turnwright_store::SqliteStore;
+use turnwright_store::Storage;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SweptStore {
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Storage>,
     /// The folder of the ledgers.
     processes: PathBuf,
     /// Those that are gone; each is swept once, and everybody who asks about it waits for that.
@@ -25,7 +26,7 @@ pub(crate) struct SweptStore {
 }
 
 impl SweptStore {
-    pub(crate) fn new(store: Arc<SqliteStore>, processes: PathBuf) -> Self {
+    pub(crate) fn new(store: Arc<dyn Storage>, processes: PathBuf) -> Self {
         Self { store, processes, gone: Mutex::default() }
     }
 
@@ -97,6 +98,10 @@ impl Store for SweptStore {
         self.store.takes_back(id).await
     }
 
+    async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+        self.store.balance(owner, period).await
+    }
+
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
         self.store.open_turns().await
     }
@@ -113,6 +118,10 @@ impl Store for SweptStore {
         self.store.driver()
     }
 
+    fn lease(&self) -> Option<u64> {
+        self.store.lease()
+    }
+
     async fn close(&self) {
         self.store.close().await;
     }
@@ -124,7 +133,7 @@ mod tests {
     use std::time::Duration;
 
     use turnwright_mcp::{FileLedger, MARK, ProcessLedger, ProcessRecord};
-    use turnwright_store::SqliteOptions;
+    use turnwright_store::{SqliteOptions, SqliteStore};
 
     use super::*;
 

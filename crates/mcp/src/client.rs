@@ -18,7 +18,7 @@ pub(crate) use sampling::{METHOD as SAMPLING, question as sampling_question, res
 
 use crate::log::{LogOrigin, ServerLog};
 use crate::transport::Wire;
-use crate::{Granted, task};
+use crate::{Granted, app, task};
 
 /// Who we are to servers.
 pub(crate) fn me() -> Implementation {
@@ -38,6 +38,7 @@ pub(crate) struct Client {
     pub(crate) wire: Arc<Wire>,
     pub(crate) log: Arc<ServerLog>,
     pub(crate) granted: Arc<Granted>,
+    pub(crate) shows_apps: bool,
 }
 
 /// Whether a request of a server is read here: `rmcp` would give its parts another order, or lose some.
@@ -52,7 +53,11 @@ impl ClientHandler for Client {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
         // The server alone decides whether a call is one (2026-07-28).
-        capabilities.extensions = Some([(task::EXTENSION.to_owned(), JsonObject::new())].into());
+        let mut extensions = vec![(task::EXTENSION.to_owned(), JsonObject::new())];
+        if self.shows_apps {
+            extensions.push((app::EXTENSION.to_owned(), app::declared()));
+        }
+        capabilities.extensions = Some(extensions.into_iter().collect());
         capabilities.roots = (!self.granted.roots.is_empty()).then(|| {
             let mut roots = RootsCapabilities::default();
             roots.list_changed = Some(true);

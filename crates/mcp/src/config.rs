@@ -179,6 +179,8 @@ pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     /// Learns the secrets that servers are given, and hides all that it knows in what servers say.
     pub secrets: KnownSecrets,
+    /// Whether somebody can be shown the pages of tools (MCP Apps): servers are told so.
+    pub shows_apps: bool,
 }
 
 impl Surroundings {
@@ -196,6 +198,7 @@ impl Surroundings {
             network: Network::default(),
             clock,
             secrets: KnownSecrets::default(),
+            shows_apps: false,
         }
     }
 }

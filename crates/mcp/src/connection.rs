@@ -226,7 +226,8 @@ async fn handshake(
     // Which of the two transports with an address it speaks is found with the era.
     let mut is_remembered = true;
     let (wire_end, log_end, limit) = (Arc::clone(wire), Arc::clone(log), config.max_message_bytes);
-    let client = Client { wire: Arc::clone(wire), log: Arc::clone(log), granted: Arc::clone(&config.granted) };
+    let shows_apps = opening.surroundings.shows_apps;
+    let client = Client { wire: Arc::clone(wire), log: Arc::clone(log), granted: Arc::clone(&config.granted), shows_apps };
     let (finding, service) = match way {
         Way::Pipes(Pipes { stdout, stdin }) => {
             piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?

@@ -6,6 +6,8 @@ use turnwright_engine::{Icon, ToolFace, Visibility};
 /// The most icons that are kept of a tool, and the longest address of one: a picture may be in it.
 const MAX_ICONS: usize = 8;
 const MAX_ICON_BYTES: usize = 64 << 10;
+/// The longest address of a page.
+const MAX_APP_BYTES: usize = 2 << 10;
 
 /// Takes it out of a tool. A schema that is none is left out; the reason is the second value.
 pub(crate) fn read(tool: &mut Map<String, Value>) -> (ToolFace, Option<String>) {
@@ -18,7 +20,8 @@ pub(crate) fn read(tool: &mut Map<String, Value>) -> (ToolFace, Option<String>) 
     };
     let icons = icons(tool.remove("icons"));
     let visibility = tool.get("_meta").map(visibility).unwrap_or_default();
-    (ToolFace { output_schema, icons, visibility }, problem)
+    let app = tool.get("_meta").and_then(app);
+    (ToolFace { output_schema, icons, visibility, app }, problem)
 }
 
 fn checked(schema: &Value) -> Result<(), String> {
@@ -45,6 +48,12 @@ fn icon(icon: &Value) -> Option<Icon> {
         _ => Vec::new(),
     };
     is_picture.then(|| Icon { src, mime_type: text("mimeType"), sizes, theme: text("theme") })
+}
+
+/// The page of a tool: of the key that is nested, or of the flat one of before.
+fn app(meta: &Value) -> Option<String> {
+    let address = meta.pointer("/ui/resourceUri").or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
+    (address.starts_with("ui://") && address.len() <= MAX_APP_BYTES).then(|| address.to_owned())
 }
 
 fn visibility(meta: &Value) -> Visibility {
@@ -78,7 +87,9 @@ mod tests {
             {"src": 7},
             "no",
         ]);
-        let (face, problem) = of(json!({"outputSchema": schema, "icons": icons, "_meta": {"ui": {"visibility": ["app"]}}}));
+        let (face, problem) = of(
+            json!({"outputSchema": schema, "icons": icons, "_meta": {"ui": {"visibility": ["app"], "resourceUri": "ui://a/b.html"}}}),
+        );
         let icon = |src: &str, mime_type: Option<&str>, sizes: &[&str], theme: Option<&str>| Icon {
             src: src.into(),
             mime_type: mime_type.map(Into::into),
@@ -92,8 +103,20 @@ mod tests {
                 icon("data:image/svg+xml;base64,AA==", None, &["any"], None),
             ],
             visibility: Visibility::Pages,
+            app: Some("ui://a/b.html".into()),
         };
         assert_eq!((face, problem), (expected, None));
+    }
+
+    #[test]
+    fn the_page_of_a_tool_is_a_ui_address_under_the_new_key_or_the_old() {
+        let app = |meta: Value| of(json!({ "_meta": meta })).0.app;
+        assert_eq!(app(json!({"ui/resourceUri": "ui://old"})), Some("ui://old".to_owned()));
+        assert_eq!(app(json!({"ui/resourceUri": "ui://old", "ui": {"resourceUri": "ui://new"}})), Some("ui://new".to_owned()));
+        for not_one in [json!("https://example.test/a.html"), json!("file:///etc/passwd"), json!(7), Value::Null] {
+            assert_eq!(app(json!({"ui": {"resourceUri": not_one}})), None, "{not_one}");
+        }
+        assert_eq!(app(json!({"ui": {"resourceUri": format!("ui://{}", "a".repeat(MAX_APP_BYTES))}})), None);
     }
 
     #[test]

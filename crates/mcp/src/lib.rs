@@ -12,6 +12,7 @@
 //! the engine's. The protocol is MCP 2025-11-25 and before, and 2026-07-28; <https://modelcontextprotocol.io/specification>.
 
 mod agreed;
+mod app;
 mod backoff;
 mod board;
 mod call;
@@ -42,6 +43,7 @@ mod transport;
 mod weight;
 
 pub use agreed::{Agreed, Offer};
+pub use app::{AppPage, AppPermission, Domains};
 pub use backoff::RestartPolicy;
 pub use board::{Board, FileBoard, NoBoard, Notice};
 pub use carrier::{FileLedger, MARK, NoLedger, ProcessLedger, ProcessRecord, sweep, sweep_driver, sweep_gone};

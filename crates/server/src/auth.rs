@@ -28,6 +28,7 @@ pub(crate) use cookie::Cookies;
 use needs::{Need, need};
 pub(crate) use origin::same_origin;
 
+use crate::apps::{self, Apps};
 use crate::error::ApiError;
 use crate::forwarded::Client;
 use crate::guard;
@@ -88,12 +89,26 @@ impl Refused {
 
 async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> {
     let options = state.options();
+    let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    // By the name of frames nothing else is answered, and frames by no other: whoever gets into one finds nothing there.
+    match (apps::is_for_frames(state.site(), &request.uri, &request.headers), route == Some(apps::ROUTE)) {
+        (true, true) => {
+            if options.auth == Auth::Local {
+                guard::from_here(Client::of(&request.extensions))?;
+            }
+            return Ok(Caller::nobody());
+        }
+        (false, false) => {}
+        (true, false) | (false, true) => {
+            let detail = "this name of the server is for the frames of apps alone, and they are at no other";
+            return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", detail).into());
+        }
+    }
     if options.auth == Auth::Local {
         guard::local_only(&request.uri, &request.headers)?;
         guard::from_here(Client::of(&request.extensions))?;
         return Ok(Caller::local());
     }
-    let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let need = need(&request.method, route);
     if let Some(hosts) = &state.site().host
         && need != Need::Nobody
@@ -196,6 +211,8 @@ pub struct Site {
     pub path: String,
     /// The proxies whose word counts for who asks, by what name and whether over TLS.
     pub trusted_proxies: Vec<AddressRange>,
+    /// Where pages of MCP servers are shown.
+    pub apps: Apps,
 }
 
 /// The names that a request may call the server.

@@ -151,6 +151,7 @@ impl From<EngineError> for ApiError {
             EngineError::NotAllowed { .. } => (StatusCode::FORBIDDEN, "insufficient_scope"),
             EngineError::KeyReused { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             EngineError::OverLimit(over) => limit_status(*over),
+            EngineError::OverBudget(_) => (StatusCode::TOO_MANY_REQUESTS, "over_budget"),
             EngineError::Provider(failure) => provider_status(failure),
             EngineError::Store(store) => store_status(store),
             EngineError::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_damaged"),
@@ -169,6 +170,7 @@ impl From<EngineError> for ApiError {
             | EngineError::NotAllowed { .. }
             | EngineError::KeyReused { .. }
             | EngineError::OverLimit(_)
+            | EngineError::OverBudget(_)
             | EngineError::Store(_)
             | EngineError::Journal(_)
             | EngineError::ShuttingDown => None,
@@ -222,8 +224,10 @@ fn provider_status(failure: &ProviderFailure) -> (StatusCode, &'static str) {
 
 fn store_status(error: &StoreError) -> (StatusCode, &'static str) {
     match error {
-        // Only where the first request's answer went with its conversation a moment ago is a repetition told to anybody.
-        StoreError::Conflict { .. } | StoreError::Repeated { .. } => (StatusCode::SERVICE_UNAVAILABLE, "conflict"),
+        // Whoever reserves looks again by itself. Only where the first request's answer went with its conversation a moment ago is a repetition told to anybody.
+        StoreError::Conflict { .. } | StoreError::Repeated { .. } | StoreError::OverBudget => {
+            (StatusCode::SERVICE_UNAVAILABLE, "conflict")
+        }
         StoreError::Gone { .. } | StoreError::Missing { .. } => (StatusCode::NOT_FOUND, "not_found"),
         StoreError::Exists { .. } | StoreError::Taken { .. } => (StatusCode::CONFLICT, "exists"),
         StoreError::Newer { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_newer"),

@@ -6,10 +6,12 @@
 //! who may listen where.
 
 mod agui;
+mod apps;
 mod attached;
 pub mod auth;
 mod base_path;
 mod body;
+mod budgets;
 mod byte_range;
 mod door;
 mod error;
@@ -37,6 +39,7 @@ mod tls;
 pub mod ui;
 mod waiting;
 
+pub use apps::Apps;
 pub use auth::{Auth, Hosts, Site};
 pub use error::ApiError;
 pub use metrics::Metrics;

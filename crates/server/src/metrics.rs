@@ -16,6 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use turnwright_engine::nodes::Condition;
 use turnwright_engine::{Engine, Fact, Observer};
 
 mod process;
@@ -164,6 +165,7 @@ impl Metrics {
         let body = text.strip_suffix("# EOF\n").unwrap_or(&text).len();
         text.truncate(body);
         sources(engine, &mut text);
+        nodes(engine, &mut text);
         process::tell(&mut text);
         text.push_str("# EOF\n");
         text
@@ -194,6 +196,21 @@ fn sources(engine: &Engine, text: &mut String) {
     for source in engine.sources().iter() {
         let (name, state) = (escaped(source.name()), source.state());
         let _ = writeln!(text, "turnwright_tool_source_state{{source=\"{name}\",state=\"{}\"}} 1", state.as_str());
+    }
+}
+
+/// How the connection to other nodes is; nothing where there are none.
+fn nodes(engine: &Engine, text: &mut String) {
+    let (is_connected, nodes) = match engine.nodes() {
+        Condition::Alone => return,
+        Condition::Connected { nodes } => (1, nodes),
+        Condition::Unreachable { .. } => (0, None),
+    };
+    text.push_str("# HELP turnwright_nats_connected Whether NATS can be reached.\n# TYPE turnwright_nats_connected gauge\n");
+    let _ = writeln!(text, "turnwright_nats_connected {is_connected}");
+    if let Some(count) = nodes {
+        text.push_str("# HELP turnwright_nodes Servers over the same data that live.\n# TYPE turnwright_nodes gauge\n");
+        let _ = writeln!(text, "turnwright_nodes {count}");
     }
 }
 

@@ -7,6 +7,7 @@ use turnwright_core::{
 };
 use turnwright_engine::{always, questions_in};
 
+use crate::budgets::budget_stop;
 use crate::rules::rule_text;
 use crate::timestamp::timestamp;
 use crate::waiting::waiting_question;
@@ -49,6 +50,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
         status: status.to_owned(),
         stop: facts.ended.and_then(stop).map(|(reason, _)| reason.as_contract().to_owned()),
         stop_summary: facts.ended.and_then(stop).and_then(|(_, summary)| summary.map(str::to_owned)),
+        stop_budget: facts.ended.and_then(stop).and_then(|(reason, _)| budget_of(reason)),
         finish_reason: finish_reason.map(str::to_owned),
         finish_reason_raw,
         text: facts.last.map(AssistantMessage::text).unwrap_or_default(),
@@ -169,6 +171,7 @@ impl<'a> Facts<'a> {
                     | Control::Nudged { .. }
                     | Control::Uncompacted { .. }
                     | Control::Hidden { .. }
+                    | Control::Reserved(_)
                     | Control::Imported { .. },
                 ) => {}
             }
@@ -192,6 +195,14 @@ fn stop(status: &TurnStatus) -> Option<(StopReason, Option<&str>)> {
     match status {
         TurnStatus::Stopped { reason, summary } => Some((*reason, summary.as_deref())),
         TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit => None,
+    }
+}
+
+/// Which budget stopped a turn.
+fn budget_of(reason: StopReason) -> Option<api::BudgetStop> {
+    match reason {
+        StopReason::Budget(stop) => Some(budget_stop(&stop)),
+        StopReason::Refused | StopReason::Loop => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The routes.
 
 mod ag_ui;
+mod apps;
 mod artifacts;
 mod calls;
 mod chat;
@@ -40,6 +41,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::{PathItemExt as _, routes};
 
+use crate::apps::ROUTE;
 use crate::auth::identify;
 use crate::base_path::below;
 use crate::door::people_only;
@@ -127,6 +129,8 @@ described_routes! {
     mcp_features::prompts;
     mcp_features::prompt;
     mcp_features::complete;
+    apps::open;
+    apps::call;
     installation::tools;
     tool_call::call;
     installation::models;
@@ -167,6 +171,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/login/oidc", get(login::identity::leave_for))
         .route("/login/callback", get(login::identity::come_back))
         .route("/logout", post(login::leave))
+        .route(ROUTE, get(apps::frame))
         .route("/", get(page::page))
         .route("/page/{*path}", get(page::file))
         .fallback(no_route)

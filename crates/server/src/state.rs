@@ -10,6 +10,7 @@ use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, Slots};
 use turnwright_host::{Knowledge, McpEndpoint, McpServers, Memory, Oidc, ResourceSource, ServerRights};
 
+use crate::apps::Apps;
 use crate::auth::{Auth, Caller, Site};
 use crate::error::ApiError;
 use crate::forwarded::Client;
@@ -234,7 +235,14 @@ impl ServerState {
 
     /// The server as the world knows it.
     pub(crate) fn site(&self) -> &Site {
-        const NONE: &Site = &Site { host: None, origin: None, is_tls: false, path: String::new(), trusted_proxies: Vec::new() };
+        const NONE: &Site = &Site {
+            host: None,
+            origin: None,
+            is_tls: false,
+            path: String::new(),
+            trusted_proxies: Vec::new(),
+            apps: Apps::OnThisMachine,
+        };
         self.shared.site.get().unwrap_or(NONE)
     }
 

@@ -632,7 +632,7 @@ async fn tools_models_health_and_the_page_or_its_stand_in_are_there() {
         "{policy}"
     );
     assert_eq!(page.header("x-content-type-options"), "nosniff");
-    for path in ["/page/../Cargo.toml", "/page/.gitignore", "/page/main.js.gz", "/page/none.js"] {
+    for path in ["/page/../Cargo.toml", "/page/.gitignore", "/page/main.js.gz", "/page/main.js.br", "/page/none.js"] {
         assert_eq!(server.get(path).await.problem(), (404, "not_found".to_owned()), "{path}");
     }
 }

@@ -352,6 +352,7 @@ async fn a_browser_signs_in_with_a_token_and_out_again() {
         is_tls: false,
         path: String::new(),
         trusted_proxies: Vec::new(),
+        apps: turnwright_server::Apps::default(),
     })
     .await;
     let (_, token) = server.member("anna").await;

@@ -1,9 +1,28 @@
-//! The journal on disk: SQLite with one writer that groups commits.
+//! Where journals are kept: SQLite with one writer that groups commits, or PostgreSQL for many nodes.
 //!
-//! [`SqliteStore`] is the engine's `Store` port on one database file. Several stores, in one process or
-//! in several, may be open on the same file: the database decides who appended first, lock files beside it tell which
-//! drivers are alive. What a conversation means is not known here; entries go in and come out as they are.
+//! [`SqliteStore`] and [`PostgresStore`] fill the engine's `Store` port and those beside it. Several stores, in one process or
+//! in several, may be open on the same data: the database decides who appended first. Lock files beside a SQLite file, and
+//! leases in PostgreSQL, tell which drivers are alive. What a conversation means is not known here; entries go in and come out
+//! as they are.
 
+use turnwright_engine::accounts::Accounts;
+use turnwright_engine::artifacts::Artifacts;
+use turnwright_engine::knowledge::KnowledgeIndex;
+use turnwright_engine::search::Texts;
+use turnwright_engine::upkeep::Upkeep;
+use turnwright_engine::{Documents, Store};
+
+mod moving;
+mod postgres;
 mod sqlite;
+mod vectors;
+mod words;
 
+pub use moving::{Location, Moved, backup, check, move_all};
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
+
+/// All that a database is used for: every port that it fills.
+pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Texts + Upkeep {}
+
+impl<T: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Texts + Upkeep> Storage for T {}

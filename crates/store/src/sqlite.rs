@@ -6,6 +6,7 @@ mod documents;
 mod drivers;
 mod failure;
 mod knowledge;
+mod ledger;
 mod migrate;
 mod open;
 mod options;
@@ -15,7 +16,6 @@ mod readers;
 mod search;
 mod statements;
 mod upkeep;
-mod words;
 mod write;
 mod writer;
 
@@ -24,8 +24,9 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
-use turnwright_engine::{Append, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_core::budgets::Period;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
+use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
 
 pub use options::{Durability, SqliteOptions};
 
@@ -68,6 +69,22 @@ impl SqliteStore {
         Ok(Self { readers, writer: Writer::start(connection, file, may_wait, writes_here)?, drivers })
     }
 }
+
+impl SqliteStore {
+    /// Whether another store is open on the same database.
+    pub(crate) fn has_company(&self) -> Result<bool, StoreError> {
+        self.drivers.has_company()
+    }
+}
+
+/// A connection of its own to a database that a store has open, and its file.
+pub(crate) fn rows_connection(options: &SqliteOptions) -> Result<(rusqlite::Connection, std::path::PathBuf), StoreError> {
+    let file = open::Places::prepare(&options.location)?.database;
+    let connection = open::for_writing(&file, options, &Arc::new(AtomicBool::new(true)));
+    Ok((connection.map_err(|error| failure::of(&file, &error))?, file))
+}
+
+pub(crate) use failure::of as failure_of;
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -127,6 +144,11 @@ impl Store for SqliteStore {
         self.readers.read(read::open_turns).await
     }
 
+    async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+        let owner = owner.cloned();
+        self.readers.read_here(move |connection| ledger::balance(connection, owner.as_ref(), period)).await
+    }
+
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
         let key = key.to_owned();
         self.readers.read_here(move |connection| read::idempotent(connection, &key)).await
@@ -142,6 +164,11 @@ impl Store for SqliteStore {
 
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
         self.drivers.is_alive(driver)
+    }
+
+    fn lease(&self) -> Option<u64> {
+        // Held for as long as the process lives and its store is open.
+        self.drivers.is_held().then_some(0)
     }
 
     async fn close(&self) {

@@ -18,4 +18,10 @@ impl conformance::Backend for MemoryStore {
     }
 }
 
-conformance!(MemoryStore::default());
+conformance!(Some(MemoryStore::default()));
+
+#[tokio::test]
+async fn documents_are_kept_in_memory() {
+    let documents = turnwright_testkit::MemoryDocuments::default();
+    conformance::documents::are_kept_by_kind_and_key_replaced_and_removed(&documents).await;
+}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use turnwright_engine::Store;
-use turnwright_store::{SqliteOptions, SqliteStore};
+use turnwright_store::{SqliteOptions, SqliteStore, Storage};
 
 struct Directory(tempfile::TempDir);
 
@@ -20,4 +20,12 @@ impl conformance::Backend for Directory {
     }
 }
 
-conformance!(Directory(tempfile::tempdir().unwrap()));
+#[async_trait]
+impl conformance::Full for Directory {
+    async fn open_all(&self) -> Arc<dyn Storage> {
+        Arc::new(SqliteStore::open(&SqliteOptions::in_directory(self.0.path())).unwrap())
+    }
+}
+
+conformance!(Some(Directory(tempfile::tempdir().unwrap())));
+full_conformance!(Some(Directory(tempfile::tempdir().unwrap())));

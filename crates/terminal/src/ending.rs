@@ -30,6 +30,13 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
             let tried = summary.as_deref().map(|summary| format!("\n{}", clean_text(summary))).unwrap_or_default();
             (format!("the model went in circles, and the turn was stopped{tried}"), Some("say what it should do instead"))
         }
+        TurnStatus::Stopped { reason: StopReason::Budget(stop), summary } => {
+            let text = summary.as_deref().map_or_else(|| stop.told(), |summary| clean_text(summary).into_owned());
+            (
+                text,
+                Some("`[budgets]` in the configuration has the limits; --retry, in a chat /retry, goes on once they allow it"),
+            )
+        }
         TurnStatus::Stopped { reason: StopReason::Refused, .. } => (
             "the model or its provider declined to answer".to_owned(),
             Some("put it in other words, or choose another model with --model, in a chat with /model"),

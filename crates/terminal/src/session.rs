@@ -23,7 +23,7 @@ pub struct Told {
     pub after: Option<Seq>,
 }
 
-/// The conversation that a chat talks in. It is created with its first message.
+/// The conversation that a chat talks in. It is created with its first message, or by [`Session::begin`].
 #[derive(Debug)]
 pub struct Session {
     engine: Engine,
@@ -75,7 +75,7 @@ impl Session {
     /// # Errors
     /// As [`Engine::send`].
     pub async fn say(&mut self, content: Vec<ContentBlock>) -> Result<(ConversationId, Told), EngineError> {
-        let id = self.create().await?;
+        let id = self.begin().await?;
         let after = self.engine.journal(&id).await?.last_seq();
         let message = NewMessage {
             content,
@@ -128,7 +128,11 @@ impl Session {
         Ok(Some((id, Told::from_its_beginning(turn))))
     }
 
-    async fn create(&mut self) -> Result<ConversationId, EngineError> {
+    /// Its name, with which it is stored from here on.
+    ///
+    /// # Errors
+    /// As [`Engine::create`].
+    pub async fn begin(&mut self) -> Result<ConversationId, EngineError> {
         if let Some(id) = self.id.clone().filter(|_| self.is_there) {
             return Ok(id);
         }

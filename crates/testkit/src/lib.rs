@@ -4,7 +4,10 @@
 mod artifacts;
 mod clock;
 mod documents;
+mod ledger;
 pub mod model_server;
+pub mod nats_server;
+mod nodes;
 mod provider;
 mod source;
 mod store;
@@ -12,6 +15,7 @@ mod store;
 pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use documents::MemoryDocuments;
+pub use nodes::{Exchange, TestNode};
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
 pub use source::{Effect, ScriptedSource, ScriptedTool};
 pub use store::{Disk, Fuse, MemoryStore};

@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use turnwright_core::{Declared, ToolErrorKind};
 use turnwright_engine::{
-    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolReply, ToolSource,
+    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolFace, ToolOutput, ToolReply, ToolSource,
+    Writes,
 };
 
 type Work = Arc<dyn Fn(SourceCall, CallContext) -> BoxFuture<'static, Result<ToolReply, ToolError>> + Send + Sync>;
@@ -68,6 +69,13 @@ impl ScriptedTool {
         self
     }
 
+    /// The same, with this face.
+    #[must_use]
+    pub fn face(mut self, face: ToolFace) -> Self {
+        self.tool.face = Arc::new(face);
+        self
+    }
+
     /// The same, with this schema.
     #[must_use]
     pub fn schema(mut self, schema: Value) -> Self {
@@ -98,7 +106,11 @@ pub struct ScriptedSource {
     cache_ttl: Option<Duration>,
     max_concurrent_calls: usize,
     is_foreign: bool,
+    writes: WritesOf,
 }
+
+/// What a call writes, by its arguments.
+type WritesOf = fn(&Map<String, Value>) -> Writes;
 
 impl ScriptedSource {
     /// A source of these tools.
@@ -112,6 +124,7 @@ impl ScriptedSource {
             cache_ttl: None,
             max_concurrent_calls: 16,
             is_foreign: false,
+            writes: |_| Writes::All,
         };
         source.set_tools(tools);
         source
@@ -135,6 +148,13 @@ impl ScriptedSource {
     #[must_use]
     pub fn slots(mut self, max_concurrent_calls: usize) -> Self {
         self.max_concurrent_calls = max_concurrent_calls;
+        self
+    }
+
+    /// The same, where calls of serial tools write this by their arguments.
+    #[must_use]
+    pub fn writing(mut self, of: fn(&Map<String, Value>) -> Writes) -> Self {
+        self.writes = of;
         self
     }
 
@@ -201,6 +221,10 @@ impl ToolSource for ScriptedSource {
 
     async fn call_off(&self, _tool: &str, task: &Value) {
         self.called_off.lock().unwrap_or_else(PoisonError::into_inner).push(task.clone());
+    }
+
+    fn writes(&self, _tool: &str, arguments: &Map<String, Value>) -> Writes {
+        (self.writes)(arguments)
     }
 
     fn limits(&self, _tool: &str) -> CallLimits {

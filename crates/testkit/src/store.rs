@@ -8,11 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry};
+use turnwright_core::budgets::Period;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
-    Append, CONVERSATION_DOCUMENTS, ConversationRecord, Document, Documents, Idempotent, OpenTurn, Page, SideRecord, Store,
-    StoreError,
+    Append, Balance, CONVERSATION_DOCUMENTS, ConversationRecord, Document, Documents, Idempotent, OpenTurn, Page, SideRecord,
+    Store, StoreError,
 };
+
+use crate::ledger::Ledger;
 
 /// What all processes share.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ struct Tables {
     idempotent: HashMap<String, (ConversationId, Idempotent)>,
     alive: HashSet<DriverId>,
     documents: BTreeMap<(String, String), String>,
+    ledger: Ledger,
     /// Which conversation holds which artifact.
     held: Vec<(ConversationId, String)>,
 }
@@ -52,6 +56,8 @@ pub enum Fuse {
     Before(u64),
     /// The n-th append is stored and nothing later.
     After(u64),
+    /// At the append of this number its lease runs out and is taken anew: it lives, and may not go on with what it had begun.
+    Lease(u64),
 }
 
 /// Whether there is room for appends.
@@ -168,6 +174,8 @@ impl Tables {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::Reserve(_)
+            | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => None,
         });
         let next = match (self.conversations.get(id), &creates) {
@@ -184,6 +192,12 @@ impl Tables {
                 && self.idempotent.contains_key(key)
             {
                 return Err(StoreError::Repeated { key: key.clone() });
+            }
+        }
+        for record in &append.side {
+            if let SideRecord::Reserve(reservation) = record {
+                let besides = self.conversations.get(id).map(|kept| (kept.number, reservation.purpose.as_str()));
+                self.ledger.must_allow(reservation, besides)?;
             }
         }
         let kept = match creates {
@@ -211,6 +225,8 @@ impl Tables {
                 SideRecord::Document { kind, key, body: Some(body) } => drop(self.documents.insert((kind, key), body)),
                 SideRecord::Document { kind, key, body: None } => drop(self.documents.remove(&(kind, key))),
                 SideRecord::Holds { artifact } => self.held.push((id.clone(), artifact)),
+                SideRecord::Reserve(reservation) => self.ledger.reserve(number, reservation),
+                SideRecord::Settle { purpose, amount } => self.ledger.settle(number, &purpose, amount),
                 SideRecord::Idempotent { key, record } => drop(self.idempotent.insert(key, (id.clone(), record))),
             }
         }
@@ -255,6 +271,7 @@ impl Store for MemoryStore {
         self.ask(|tables| {
             let number = tables.kept(id)?.number;
             tables.open.remove(&number);
+            tables.ledger.forget(number);
             tables.idempotent.retain(|_, (conversation, _)| conversation != id);
             tables.conversations.remove(id);
             let own = format!("{id}/");
@@ -309,6 +326,10 @@ impl Store for MemoryStore {
         self.ask(|tables| Ok(tables.open.values().cloned().collect()))
     }
 
+    async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+        self.ask(|tables| Ok(tables.ledger.balance(owner, period, None)))
+    }
+
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
         self.ask(|tables| Ok(tables.idempotent.get(key).map(|(_, record)| record.clone())))
     }
@@ -323,6 +344,11 @@ impl Store for MemoryStore {
 
     async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
         Ok(self.with(|tables| tables.alive.contains(driver)))
+    }
+
+    fn lease(&self) -> Option<u64> {
+        let appends = self.appends.load(Ordering::Relaxed);
+        Some(u64::from(matches!(self.fuse, Some(Fuse::Lease(at)) if appends >= at)))
     }
 
     async fn close(&self) {

@@ -4,6 +4,7 @@
 //! Reading, listing, searching and stat are declared read-only. Work happens on the blocking pool, owned by the source.
 
 mod carry;
+mod changing;
 mod diff;
 mod edit;
 pub(crate) mod encoding;
@@ -22,12 +23,13 @@ mod write;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 
+use self::changing::Changing;
 pub use self::edit::{Edit, EditRefusal, Found, Replaced, apply_edits};
 use self::guard::Guard;
 use self::open::Spot;
@@ -90,7 +92,7 @@ struct Shared {
     trash: Option<Trash>,
     seen: Seen,
     /// Held from the read to the rename of a change, so that two changes of one file do not undo one another.
-    changing: Mutex<()>,
+    changing: Changing,
 }
 
 impl Shared {
@@ -104,7 +106,7 @@ impl Shared {
             ours,
             trash,
             seen: Seen::default(),
-            changing: Mutex::new(()),
+            changing: Changing::default(),
             config,
         })
     }
@@ -133,7 +135,8 @@ impl Caller {
 pub fn filesystem(config: FilesystemConfig) -> Result<TypedSource, RootsError> {
     let shared = Arc::new(Shared::open(config)?);
     let has_trash = shared.trash.is_some();
-    let source = TypedSource::new("filesystem");
+    let roots = shared.roots.clone();
+    let source = TypedSource::new("filesystem").writing(move |_, arguments| changing::written(&roots, arguments));
     let worker = Worker { shared, tracker: source.tracker().clone() };
     let reads = |name: &str, text: &str, title: &str| ToolSpec::new(name, text).title(title).read_only();
     let writes = |name: &str, text: &str, title: &str| ToolSpec::new(name, text).title(title).serial();

@@ -259,7 +259,10 @@ impl Knowledge {
         let pieces = tokio::task::spawn_blocking(move || document::pieces(&path, bytes, sizes)).await;
         let pieces = match pieces.unwrap_or_else(|_| Err("its reader broke off".to_owned())) {
             Ok(pieces) => pieces,
-            Err(why) => return Ok(Err(why)),
+            Err(why) => {
+                self.0.hand.release(&collection).await?;
+                return Ok(Err(why));
+            }
         };
         let file = IndexedFile { path: name.to_owned(), bytes: size, modified_ns: 0, hash, skipped: None };
         self.0.hand.index.put(&collection, file, pieces).await?;

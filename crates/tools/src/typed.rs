@@ -19,12 +19,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::{ConversationId, Declared, ToolErrorKind};
 use turnwright_engine::source::{
-    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource,
+    CallContext, CallLimits, SourceCall, SourceState, SourceTool, ToolError, ToolOutput, ToolSource, Writes,
 };
 
 use crate::error::{invalid, not_found};
 
 type Run = Box<dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+
+type WritesOf = Box<dyn Fn(&str, &Map<String, Value>) -> Writes + Send + Sync>;
 
 type WhenOver = Box<dyn Fn(&ConversationId) + Send + Sync>;
 
@@ -70,7 +72,7 @@ impl ToolSpec {
         self
     }
 
-    /// Its calls run one after another.
+    /// Its calls run one after another, where [`TypedSource::writing`] does not say that they write different things.
     pub fn serial(mut self) -> Self {
         self.declared.serial = true;
         self
@@ -104,6 +106,7 @@ pub struct TypedSource {
     stopped: CancellationToken,
     running: TaskTracker,
     when_over: Option<WhenOver>,
+    writes_of: Option<WritesOf>,
 }
 
 struct Typed {
@@ -122,6 +125,7 @@ impl TypedSource {
             stopped: CancellationToken::new(),
             running: TaskTracker::new(),
             when_over: None,
+            writes_of: None,
         }
     }
 
@@ -170,6 +174,13 @@ impl TypedSource {
     /// block.
     pub fn when_over(mut self, end: impl Fn(&ConversationId) + Send + Sync + 'static) -> Self {
         self.when_over = Some(Box::new(end));
+        self
+    }
+
+    /// What a call of a serial tool writes, by the tool's name and its arguments: those that write different things run at the same
+    /// time. Must not touch the world.
+    pub fn writing(mut self, of: impl Fn(&str, &Map<String, Value>) -> Writes + Send + Sync + 'static) -> Self {
+        self.writes_of = Some(Box::new(of));
         self
     }
 
@@ -247,6 +258,10 @@ impl ToolSource for TypedSource {
             result = (typed.run)(call.arguments, context) => result,
             () = self.stopped.cancelled() => Err(self.is_stopped()),
         }
+    }
+
+    fn writes(&self, tool: &str, arguments: &Map<String, Value>) -> Writes {
+        self.writes_of.as_ref().map_or(Writes::All, |of| of(tool, arguments))
     }
 
     fn limits(&self, tool: &str) -> CallLimits {

@@ -23,11 +23,11 @@ export async function download(conversation, form) {
  * Gives somebody a file.
  * @param {string} name
  * @param {string} type
- * @param {string} text
+ * @param {string | Uint8Array} text
  */
 export function save(name, type, text) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(new Blob([/** @type {BlobPart} */ (text)], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

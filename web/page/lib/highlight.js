@@ -7,8 +7,9 @@ import ini from "highlight-languages/ini.js";
 import javascript from "highlight-languages/javascript.js";
 import json from "highlight-languages/json.js";
 import python from "highlight-languages/python.js";
+import rust from "highlight-languages/rust.js";
 
-const languages = { bash, diff, ini, javascript, json, python };
+const languages = { bash, diff, ini, javascript, json, python, rust };
 for (const [name, language] of Object.entries(languages)) core.registerLanguage(name, language);
 // Near enough, and the grammar is a third of its own one's size.
 core.registerAliases(["ts", "tsx", "typescript"], { languageName: "javascript" });

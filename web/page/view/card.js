@@ -5,6 +5,7 @@ import { visible } from "../lib/markdown.js";
 import { Approve } from "./approval.js";
 import { suggest } from "./composer.js";
 import { Icon } from "./icon.js";
+import { McpApp } from "./mcp-app.js";
 import { Result } from "./result.js";
 import { Code, Copy } from "./text.js";
 
@@ -48,6 +49,7 @@ export function CallCard({ part, conversation, isOpen }) {
       </div>
     </details>
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}
+    <${McpApp} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />
     ${isAsking && html`<${Approve} name=${part.name} title=${name} server=${part.server} input=${part.input ?? {}}
       wait=${conversation.waiting.value.get(part.key) ?? { reason: "approval", rule: null, note: part.approval?.reason }}
       decide=${(/** @type {any} */ body) => conversation.decide(part.key, body)} />`}

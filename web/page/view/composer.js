@@ -17,7 +17,7 @@ export function Composer({ conversation }) {
   const [text, write] = useState(() => stored(place, ""));
   const [files, attach] = useState(/** @type {Attached[]} */ ([]));
   const [isSending, sending] = useState(false);
-  const [read, take] = useState(/** @type {{name: string, blocks: any[]}[]} */ ([]));
+  const [read, take] = useState(/** @type {{name: string, blocks: any[], key?: string}[]} */ ([]));
   const [filling, fill] = useState(/** @type {import("../lib/commands.js").Suggestion | null} */ (null));
   const [cursor, place_cursor] = useState(text.length);
   const { word, list, at, move, dismiss } = useSuggestions(text.slice(0, cursor));
@@ -34,11 +34,21 @@ export function Composer({ conversation }) {
   }, [text]);
   useEffect(() => {
     const onPrompt = (/** @type {any} */ event) => {
-      change(event.detail);
+      const { words, isAdded } = event.detail;
+      const before = isAdded ? (box.current?.value ?? "") : "";
+      change(before === "" ? words : `${before.trimEnd()}\n${words}`);
       box.current?.focus();
     };
+    const onContext = (/** @type {any} */ event) => {
+      const { key, name, blocks } = event.detail;
+      take((all) => [...all.filter((other) => other.key !== key), ...(blocks.length > 0 ? [{ key, name, blocks }] : [])]);
+    };
     window.addEventListener("prompt", onPrompt);
-    return () => window.removeEventListener("prompt", onPrompt);
+    window.addEventListener("context", onContext);
+    return () => {
+      window.removeEventListener("prompt", onPrompt);
+      window.removeEventListener("context", onContext);
+    };
   }, []);
   const change = (/** @type {string} */ words, end = words.length) => {
     write(words);
@@ -174,8 +184,20 @@ export function Composer({ conversation }) {
   </form>`;
 }
 
-/** Puts words into the composer. @param {string} words */
-export const suggest = (words) => window.dispatchEvent(new CustomEvent("prompt", { detail: words }));
+/** Puts words into the composer, in the place of what is there. @param {string} words */
+export const suggest = (words) => window.dispatchEvent(new CustomEvent("prompt", { detail: { words } }));
+
+/** Puts words into the composer, after what is there. @param {string} words */
+export const addWords = (words) => window.dispatchEvent(new CustomEvent("prompt", { detail: { words, isAdded: true } }));
+
+/**
+ * Sends something along with the next message, which a person sees and may take away. The last of the same key counts.
+ * @param {string} key
+ * @param {string} name
+ * @param {string} text nothing where there is to be none
+ */
+export const addContext = (key, name, text) =>
+  window.dispatchEvent(new CustomEvent("context", { detail: { key, name, blocks: text === "" ? [] : [{ type: "text", text: `${name}:\n${text}` }] } }));
 
 /** What names a file in a message. @param {Attached} file */
 function block({ id, name, type }) {

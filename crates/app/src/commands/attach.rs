@@ -1,8 +1,8 @@
-//! Files that go along with a message.
+//! Files that go along with a message, and documents that are put beside a conversation.
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,31 +13,61 @@ use crate::exit::Failure;
 /// The largest file, in bytes.
 const MAX_BYTES: u64 = 20 * 1024 * 1024;
 
+/// A file that is put beside a conversation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Document {
+    /// What it is called there.
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The documents at these paths.
+pub(super) fn documents(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
+    let mut documents: Vec<Document> = Vec::new();
+    for path in paths {
+        let refuse = |why: String| Failure::usage(format!("`{}` cannot be looked up: {why}", path.display()));
+        let name = name_of(path);
+        if documents.iter().any(|known| known.name == name) {
+            return Err(refuse(format!("another document is called `{name}` too")).hint("rename one of them"));
+        }
+        documents.push(Document { name, bytes: read(path).map_err(refuse)? });
+    }
+    Ok(documents)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// All that a file holds, or why it cannot be taken.
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    // A pipe would be waited for, perhaps for ever.
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_BYTES) {
+        return Err(format!("it has {} bytes, the limit is {MAX_BYTES}", metadata.len().max(MAX_BYTES + 1)));
+    }
+    Ok(bytes)
+}
+
 /// A file as a content block: text with its name, an image, or a PDF file.
 pub(super) fn attach(path: &Path) -> Result<ContentBlock, Failure> {
     let refuse = |why: String| Failure::usage(format!("`{}` cannot be attached: {why}", path.display()));
-    // A pipe would be waited for, perhaps for ever.
-    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(refuse("it is not a file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
-    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_BYTES) {
-        return Err(refuse(format!("it has {} bytes, the limit is {MAX_BYTES}", metadata.len())));
-    }
+    let bytes = read(path).map_err(refuse)?;
     if let Some(mime_type) = image_type(&bytes) {
         return Ok(ContentBlock::Image { data: STANDARD.encode(&bytes), mime_type: mime_type.to_owned() });
     }
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let name = name_of(path);
     // Before it is looked at as text: some PDF files are ASCII throughout.
     if bytes.starts_with(b"%PDF-") {
         let blob = Some(STANDARD.encode(&bytes));
         let mime_type = Some("application/pdf".to_owned());
-        return Ok(ContentBlock::Resource {
-            resource: EmbeddedResource { uri: name.into_owned(), mime_type, text: None, blob },
-        });
+        return Ok(ContentBlock::Resource { resource: EmbeddedResource { uri: name, mime_type, text: None, blob } });
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(ContentBlock::text(format!("File {name}:\n\n{text}"))),

@@ -8,7 +8,7 @@ use turnwright_host::{Host, Needs, Overrides};
 use turnwright_terminal::{Interrupts, Leave, LineEditor, Look, Renderer, Session, Teller, Told, Which, interactive};
 
 use super::answer::{Printer, answer, look};
-use super::attach::attach;
+use super::attach::{Document, attach, documents};
 use super::message::message;
 use crate::cli::{Chat, Everywhere, Form};
 use crate::exit::{Exit, Failure};
@@ -33,6 +33,7 @@ enum Wanted {
 struct Asked {
     wanted: Wanted,
     attached: Vec<ContentBlock>,
+    documents: Vec<Document>,
     which: Which,
     overlay: SettingsOverlay,
     form: Form,
@@ -66,6 +67,7 @@ fn asked(chat: Chat) -> Result<Asked, Failure> {
         return Err(Failure::usage(text).hint("give a PROMPT, or pipe it in"));
     }
     let attached = chat.attach.iter().map(|path| attach(path)).collect::<Result<Vec<_>, _>>()?;
+    let documents = documents(&chat.document)?;
     let overlay = SettingsOverlay {
         model: chat.model,
         approve: chat.approve.map(Into::into),
@@ -96,7 +98,7 @@ fn asked(chat: Chat) -> Result<Asked, Failure> {
         return Err(Failure::usage("the message is empty").hint("give a PROMPT, or pipe it in"));
     }
     let can_ask = chat.output == Form::Text && io::stdin().is_terminal();
-    Ok(Asked { wanted, attached, which, overlay, form: chat.output, can_ask })
+    Ok(Asked { wanted, attached, documents, which, overlay, form: chat.output, can_ask })
 }
 
 struct Printing<'a> {
@@ -106,7 +108,7 @@ struct Printing<'a> {
 }
 
 async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
-    let Asked { wanted, attached, which, overlay, form, can_ask } = asked;
+    let Asked { wanted, attached, documents, which, overlay, form, can_ask } = asked;
     let Printing { everywhere, output, look } = printing;
     let engine = host.engine();
     if !can_ask {
@@ -114,6 +116,9 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
     }
     let mut session = Session::open(engine, which, overlay).await?;
     say_practice(host, &session).await?;
+    if !documents.is_empty() {
+        put_beside(host, &mut session, documents).await?;
+    }
     let (id, told) = match wanted {
         Wanted::Chat => {
             let mut teller = Teller { screen: &mut *output, renderer: Renderer::new(look) };
@@ -132,6 +137,30 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
     };
     let mut editor = can_ask.then(LineEditor::default);
     answer(engine, &id, told, Printer { everywhere, form, output, look }, signals, editor.as_mut()).await
+}
+
+/// Puts documents beside the conversation, all or none where it is a new one.
+async fn put_beside(host: &Host, session: &mut Session, documents: Vec<Document>) -> Result<(), Failure> {
+    let off = || Failure::usage("documents are not looked up: `enabled = false` stands below `[knowledge]`");
+    let knowledge = host.knowledge().ok_or_else(off)?;
+    let was_there = session.is_there();
+    let id = session.begin().await?;
+    for Document { name, bytes } in documents {
+        let put = knowledge.attach(&id, &name, bytes).await.map_err(|error| Failure::failed(error.to_string()));
+        let refused = match put {
+            Ok(Ok(())) => {
+                say(&format!("note: `{name}` is looked up for each message of this conversation"));
+                continue;
+            }
+            Ok(Err(why)) => Failure::usage(format!("`{name}` cannot be looked up: {why}")),
+            Err(failure) => failure,
+        };
+        if !was_there {
+            session.engine().delete(&id).await?;
+        }
+        return Err(refused);
+    }
+    Ok(())
 }
 
 /// The open turn of the conversation, or how its last one ended.

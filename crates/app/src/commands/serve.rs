@@ -14,7 +14,7 @@ use turnwright_engine::accounts::{CredentialKind, Role};
 use turnwright_host::{Host, Loaded, McpEndpoint, McpServing, Needs, Oidc, Overrides, config};
 use turnwright_server::auth::issue_link;
 use turnwright_server::{
-    Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, Tls, TlsError, ToolActivity, router,
+    Apps, Auth, Hosts, Metrics, ServerOptions, ServerState, Site, StreamLimits, Tls, TlsError, ToolActivity, router,
 };
 use turnwright_terminal::Interrupts;
 
@@ -28,7 +28,7 @@ use crate::signals::Signals;
 const DRAIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, Failure> {
-    let overrides = Overrides { listen: serve.listen, ..opened::overrides(everywhere) };
+    let overrides = Overrides { listen: serve.listen, nats: serve.nats, ..opened::overrides(everywhere) };
     if everywhere.user.is_some() {
         return Err(Failure::usage("a server acts for whoever signs in; --user is for the commands on the database itself"));
     }
@@ -40,7 +40,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     let metrics = Metrics::new();
     let host = tokio::select! {
         host = opened.start_with(Needs::Everything, |builder| {
-            let builder = builder.observer(Arc::new(metrics.clone()));
+            let builder = builder.observer(Arc::new(metrics.clone())).showing_apps();
             if serve.conformance_fixtures { builder.conformance_fixtures() } else { builder }
         }) => host?,
         _ = signals.next() => return Ok(Exit::Done),
@@ -128,7 +128,8 @@ async fn keep_reading(tls: Option<&Tls>) -> Infallible {
 }
 
 /// The server as browsers know it.
-fn site(server: &config::Server, address: SocketAddr) -> Site {
+fn site(config: &config::Config, address: SocketAddr) -> Site {
+    let server = &config.server;
     let host = match server.origin().and_then(|origin| origin.split_once("://")) {
         Some((_, authority)) => Some(Hosts::Named(authority.into())),
         // By what names a proxy is asked only the proxy knows.
@@ -139,6 +140,11 @@ fn site(server: &config::Server, address: SocketAddr) -> Site {
         origin: server.origin().map(str::to_owned),
         is_tls: server.tls.is_some(),
         path: server.path().to_owned(),
+        apps: match (&config.apps, &config.apps.sandbox_origin) {
+            (config::AppsConfig { enabled: false, .. }, _) => Apps::Off,
+            (_, Some(origin)) => Apps::At(origin.clone()),
+            (_, None) => Apps::OnThisMachine,
+        },
         // Looked at when the configuration was read.
         trusted_proxies: server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
     }
@@ -172,12 +178,15 @@ async fn serve_on(
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
     let address = listener.local_addr().map_err(failed)?;
     engine.limit(host.config().server.limits.of_engine());
+    let base = host.config().server.address(&address.to_string());
+    if host.join_nodes(&base).await? {
+        tracing::info!(prefix = host.config().nats.prefix, "shares turns with the other servers over the same data");
+    }
     match engine.resume_open_turns().await? {
         0 => {}
         resumed => tracing::info!(resumed, "took up open turns"),
     }
     engine.keep_resuming();
-    let base = host.config().server.address(&address.to_string());
     host.keep_telling(&base).await?;
     host.keep_indexed();
     let tool_activity = match host.config().server.tool_activity {
@@ -199,7 +208,7 @@ async fn serve_on(
         .with_search(host.texts().clone())
         .with_knowledge(host.knowledge(), host.memory())
         .with_upkeep(host.upkeep().clone())
-        .with_accounts(host.accounts().clone(), site(settings, address));
+        .with_accounts(host.accounts().clone(), site(host.config(), address));
     if let Some(oidc) = &settings.oidc {
         state = state.with_identity_provider(Arc::new(Oidc::new(
             oidc,

@@ -211,6 +211,7 @@ fn tool(engine: &Engine, definition: &ToolDefinition) -> Tool {
         annotations: definition.annotations.clone(),
         icons: face.icons.iter().map(icon).collect(),
         visibility: face.visibility.as_list().iter().map(ToString::to_string).collect(),
+        app: face.app.clone(),
         read_only: definition.declared.read_only,
         server_state: state.as_str().to_owned(),
     }

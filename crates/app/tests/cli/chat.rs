@@ -18,6 +18,9 @@ fn what_people_ask_first_picks_the_built_in_tool_that_they_mean() {
         ("Which files are in the folder docs?", "→ filesystem__list {\"path\":\"docs\"}"),
         ("Show me the files in docs/", "→ filesystem__list {\"path\":\"docs/\"}"),
         ("How large is a.txt?", "→ filesystem__stat {\"path\":\"a.txt\"}"),
+        ("What is in a.txt?", "→ filesystem__read {\"path\":\"a.txt\"}"),
+        ("Show me docs/../a.txt, please", "→ filesystem__read {\"path\":\"docs/../a.txt\"}"),
+        ("What is in docs/?", "→ filesystem__list {\"path\":\"docs/\"}"),
         ("Search for \"TODO\" in a.txt", "→ filesystem__search {\"pattern\":\"TODO\",\"path\":\"a.txt\"}"),
     ];
     for (question, call) in cases {

@@ -33,9 +33,13 @@ fn a_database_that_is_none_of_ours_is_refused() {
     let ran = place.run(&["conversations", "list", "--database", "other.db"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("is not a SQLite database"), "{ran:?}");
-    let ran = place.run(&["conversations", "list", "--database", "postgres://ada:secret@db/turnwright"]);
-    let stderr = "error: the database `postgres://…` cannot be used: this version keeps conversations in SQLite; name a file, or leave it out\n";
+    let ran = place.run(&["conversations", "list", "--database", "mysql://ada:secret@db/turnwright"]);
+    let stderr = "error: the database `mysql://…` cannot be used: name a SQLite file or `postgres://USER:PASSWORD@HOST/DATABASE`, or leave it out\n";
     assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
+    let ran = place.run(&["conversations", "list", "--database", "postgres://ada:secret@127.0.0.1:1/turnwright"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    let begin = "error: the database `postgres://ada:***@127.0.0.1:1/turnwright` cannot be reached: ";
+    assert!(ran.stderr.starts_with(begin) && ran.stderr.contains("it must be running"), "{ran:?}");
 }
 
 #[test]

@@ -233,3 +233,41 @@ fn a_document_beside_a_conversation_is_found_there_alone_and_goes_with_it() {
     server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
     assert_eq!(server.ask("GET /api/v1/conversations/c/knowledge", &Value::Null)["data"], json!([]));
 }
+
+#[test]
+fn a_chat_puts_documents_beside_its_conversation() {
+    let models = endpoint(true);
+    let place = place(&models, "");
+    place.write("guide.md", "# Gizmo\n\nThe gizmo is behind the piano.\n".repeat(200));
+    place.write("page.html", "<html><body><p>The frobnicator is below the stairs.</p></body></html>");
+    place.write("binary", [0, 1, 2, 0, 255]);
+    let chat = |words: &[&str]| {
+        let ran = place.run(&[&["chat"], words].concat());
+        (ran.code, ran.stderr)
+    };
+    let both = ["Where is the gizmo?", "--conversation", "c", "--document", "guide.md", "--document", "page.html"];
+    let (code, said) = chat(&both);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("note: `guide.md` is looked up for each message of this conversation"), "{said}");
+    let shown = asked(&models).pop().unwrap();
+    assert!(shown[0].contains("source=\"attached\" document=\"guide.md\"") && shown[0].contains("the piano"), "{shown:?}");
+    // It stays for the messages that follow, and goes with no other conversation.
+    chat(&["And the frobnicator?", "--conversation", "c"]);
+    let shown = asked(&models).pop().unwrap();
+    assert!(shown.iter().any(|message| message.contains("below the stairs")), "{shown:?}");
+    chat(&["And the frobnicator?", "--conversation", "d"]);
+    assert_eq!(asked(&models).pop().unwrap(), ["user: And the frobnicator?"]);
+    // What cannot be looked up is refused before anything is said, and leaves nothing behind.
+    let refused = |words: &[&str]| {
+        let (code, said) = chat(&[&["Where?", "--conversation", "e"], words].concat());
+        assert_eq!(code, Some(2), "{said}");
+        said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default().to_owned()
+    };
+    let binary = refused(&["--document", "guide.md", "--document", "binary"]);
+    assert_eq!(binary, "error: `binary` cannot be looked up: it is no text: it holds zero bytes");
+    assert_eq!(refused(&["--document", "docs"]), "error: `docs` cannot be looked up: it is not a file");
+    let twice = refused(&["--document", "guide.md", "--document", "docs/../guide.md"]);
+    assert_eq!(twice, "error: `docs/../guide.md` cannot be looked up: another document is called `guide.md` too");
+    assert!(place.run(&["conversations", "show", "e"]).stderr.contains("`e`"));
+    assert_eq!(asked(&models).len(), 3);
+}

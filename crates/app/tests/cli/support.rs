@@ -36,7 +36,8 @@ impl Place {
 
     /// The same, with more in its configuration.
     pub(crate) fn with(config: &str) -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() };
+        let database = own_database().map(|address| ("TURNWRIGHT_DATABASE".to_owned(), address));
+        let place = Self { folder: tempfile::tempdir().unwrap(), variables: database.into_iter().collect() };
         place.write("turnwright.toml", format!("model = \"practice/practice\"\n{config}"));
         place.write("a.txt", "hello file\n");
         std::fs::create_dir(place.path("config")).unwrap();
@@ -100,6 +101,17 @@ impl Place {
         let ran = self.run(&["chat", "write \"hi\" to file \"b.txt\"", "--conversation", conversation]);
         assert_eq!(ran.code, Some(3), "{ran:?}");
     }
+}
+
+/// The address of a schema that nobody else has, where `TURNWRIGHT_TEST_DATABASE=postgres` wants the tests to use the server of
+/// `scripts/start-test-postgres`.
+fn own_database() -> Option<String> {
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    std::env::var("TURNWRIGHT_TEST_DATABASE").ok().filter(|kind| kind == "postgres")?;
+    let server = std::env::var("TURNWRIGHT_TEST_POSTGRES");
+    let server = server.unwrap_or_else(|_| unreachable!("these tests are run by scripts/start-test-postgres"));
+    let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    Some(format!("{server}?schema=e{}_{number}", std::process::id()))
 }
 
 impl Ran {

@@ -276,6 +276,7 @@ impl Secrets {
                 | Control::Retried { .. }
                 | Control::Uncompacted { .. }
                 | Control::Nudged { .. }
+                | Control::Reserved(_)
                 | Control::Hidden { .. }
                 | Control::Imported { .. }
                 | Control::Ended { .. },

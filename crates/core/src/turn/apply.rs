@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::call::{self, Call, CallState};
 use super::{Last, Misfit, Runs, SyntheticResult, Turn};
+use crate::budgets::Purpose;
 use crate::{
     AssistantMessage, CallId, Compacted, Completion, Control, DecidedBy, Decision, Entry, FinishReason, Outcome,
     ProviderFailure, ProviderFailureKind, Question, QuestionReason, Seq, ToolResult, TurnId, TurnSettings, TurnStatus, Verdict,
@@ -33,6 +34,13 @@ impl Turn {
             Entry::Control(Control::Compacted(compacted)) => return self.compact(seq, compacted),
             Entry::Control(Control::Uncompacted { .. }) => {
                 self.just_compacted = false;
+                return Ok(());
+            }
+            // A call may be made by hand where no turn is open. That it is about to be made is no progress.
+            Entry::Control(Control::Reserved(reserved)) => {
+                if reserved.purpose == Purpose::Answer {
+                    self.lowered_by = reserved.lowered_by;
+                }
                 return Ok(());
             }
             _ if over => return Err("the turn is over"),
@@ -344,6 +352,7 @@ impl Turn {
         self.runs = Runs::Here;
         self.spent.clear();
         self.rounds.forget();
+        self.lowered_by = None;
         self.cancel = None;
         self.steps_for_user = 0;
         self.length_strikes = 0;

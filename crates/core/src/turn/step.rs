@@ -61,7 +61,10 @@ impl Turn {
             FinishReason::Length if called && self.length_strikes > MAX_LENGTH_STRIKES => Step::End(TurnStatus::Failed {
                 reason: "the model reached its output limit twice in the middle of its tool calls".to_owned(),
             }),
-            FinishReason::Length if !called => Step::End(TurnStatus::Completed),
+            FinishReason::Length if !called => Step::End(match self.lowered_by {
+                Some(stop) => TurnStatus::stopped(StopReason::Budget(stop)),
+                None => TurnStatus::Completed,
+            }),
             FinishReason::Pause if !out_of_steps => self.after_results(),
             FinishReason::Pause => Step::End(TurnStatus::StepLimit),
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length if called => match self.after_results() {

@@ -1,11 +1,12 @@
 //! The stored form of entries.
 
 use serde_json::json;
+use turnwright_core::budgets::{Amount, BudgetKind, BudgetUnit, Purpose};
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, AssistantBlock, Claim, Compacted, ContentBlock, Control, CutOffCause, DecidedBy,
-    DecodeError, DriverId, ENTRY_VERSION, Elicitation, ElicitationId, Elicited, Entry, FinishReason, NativeBlock, Origin,
-    Outcome, ProviderFailure, ProviderFailureKind, QuestionReason, StopReason, ToolErrorKind, ToolResult, TurnId, TurnStatus,
-    Usage, Verdict, Waits, Wants,
+    AnswerAction, Answered, AnsweredBy, AssistantBlock, BudgetStop, Claim, Compacted, ContentBlock, Control, CutOffCause,
+    DecidedBy, DecodeError, DriverId, ENTRY_VERSION, Elicitation, ElicitationId, Elicited, Entry, FinishReason, ModelRef,
+    NativeBlock, Origin, Outcome, ProviderFailure, ProviderFailureKind, QuestionReason, Reserved, StopReason, ToolErrorKind,
+    ToolResult, TurnId, TurnStatus, Usage, Verdict, Waits, Wants,
 };
 
 use crate::told::{
@@ -73,9 +74,29 @@ fn entries() -> Vec<Entry> {
         ended(1, TurnStatus::stopped(StopReason::Refused)),
         ended(1, TurnStatus::Stopped { reason: StopReason::Loop, summary: Some("in circles".to_owned()) }),
         Entry::Control(Control::Nudged { call: call_id(3, 0), text: "again".to_owned() }),
+        Entry::Control(Control::Reserved(Reserved {
+            purpose: Purpose::Sampling(ElicitationId { call: call_id(3, 0), index: 0 }),
+            model: ModelRef::new("p", "m"),
+            input: Amount { tokens: 10, nano_usd: 2_000 },
+            output: Amount { tokens: 256, nano_usd: 9 },
+            lowered_by: Some(over_budget()),
+        })),
+        ended(1, TurnStatus::Stopped { reason: StopReason::Budget(over_budget()), summary: Some("why".to_owned()) }),
         ended(1, TurnStatus::Failed { reason: "why".to_owned() }),
     ];
     said.into_iter().chain(asked(&failure)).collect()
+}
+
+fn over_budget() -> BudgetStop {
+    BudgetStop {
+        budget: BudgetKind::UserMonth,
+        unit: BudgetUnit::NanoUsd,
+        limit: 3,
+        spent: 2,
+        reserved: 1,
+        needed: None,
+        resets_at_ms: Some(5),
+    }
 }
 
 /// One of each that a call has on its way.
@@ -166,7 +187,7 @@ fn a_newer_version_is_not_read() {
     let text = started(call_id(3, 1), true).encode().expect("it can be written");
     let error = Entry::decode(ENTRY_VERSION + 1, &text).expect_err("it is newer");
     assert_eq!(error, DecodeError::Newer { version: ENTRY_VERSION + 1 });
-    assert_eq!(error.to_string(), "entry is of version 8, this build reads up to 7");
+    assert_eq!(error.to_string(), "entry is of version 9, this build reads up to 8");
 }
 
 #[test]

@@ -2,15 +2,18 @@
 
 use std::cell::RefCell;
 
+use turnwright_core::budgets::{BudgetKind, Budgeted, Estimate, Most, Purpose, reserve};
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, CallView, Claim, Compacted, Completion, Control, CutOffCause, DriverId,
     ElicitationId, Entry, Journal, MessageId, Next, Outcome, ProviderFailure, ProviderFailureKind, Sampled, SamplingOutcome,
-    Settled, Step, StoredEntry, TaskAccepted, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage, Waits,
-    compaction, plan, prompt,
+    Settled, Step, StopReason, StoredEntry, TaskAccepted, ToolErrorKind, ToolResult, Turn, TurnSettings, TurnStatus, Usage,
+    Waits, compaction, plan, prompt,
 };
 
 use crate::laws::{Depth, well_formed};
-use crate::script::{ROUNDS, Rules, Service, answer, fill_asks, is_replayable, talk_asks, think_asks, trouble};
+use crate::script::{
+    RESERVED, ROUNDS, Rules, SAMPLED, Service, TURN_TOKENS, answer, fill_asks, is_replayable, talk_asks, think_asks, trouble,
+};
 use crate::world::{Conflict, Crash, World};
 
 /// How a driver left its turn.
@@ -115,7 +118,10 @@ impl Driver<'_> {
             let first = match next {
                 Next::Ended(_) => return Ok(Left::Ended),
                 Next::Parked => return Ok(Left::Parked),
-                Next::CallModel { allow_calls } => self.ask_model(allow_calls)?,
+                Next::CallModel { allow_calls } => match self.reserve(Purpose::Answer) {
+                    Some(reserved) => vec![reserved],
+                    None => self.ask_model(allow_calls)?,
+                },
                 Next::Compact => self.compact()?,
                 Next::Wait => match self.running.pop() {
                     Some(call) => self.run_call(call)?,
@@ -172,6 +178,41 @@ impl Driver<'_> {
         }
     }
 
+    /// What is to be stored before a model is asked, where there is a budget and nothing is reserved under this claim: the
+    /// reservation, or the end that the budget makes.
+    fn reserve(&self, purpose: Purpose) -> Option<Entry> {
+        if self.world.script.provider != Service::Spending {
+            return None;
+        }
+        let books = self.journal.books();
+        let epoch = self.claim.as_ref().map(|claim| claim.epoch);
+        if books.open().iter().any(|open| open.reserved.purpose == purpose && Some(open.epoch) == epoch) {
+            return None;
+        }
+        let turn = self.journal.open_turn().expect("a turn is open");
+        let budget = Budgeted {
+            kind: BudgetKind::Turn,
+            most: Most { tokens: Some(TURN_TOKENS), nano_usd: None },
+            spent: books.turn(),
+            reserved: books.reserved_besides(purpose),
+            resets_at_ms: None,
+        };
+        let (input_tokens, output_tokens) = RESERVED;
+        let estimate = Estimate { purpose, model: turn.model().clone(), input_tokens, output_tokens, prices: None };
+        Some(match (reserve(&[budget], &estimate), purpose) {
+            (Ok(reserved), _) => Entry::Control(Control::Reserved(reserved)),
+            (Err(_), Purpose::Sampling(question)) => {
+                let failure = ProviderFailure::new(ProviderFailureKind::Limit, "over budget");
+                let outcome = SamplingOutcome::Failed { failure, usage: Usage::default() };
+                Entry::Sampled(Sampled { question, outcome })
+            }
+            (Err(stop), Purpose::Answer | Purpose::Summary) => {
+                let status = TurnStatus::stopped(StopReason::Budget(stop));
+                Entry::Control(Control::Ended { turn: turn.id(), status })
+            }
+        })
+    }
+
     fn ask_model(&mut self, allow_calls: bool) -> Result<Vec<Entry>, Left> {
         let saw = self.journal.last_seq().expect("there is a user message");
         let turn = self.journal.turn().expect("a turn is open");
@@ -193,7 +234,7 @@ impl Driver<'_> {
         };
         let said = self.journal.entries().iter().filter(|stored| is_said(stored)).count();
         let trouble = match self.world.script.provider {
-            Service::Good | Service::Asking | Service::Working | Service::Circling => None,
+            Service::Good | Service::Asking | Service::Working | Service::Circling | Service::Spending => None,
             Service::Troubled => trouble(turn.model(), &self.journal, said),
         };
         let mut message = answer(&prompt, self.world.script.provider, saw, said, is_retried);
@@ -268,8 +309,20 @@ impl Driver<'_> {
         };
         let is_paid = |stored: &StoredEntry| matches!(&*stored.entry, Entry::Sampled(sampled) if sampled.question == question);
         assert!(!self.world.log.iter().any(is_paid), "{question} is paid for twice\n{}", self.world.story());
+        if let Some(reserved) = self.reserve(Purpose::Sampling(question)) {
+            return Ok(vec![reserved]);
+        }
+        self.world.point()?;
+        self.read()?;
+        if !self.journal.turn().is_some_and(|turn| turn.asks_for(Purpose::Sampling(question))) {
+            return Ok(Vec::new());
+        }
         let failure = ProviderFailure::new(ProviderFailureKind::Server, "nothing to say");
-        let outcome = SamplingOutcome::Failed { failure, usage: Usage::default() };
+        let usage = match self.world.script.provider {
+            Service::Spending => Usage { input_tokens: Some(SAMPLED.0), output_tokens: Some(SAMPLED.1), ..Usage::default() },
+            Service::Good | Service::Asking | Service::Working | Service::Circling | Service::Troubled => Usage::default(),
+        };
+        let outcome = SamplingOutcome::Failed { failure, usage };
         Ok(vec![Entry::Sampled(Sampled { question, outcome })])
     }
 

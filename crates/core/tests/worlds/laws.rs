@@ -1,11 +1,13 @@
 //! What must be true of every world.
 
+use turnwright_core::budgets::Purpose;
 use turnwright_core::prompt::{self, PromptMessage};
 use turnwright_core::{
-    CallId, Completion, Control, DecidedBy, ElicitationId, Entry, Journal, MessageId, Seq, TurnStatus, Verdict, Waits, text_of,
+    CallId, Completion, Control, DecidedBy, ElicitationId, Entry, Journal, MessageId, Reserved, Seq, StopReason, TurnStatus,
+    Verdict, Waits, text_of,
 };
 
-use crate::script::{EDITED, is_replayable};
+use crate::script::{EDITED, Service, TURN_TOKENS, is_replayable};
 use crate::world::World;
 
 /// How much of a world's story is looked at.
@@ -34,6 +36,7 @@ pub(crate) fn check_world(world: &World) -> Law {
     effects_are_allowed_and_not_repeated(world)?;
     every_question_is_answered_once_or_closed_with_its_call(world)?;
     every_user_message_is_answered(world)?;
+    every_call_is_spent_once(world)?;
     every_user_message_is_shown_once(journal)?;
     well_formed(&prompt::messages(journal))?;
     if world.depth == Depth::EveryPrefix {
@@ -130,7 +133,71 @@ fn every_question_is_answered_once_or_closed_with_its_call(world: &World) -> Law
     Ok(())
 }
 
-/// Every user message is seen by a whole answer, unless a person stopped the turn after it.
+/// What was spent is what the messages tell, and for each call of which nothing came what was reserved; it is counted once,
+/// wherever a process died, and a turn takes no more than its budget and one reservation.
+fn every_call_is_spent_once(world: &World) -> Law {
+    let (mut open, mut all, mut turn): (Vec<Reserved>, u64, u64) = (Vec::new(), 0, 0);
+    let mut is_before_its_turn = true;
+    for stored in &world.log {
+        let mut spend = |tokens: u64| {
+            all += tokens;
+            turn += tokens;
+        };
+        match &*stored.entry {
+            Entry::Control(Control::Reserved(reserved)) => open.push(reserved.clone()),
+            Entry::Assistant(message) => {
+                let was_reserved = open.iter().position(|reserved| reserved.purpose == Purpose::Answer);
+                let is_budgeted = world.script.provider == Service::Spending;
+                must!(was_reserved.is_some() == is_budgeted, "{} was asked for without a reservation", stored.seq);
+                if let Some(at) = was_reserved {
+                    let reserved = open.remove(at);
+                    let told = message.usage.input_tokens.unwrap_or(0) + message.usage.output_tokens.unwrap_or(0);
+                    let calls: usize = message.calls().map(|call| call.name.len() + call.arguments.len()).sum();
+                    let said = (message.text().len() + calls) as u64;
+                    match message.completion {
+                        Completion::Complete => spend(told),
+                        Completion::CutOff(_) => spend(told.max(reserved.input.tokens + said.div_ceil(3))),
+                    }
+                }
+            }
+            Entry::Sampled(sampled) => {
+                if let Some(at) = open.iter().position(|reserved| reserved.purpose == Purpose::Sampling(sampled.question)) {
+                    open.remove(at);
+                    spend(sampled.usage().input_tokens.unwrap_or(0) + sampled.usage().output_tokens.unwrap_or(0));
+                }
+            }
+            Entry::Control(Control::Claimed(_)) => {
+                for reserved in open.drain(..) {
+                    spend(reserved.amount().tokens);
+                }
+            }
+            Entry::Control(Control::Ended { .. }) => {
+                for reserved in open.drain(..) {
+                    spend(reserved.input.tokens);
+                }
+                is_before_its_turn = true;
+            }
+            Entry::Control(Control::Retried { .. }) => {
+                is_before_its_turn = false;
+                turn = 0;
+            }
+            Entry::User(_) if is_before_its_turn => {
+                is_before_its_turn = false;
+                turn = 0;
+            }
+            _ => {}
+        }
+        must!(turn <= TURN_TOKENS, "{turn} tokens are spent after {}, {TURN_TOKENS} may be", stored.seq);
+    }
+    let (reserved, spent) = &world.ledger;
+    must!(open.is_empty() && reserved.is_empty(), "{open:?} and {reserved:?} are never settled");
+    must!(spent.tokens == all, "the ledger has {} tokens, {all} were spent", spent.tokens);
+    let books = world.shadow.books().conversation().tokens;
+    must!(books == all, "the journal's fold has {books} tokens, {all} were spent");
+    Ok(())
+}
+
+/// Every user message is seen by a whole answer, unless a person stopped the turn after it, or a budget.
 fn every_user_message_is_answered(world: &World) -> Law {
     for (at, user) in world.log.iter().enumerate() {
         if !matches!(*user.entry, Entry::User(_)) {
@@ -149,6 +216,8 @@ fn every_user_message_is_answered(world: &World) -> Law {
             && rest
                 .iter()
                 .any(|stored| matches!(*stored.entry, Entry::Control(Control::Ended { status: TurnStatus::Cancelled, .. })));
+        let is_stopped = is_stopped
+            || end.is_some_and(|(_, status)| matches!(status, TurnStatus::Stopped { reason: StopReason::Budget(_), .. }));
         must!(is_answered || is_stopped, "the message {} is not answered; its turn ended {end:?}", user.seq);
     }
     Ok(())

@@ -13,7 +13,10 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use turnwright_core::{ApproveMode, Control, Entry, Outcome, QuestionReason, ToolErrorKind, TurnStatus, Verdict};
+use turnwright_core::budgets::{BudgetKind, BudgetUnit};
+use turnwright_core::{
+    ApproveMode, BudgetStop, Control, Entry, Outcome, QuestionReason, StopReason, ToolErrorKind, TurnStatus, Verdict,
+};
 
 use driver::live;
 use laws::{Depth, check_world};
@@ -53,6 +56,7 @@ fn scripts() -> Vec<Script> {
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Working },
         Script { mode: ApproveMode::Ask, unknown: Verdict::RunAgain, provider: Service::Circling },
         Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Circling },
+        Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Spending },
     ]
 }
 
@@ -223,6 +227,47 @@ fn a_model_that_goes_in_circles_is_told_asked_about_and_stopped_wherever_a_proce
             assert_eq!(about_the_loop(&world), told, "with a crash at {at}\n{}", world.story());
         }
     }
+}
+
+#[test]
+fn a_turn_is_stopped_by_its_budget_wherever_a_process_dies_and_what_is_lost_counts_as_reserved() {
+    let script = Script { mode: ApproveMode::All, unknown: Verdict::Skip, provider: Service::Spending };
+    let told = |world: &World| {
+        let stop = world.log.iter().find_map(|stored| match &*stored.entry {
+            Entry::Control(Control::Ended { status: TurnStatus::Stopped { reason, summary }, .. }) => {
+                Some((*reason, summary.clone().unwrap_or_default()))
+            }
+            _ => None,
+        });
+        let Some((StopReason::Budget(stop), summary)) = stop else { panic!("it is not stopped\n{}", world.story()) };
+        assert!(summary.starts_with("Stopped: this turn's budget (`budgets.turn`) is 90 tokens"), "{summary}");
+        assert!(summary.contains("\n- think {\"a\":0}: "), "{summary}");
+        stop
+    };
+    let undisturbed = world(script, &[], Depth::EveryPrefix);
+    assert_eq!(check_world(&undisturbed), Ok(()), "{}", undisturbed.story());
+    // Five answers and the tool's question; the sixth might have taken 18.
+    let stop = told(&undisturbed);
+    let expected = BudgetStop {
+        budget: BudgetKind::Turn,
+        unit: BudgetUnit::Tokens,
+        limit: 90,
+        spent: 80,
+        reserved: 0,
+        needed: Some(18),
+        resets_at_ms: None,
+    };
+    assert_eq!(stop, expected);
+    let mut lost = 0;
+    for at in 0..undisturbed.now {
+        let world = world(script, &[(at, What::Crash)], Depth::EveryPrefix);
+        assert_eq!(check_world(&world), Ok(()), "with a crash at {at}\n{}", world.story());
+        let stop = told(&world);
+        // Each reservation that a process died with is 18 instead of 15, or of 5 for the tool's question.
+        assert!(stop.spent <= 90 && stop.spent + 18 > 90, "{stop:?} with a crash at {at}\n{}", world.story());
+        lost += usize::from(stop != expected);
+    }
+    assert!(lost >= 10, "a process died {lost} times with something reserved");
 }
 
 #[test]

@@ -33,17 +33,28 @@ pub(crate) enum Service {
     Working,
     /// As it should; the model asks for the same again and again, and gets the same.
     Circling,
+    /// As it should; the model asks for more and more, and there is a budget for the turn.
+    Spending,
 }
+
+/// The tokens that a turn of [`Service::Spending`] may take.
+pub(crate) const TURN_TOKENS: u64 = 90;
+/// What every answer takes: prompt and answer, in tokens.
+pub(crate) const TAKEN: (u64, u64) = (10, 5);
+/// What is reserved for an answer.
+pub(crate) const RESERVED: (u64, u64) = (10, 8);
+/// What a tool's question to a model takes, although nothing comes of it.
+pub(crate) const SAMPLED: (u64, u64) = (3, 2);
 
 impl Script {
     pub(crate) fn settings(self) -> TurnSettings {
         let fallback = match self.provider {
-            Service::Good | Service::Asking | Service::Working | Service::Circling => Vec::new(),
+            Service::Good | Service::Asking | Service::Working | Service::Circling | Service::Spending => Vec::new(),
             Service::Troubled => vec![ModelRef::new("scripted", "second")],
         };
         let loops = match self.provider {
             Service::Circling => LoopLimits { nudge: Some(2), ask: Some(3), stop: Some(4) },
-            Service::Good | Service::Asking | Service::Working | Service::Troubled => LoopLimits::default(),
+            Service::Good | Service::Asking | Service::Working | Service::Troubled | Service::Spending => LoopLimits::default(),
         };
         TurnSettings { approve: self.mode, fallback, loops, ..TurnSettings::new(ModelRef::new("scripted", "model")) }
     }
@@ -170,6 +181,13 @@ pub(crate) fn answer(prompt: &Prompt<'_>, service: Service, saw: Seq, said: usiz
         _ if service == Service::Circling => {
             call(&mut assembler, 0, "look", r#"{"a":0}"#);
             finish(&mut assembler, FinishReason::ToolCalls);
+        }
+        _ if service == Service::Spending => {
+            let name = if said == 0 { "think" } else { "read" };
+            call(&mut assembler, 0, name, &format!(r#"{{"a":{said}}}"#));
+            let (input_tokens, output_tokens) = (Some(TAKEN.0), Some(TAKEN.1));
+            assembler.push(StreamDelta::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }));
+            assembler.push(StreamDelta::Finished(Finish { reason: FinishReason::ToolCalls, raw: None }));
         }
         _ if matches!(service, Service::Asking | Service::Working) => finish(&mut assembler, FinishReason::Stop),
         0 => {

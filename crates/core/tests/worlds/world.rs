@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use turnwright_core::budgets::Amount;
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, Claim, ContentBlock, Control, Entry, Journal, Seq, StoredEntry, Turn,
     UserMessage, check,
@@ -54,6 +55,8 @@ pub(crate) struct World {
     pub(crate) shadow: Journal,
     /// The arguments of every run of every call.
     pub(crate) effects: BTreeMap<CallId, Vec<String>>,
+    /// What a ledger beside the log makes of it: what is reserved, by purpose, and what was spent.
+    pub(crate) ledger: (BTreeMap<String, Amount>, Amount),
     /// Counts the points at which something can go wrong.
     pub(crate) now: usize,
     /// Drivers so far, to name them.
@@ -71,6 +74,7 @@ impl World {
             log: Vec::new(),
             shadow: Journal::default(),
             effects: BTreeMap::new(),
+            ledger: (BTreeMap::new(), Amount::default()),
             now: 0,
             drivers: 0,
             idle_claim: None,
@@ -166,6 +170,17 @@ impl World {
     pub(crate) fn append(&mut self, at: Seq, entries: Vec<Entry>) -> Result<Vec<StoredEntry>, Conflict> {
         if at != self.next() {
             return Err(Conflict);
+        }
+        let (reserved, spent) = &mut self.ledger;
+        for closed in self.shadow.closed_by(&entries) {
+            reserved.remove(&closed.purpose.key()).expect("what is closed was reserved");
+            *spent = spent.plus(closed.amount);
+        }
+        for entry in &entries {
+            if let Entry::Control(Control::Reserved(one)) = entry {
+                let before = reserved.insert(one.purpose.key(), one.amount());
+                assert_eq!(before, None, "one of each at once");
+            }
         }
         let mut seq = at;
         let mut stored = Vec::new();

@@ -14,6 +14,7 @@ use turnwright_core::{AssistantBlock, CallId, CallView, Entry, Ruler, Ruling, Se
 use super::call::Rest;
 use super::{Driver, Job};
 use crate::ruler::{Begun, Ready, TurnRuler};
+use crate::writes::Writing;
 
 /// The longest arguments that are looked at before their message is whole, in bytes: they are read anew with each piece that
 /// may be their last.
@@ -113,7 +114,7 @@ impl Driver {
     fn release_done(&mut self) {
         let is_done = |run: &Run| matches!(run.state, RunState::Done(_));
         let done: Vec<CallId> = self.ahead.running.iter().filter(|run| is_done(run)).map(|run| run.id).collect();
-        self.slots.serial.retain(|_, call| !done.contains(call));
+        self.slots.writing.retain(|call| !done.contains(&call));
     }
 
     /// The calls of the message in flight that may begin and have their slots now.
@@ -152,6 +153,7 @@ impl Driver {
             slots: &mut self.slots,
             overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
+            waiting: Writing::default(),
         };
         let mut begun = Vec::new();
         for ((known, call), index) in self.ahead.known.iter_mut().zip(calls).zip(0_u32..) {
@@ -209,7 +211,7 @@ impl Driver {
         if let Some(taken) = self.take_ahead(id) {
             taken.cancel.cancel();
         }
-        self.slots.serial.retain(|_, call| *call != id);
+        self.slots.writing.retain(|call| call != id);
     }
 
     /// The call that began ahead, for the plan that starts it.

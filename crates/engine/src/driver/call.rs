@@ -18,6 +18,7 @@ use turnwright_core::{
 
 use super::asked::{Asker, Word};
 use super::attempt::{Made, Parking, make};
+use super::fence::Fence;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::names::hex;
@@ -43,6 +44,8 @@ pub(super) struct CallJob {
     pub(super) live: Arc<Live>,
     pub(super) asking: Asking,
     pub(super) aids: Aids,
+    /// The right of its driver; it has none outside of a turn.
+    pub(super) fence: Option<Fence>,
 }
 
 /// What every call of an engine is run with.
@@ -216,6 +219,12 @@ impl CallJob {
             }
             Asking::Nobody => Parking::Impossible,
         };
+        if let Some(fence) = self.fence.filter(|fence| !fence.holds()) {
+            // The driver hears of it and halts; whether it is run is for the next to decide.
+            fence.is_lost().await;
+            self.halts.cancelled().await;
+            return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process."));
+        }
         let work = AssertUnwindSafe(make(&self.aids.cache, &tool, call, context, parking)).catch_unwind();
         tokio::pin!(work);
         let ended = |joined: Result<Result<Made, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
@@ -290,7 +299,7 @@ async fn wound_down<T>(live: &Live, name: &str, mut work: Pin<&mut impl Future<O
 /// Runs a call outside of any turn.
 pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken, aids: Aids) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids }).run().await {
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None }).run().await {
         Rest::Result(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }

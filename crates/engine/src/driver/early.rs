@@ -75,7 +75,7 @@ impl Driver {
                     },
                 };
                 if let Poll::Ready(rest) = rest {
-                    self.slots.serial.retain(|_, call| call != id);
+                    self.slots.writing.retain(|call| call != *id);
                     done.extend(self.entries_of(rest));
                 }
                 continue;
@@ -89,7 +89,7 @@ impl Driver {
             let mut job = self.job(*id, self.attempt(*id, plan), call, cancel.clone());
             match poll!(job.as_mut()) {
                 Poll::Ready(rest) => {
-                    self.slots.serial.retain(|_, call| call != id);
+                    self.slots.writing.retain(|call| call != *id);
                     done.extend(self.entries_of(rest));
                 }
                 Poll::Pending => early.pending.push((*id, cancel, job)),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use tracing::Instrument;
 use turnwright_core::{
-    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Seq, Step, StreamDelta, TurnSettings, Usage, prompt,
+    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Reserved, Seq, Step, StreamDelta, TurnSettings, Usage,
+    prompt,
 };
 
 use super::report::Report;
@@ -38,15 +39,16 @@ pub(super) enum Said {
 }
 
 impl ModelCall {
-    /// Asks the model at which the turn is. `None` where the turn does not want that any more: somebody appended since it
+    /// Asks the model at which the turn is, for an answer that is no longer than what is reserved. `None` where the turn does not want that any more: somebody appended since it
     /// was planned, of whom the driver is about to hear.
-    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>) -> Option<Self> {
+    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>, reserved: Option<&Reserved>) -> Option<Self> {
         let (journal, settings, saw, allow_calls) = {
             let mut state = live.lock();
             let turn = state.journal.turn()?;
             let Step::CallModel { allow_calls } = turn.step() else { return None };
             let (model, fallback) = (turn.model().clone(), turn.next_models().to_vec());
-            let settings = TurnSettings { model, fallback, ..turn.settings().clone() };
+            let max_output_tokens = reserved.map(longest_answer).or(turn.settings().max_output_tokens);
+            let settings = TurnSettings { model, fallback, max_output_tokens, ..turn.settings().clone() };
             let in_flight = InFlight::new(state.journal.next_seq());
             let mut events = Vec::new();
             in_flight.tell_all(&mut events);
@@ -138,6 +140,11 @@ impl ModelCall {
         let in_flight = state.in_flight.as_ref().filter(|in_flight| !in_flight.assembler.is_empty())?;
         Some(Entry::Assistant(in_flight.assembler.clone().cut_off(self.origin.clone(), self.saw, cause)))
     }
+}
+
+/// The longest answer that a reservation has room for, in tokens.
+pub(super) fn longest_answer(reserved: &Reserved) -> u32 {
+    u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX)
 }
 
 fn origin(dialect: String, model: &ModelRef) -> Origin {

@@ -10,12 +10,15 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::timeout;
+use turnwright_core::budgets::Purpose;
 use turnwright_core::policy::{Action, Policy};
 use turnwright_core::{
     AnswerAction, AnsweredBy, Assembler, Declared, Elicitation, ElicitationId, Entry, ModelRef, Origin, ProviderFailure,
     ProviderFailureKind, Sampled, Sampling, SamplingOutcome, SamplingSpent, Seq, StreamDelta, Turn, Wants,
 };
 
+use super::model::longest_answer;
+use super::reserving::{Leave, leave};
 use crate::ModelStream;
 use crate::inner::Inner;
 use crate::live::Live;
@@ -117,19 +120,34 @@ struct Running {
 }
 
 impl Samplings {
-    /// Asks what is to be asked, and drops what is not any more.
-    pub(super) fn follow(&mut self, inner: &Arc<Inner>, live: &Arc<Live>) {
-        let due: Vec<(ElicitationId, Sampling)> = {
+    /// Asks what is to be asked, and drops what is not any more. Gives those for which the driver of `epoch` has to reserve before.
+    pub(super) fn follow(&mut self, inner: &Arc<Inner>, live: &Arc<Live>, epoch: u64) -> Vec<ElicitationId> {
+        let due: Vec<(ElicitationId, Sampling, Leave)> = {
             let state = live.lock();
-            let Some(turn) = state.journal.open_turn() else { return self.0.clear() };
-            turn.samplings().map(|(id, request)| (id, request.clone())).collect()
+            let Some(turn) = state.journal.open_turn() else {
+                self.0.clear();
+                return Vec::new();
+            };
+            let leave = |id| leave(inner, state.journal.books(), Purpose::Sampling(id), epoch, None);
+            turn.samplings().map(|(id, request)| (id, request.clone(), leave(id))).collect()
         };
-        self.0.retain(|running| due.iter().any(|(id, _)| *id == running.id));
-        for (id, request) in due {
-            if !self.0.iter().any(|running| running.id == id) {
-                self.0.push(Running { id, job: Box::pin(asked(inner, &request)) });
+        self.0.retain(|running| due.iter().any(|(id, ..)| *id == running.id));
+        let mut unreserved = Vec::new();
+        for (id, mut request, leave) in due {
+            if self.0.iter().any(|running| running.id == id) {
+                continue;
             }
+            match leave {
+                Leave::NotYet => {
+                    unreserved.push(id);
+                    continue;
+                }
+                Leave::Reserved(_, reserved) => request.max_tokens = request.max_tokens.min(longest_answer(&reserved)),
+                Leave::Free => {}
+            }
+            self.0.push(Running { id, job: Box::pin(asked(inner, &request)) });
         }
+        unreserved
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -25,6 +25,7 @@ impl Driver {
         self.model = None;
         self.summary = None;
         self.gathering = None;
+        self.reserving.clear();
         self.live.lock().watchers.release();
         // What goes on by itself is let go of, what needs us is told to end.
         self.halts.cancel();
@@ -81,6 +82,8 @@ pub(super) async fn append(
     mut side: Vec<SideRecord>,
 ) -> Result<(), StoreError> {
     side.extend(held_by(&entries));
+    let closed = live.lock().journal.closed_by(&entries);
+    side.extend(inner.ledger_records(&live.owner, closed, &entries).await?);
     let append = Append { conversation: live.id.clone(), at, entries, at_ms: inner.clock.now_ms(), side };
     let stored = inner.store.append(append).await?;
     for entry in &stored {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use turnwright_core::{Control, Entry, Journal, Step};
+use turnwright_core::{Control, Entry, Journal, Reserved, Step};
 
+use super::model::longest_answer;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::summary::Making;
@@ -14,13 +15,13 @@ pub(super) struct Summary(Making);
 impl Summary {
     /// Asks for it. `None` where the turn does not want it any more: somebody appended since it was planned, of whom the
     /// driver is about to hear.
-    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>) -> Option<Self> {
+    pub(super) fn start(inner: &Arc<Inner>, live: &Arc<Live>, reserved: Option<&Reserved>) -> Option<Self> {
         let (journal, model) = {
             let state = live.lock();
             let turn = state.journal.turn().filter(|turn| turn.step() == Step::Compact)?;
             (state.journal.clone(), turn.model().clone())
         };
-        Making::begin(inner, live, &journal, &model).map(Self)
+        Making::begin(inner, live, &journal, &model, reserved.map(longest_answer)).map(Self)
     }
 
     /// Whether the turn still waits for it: it does not where people have stopped it or compacted the conversation, and another

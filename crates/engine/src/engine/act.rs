@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use turnwright_core::budgets::Closed;
 use turnwright_core::{
     AnsweredBy, CallId, ContentBlock, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry,
     TurnId, TurnStatus, Verdict, check,
@@ -15,7 +16,7 @@ use super::{Engine, Remember};
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
-use crate::{Append, EngineError, Fact, KeptBy, OverLimit, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
+use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
 mod answer;
 mod decision;
@@ -223,7 +224,7 @@ impl Engine {
         };
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
-        let (at, mut act) = draft(inner, &live, |state| say(inner, state, message))?;
+        let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message))?;
         act.side.insert(0, SideRecord::Create(record));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await?;
@@ -413,10 +414,11 @@ pub(super) async fn act<T>(
     make: impl Fn(&State) -> Result<Act<T>, EngineError>,
 ) -> Result<T, EngineError> {
     loop {
-        let (at, act) = draft(inner, live, &make)?;
+        let (at, mut act, closed) = draft(inner, live, &make)?;
         if act.entries.is_empty() {
             return Ok(act.answer);
         }
+        act.side.extend(inner.ledger_records(&live.owner, closed, &act.entries).await?);
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let rules = rules_in(&act.side);
         match inner.store.append(append(inner, live, at, act.entries, act.side)).await {
@@ -444,7 +446,7 @@ fn draft<T>(
     inner: &Inner,
     live: &Live,
     make: impl Fn(&State) -> Result<Act<T>, EngineError>,
-) -> Result<(Seq, Act<T>), EngineError> {
+) -> Result<(Seq, Act<T>, Vec<Closed>), EngineError> {
     if inner.shutdown.is_cancelled() {
         return Err(EngineError::ShuttingDown);
     }
@@ -453,8 +455,9 @@ fn draft<T>(
         return Err(EngineError::Journal(error.clone()));
     }
     let act = make(&state)?;
+    let closed = state.journal.closed_by(&act.entries);
     match check(&state.journal, &act.entries) {
-        Ok(()) => Ok((state.journal.next_seq(), act)),
+        Ok(()) => Ok((state.journal.next_seq(), act, closed)),
         Err(JournalError::Misfit { why, .. }) => Err(EngineError::Invalid { what: why.to_owned() }),
         Err(error @ JournalError::OutOfOrder { .. }) => Err(EngineError::Journal(error)),
     }
@@ -478,7 +481,9 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
     let mut beside = Beside::default();
     for entry in entries {
         match entry {
-            Entry::Control(Control::Hidden { .. } | Control::Compacted(_) | Control::Uncompacted { .. }) => continue,
+            Entry::Control(
+                Control::Hidden { .. } | Control::Compacted(_) | Control::Uncompacted { .. } | Control::Reserved(_),
+            ) => continue,
             Entry::Control(Control::Claimed(claim)) => beside.claim = Some(claim.clone()),
             _ => {}
         }
@@ -493,6 +498,8 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::Reserve(_)
+            | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => {}
         }
     }
@@ -506,8 +513,8 @@ async fn acted(inner: &Arc<Inner>, live: &Arc<Live>, stored: Vec<StoredEntry>, b
     match live.apply_act(stored, beside, &inner.running) {
         Some(claim) => inner.drive(live, claim, Vec::new()),
         None if !moves_turn => {}
-        None => match inner.ensure_driven(live).await {
-            Ok(_) | Err(EngineError::ShuttingDown) => {}
+        None => match inner.move_on(live).await {
+            Ok(()) | Err(EngineError::ShuttingDown) => {}
             // It is stored, so whoever sent it is not told otherwise; servers look for open turns again and again.
             Err(error) => tracing::warn!(conversation = %live.id, %error, "the turn is not driven for the moment"),
         },
@@ -541,10 +548,11 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     let is_settled = inner.is_settled();
     let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
     let settings = (settings != *last.settings()).then(|| Box::new(settings));
-    let claim = inner.next_claim(&state.journal);
-    let retried = [Entry::Control(Control::Retried { turn, settings }), Entry::Control(Control::Claimed(claim))];
-    let entries = retried.into_iter().chain(offered).collect();
-    let slot = Some(inner.running.try_enter(&state.owner).map_err(OverLimit::from)?);
+    let retried = Entry::Control(Control::Retried { turn, settings });
+    let is_for_all = inner.is_for_all(inner.keeper(state));
+    let claim = (!is_for_all).then(|| Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
+    let entries = std::iter::once(retried).chain(claim).chain(offered).collect();
+    let slot = inner.room_for_turn(&state.owner, is_for_all)?;
     Ok(Act { slot, ..Act::of(entries, vec![still_open(inner, state, turn)], turn) })
 }
 

@@ -1,12 +1,16 @@
 //! What people do to a conversation that has become long: put a summary in the place of its beginning, and take that back.
 
+use std::sync::Arc;
+
+use turnwright_core::budgets::{Purpose, reserve};
+use turnwright_core::compaction::cut;
 use turnwright_core::{Compacted, Control, ConversationId, Entry, Journal, ModelRef, Seq};
 
 use super::Engine;
 use super::act::{Act, act};
-use crate::live::State;
+use crate::live::{Live, State};
 use crate::summary::{Making, is_stale};
-use crate::{EngineError, SettingsOverlay};
+use crate::{EngineError, SettingsOverlay, StoreError};
 
 /// A summary that is shown in the place of a conversation's beginning.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +46,8 @@ impl Engine {
                 let answers = || state.journal.open_turn().map_or_else(own, |turn| turn.model().clone());
                 (state.journal.clone(), model.unwrap_or_else(answers))
             };
-            let Some(mut making) = Making::begin(&engine.inner, &live, &journal, &model) else {
+            let most_tokens = engine.reserve_summary(&live, &journal, &model).await?;
+            let Some(mut making) = Making::begin(&engine.inner, &live, &journal, &model, most_tokens) else {
                 let what = "there is nothing in this conversation that a summary could stand for".to_owned();
                 return Err(EngineError::Invalid { what });
             };
@@ -56,6 +61,27 @@ impl Engine {
             act(&engine.inner, &live, |state| compact(state, seen, &compacted)).await
         };
         self.inner.whole(compact).await
+    }
+
+    /// Reserves what a summary may come to, where there are budgets; its longest length then, in tokens.
+    async fn reserve_summary(&self, live: &Arc<Live>, journal: &Journal, model: &ModelRef) -> Result<Option<u32>, EngineError> {
+        let inner = &self.inner;
+        let Some(cut) = cut(journal).filter(|_| inner.has_budgets()) else { return Ok(None) };
+        let provider = inner.providers.get(model.provider()).ok();
+        let request = cut.request(model);
+        let estimate = inner.estimate(provider.as_deref(), (Purpose::Summary, model), None, &request.prompt());
+        loop {
+            let standing = inner.standing(&live.owner, Some(journal.books()), Some(Purpose::Summary)).await?;
+            let reserved = reserve(&standing, &estimate).map_err(EngineError::OverBudget)?;
+            let most_tokens = u32::try_from(reserved.output.tokens).unwrap_or(u32::MAX);
+            let entry = Entry::Control(Control::Reserved(reserved));
+            match act(inner, live, |_| Ok(Act::of(vec![entry.clone()], Vec::new(), ()))).await {
+                Ok(()) => return Ok(Some(most_tokens)),
+                // Others were quicker with what is left.
+                Err(EngineError::Store(StoreError::OverBudget)) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Takes the newest summary back: models are shown again what it stands for, or the summary that was shown before it.

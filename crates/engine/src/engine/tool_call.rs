@@ -1,4 +1,5 @@
-//! One tool run by hand, as a turn would run it: `turnwright tools call`.
+//! One tool run outside of a turn, as a turn would run it: by hand (`turnwright tools call`), or for a page that a server has
+//! for the calls of its tools (MCP Apps).
 
 use std::sync::Arc;
 
@@ -6,10 +7,48 @@ use turnwright_core::policy::{Action, Whose};
 use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult};
 
 use super::Engine;
+use crate::catalog::CatalogTool;
 use crate::driver::{Aids, run_alone};
 use crate::names::qualified;
 use crate::ruler::{Permit, Ready};
-use crate::{EngineError, SettingsOverlay};
+use crate::{EngineError, SettingsOverlay, shown_name};
+
+/// The id of a call that belongs to no conversation.
+const NO_CALL: CallId = CallId { message: Seq::FIRST, index: 0 };
+
+/// A call that a page asks for (MCP Apps, `tools/call` of a view).
+#[derive(Debug, Clone, Copy)]
+pub struct PageCall<'a> {
+    /// The page's own source; tools of others are not there for it.
+    pub source: &'a str,
+    /// The tool's name there.
+    pub tool: &'a str,
+    /// Its arguments, as JSON text.
+    pub arguments: &'a str,
+    /// The conversation in which the page is shown, whose rules and approve mode hold; the defaults where there is none.
+    pub conversation: Option<&'a ConversationId>,
+    /// Whether a person was shown this very call and allowed it. Rules that deny hold all the same.
+    pub is_allowed: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PageCalled {
+    /// It ran, or was denied: the result says which. Its call id means nothing.
+    Came(ToolResult),
+    /// A person must allow it first, by this rule. Nothing ran.
+    Asks {
+        /// The rule or mode that asks.
+        rule: String,
+    },
+}
+
+/// Under what a call is looked at.
+#[derive(Clone, Copy)]
+struct Under<'a> {
+    approve: ApproveMode,
+    conversation: Option<&'a ConversationId>,
+}
 
 impl Engine {
     /// Runs the tool with the qualified name `name` under the policy, its schema and its limits. Nothing is stored. The
@@ -28,21 +67,63 @@ impl Engine {
         let Some(tool) = catalog.get(name) else {
             return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
         };
-        let id = CallId { message: Seq::FIRST, index: 0 };
+        let under = Under { approve, conversation: None };
+        Ok(match self.called_alone(tool, arguments, under).await? {
+            PageCalled::Came(result) => result,
+            PageCalled::Asks { rule } => {
+                let text = format!("{rule} wants a person to allow this; --approve all does");
+                ToolResult::of(NO_CALL, Outcome::Denied, text)
+            }
+        })
+    }
+
+    /// Runs a tool for a page of its own source, where its source means it for pages. Nothing is stored.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] where the source has no such tool for its pages, or the conversation is not the user's.
+    /// Whatever the tool does is a result.
+    pub async fn call_for_page(&self, call: PageCall<'_>) -> Result<PageCalled, EngineError> {
+        let PageCall { source, tool: name, arguments, conversation, is_allowed } = call;
+        self.inner.settle_source_of(&self.user, &qualified(source, name)).await;
+        let mode = match conversation {
+            Some(id) => self.conversation(id).await?.overlay.approve,
+            None => None,
+        };
+        let catalog = self.inner.catalogs.of(&self.user);
+        let Some(tool) = catalog.for_page(source, name) else {
+            return Err(EngineError::NotFound { what: format!("tool `{}` of `{source}` for its pages", shown_name(name)) });
+        };
+        let approve =
+            if is_allowed && self.may_decide { ApproveMode::All } else { mode.unwrap_or(self.inner.defaults.approve) };
+        let came = self.called_alone(tool, arguments, Under { approve, conversation }).await?;
+        let outcome = match &came {
+            PageCalled::Came(result) => format!("{:?}", result.outcome),
+            PageCalled::Asks { rule } => format!("asks: {rule}"),
+        };
+        tracing::info!(source, tool = shown_name(name), is_allowed, outcome, "a page called a tool");
+        Ok(came)
+    }
+
+    async fn called_alone(&self, tool: &CatalogTool, arguments: &str, under: Under<'_>) -> Result<PageCalled, EngineError> {
+        let id = NO_CALL;
+        let name = tool.definition.name.as_str();
         let arguments = match self.inner.validators.check(&tool.hash, &tool.definition.input_schema, arguments) {
             Ok(arguments) => arguments,
-            Err(problem) => return Ok(ToolResult::failed(id, ToolErrorKind::InvalidArguments, problem)),
+            Err(problem) => return Ok(PageCalled::Came(ToolResult::failed(id, ToolErrorKind::InvalidArguments, problem))),
         };
         let value = serde_json::Value::Object(arguments.clone());
-        let policy = self.inner.rules.over(&self.inner.policy, Whose { conversation: None, turn: None, owner: &self.user });
-        let verdict = policy.decide(approve, name, tool.definition.declared, &value);
+        let policy = self
+            .inner
+            .rules
+            .over(&self.inner.policy, Whose { conversation: under.conversation, turn: None, owner: &self.user });
+        let verdict = policy.decide(under.approve, name, tool.definition.declared, &value);
         match verdict.action {
             Action::Allow => {}
-            Action::Deny => return Ok(ToolResult::of(id, Outcome::Denied, format!("denied by {}", verdict.rule))),
-            Action::Ask => {
-                let text = format!("{} wants a person to allow this; --approve all does", verdict.rule);
-                return Ok(ToolResult::of(id, Outcome::Denied, text));
+            Action::Deny => {
+                let text = format!("denied by {}", verdict.rule);
+                return Ok(PageCalled::Came(ToolResult::of(id, Outcome::Denied, text)));
             }
+            Action::Ask => return Ok(PageCalled::Asks { rule: verdict.rule }),
         }
         let of_source = tool.slots.clone().acquire_owned().await.map_err(|_closed| EngineError::ShuttingDown)?;
         let of_all = match self.inner.choices.calls.get() {
@@ -55,6 +136,6 @@ impl Engine {
         let live = Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), None));
         let ready = Ready { tool: tool.clone(), arguments, permit };
         let aids = Aids::of(&self.inner, &self.user);
-        Ok(run_alone(id, ready, live, self.inner.shutdown.child_token(), aids).await)
+        Ok(PageCalled::Came(run_alone(id, ready, live, self.inner.shutdown.child_token(), aids).await))
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use turnwright_core::{Control, ConversationId, Entry, Journal, TurnId, TurnStatus};
 
-use super::{Engine, SWEEP_EVERY};
+use super::Engine;
+use super::resuming::SWEEP_EVERY;
 use crate::EngineError;
 use crate::live::Live;
 
@@ -88,10 +89,12 @@ impl Engine {
     }
 
     async fn drives(&self, live: &Arc<Live>) -> Result<Drives, EngineError> {
-        let claimer = {
+        let (claimer, may_move) = {
             let state = live.lock();
             match state.journal.open_turn() {
-                Some(turn) if !state.is_driven => turn.claim().map(|claim| claim.driver.clone()),
+                Some(turn) if !state.is_driven => {
+                    (turn.claim().map(|claim| claim.driver.clone()), self.inner.may_move_elsewhere(&state))
+                }
                 // Over is settled too, and seen at the next look.
                 Some(_) | None => return Ok(Drives::Here),
             }
@@ -100,6 +103,8 @@ impl Engine {
             Some(claimer) if claimer != *self.inner.store.driver() && self.inner.store.is_alive(&claimer).await? => {
                 Ok(Drives::Elsewhere)
             }
+            // It is offered, or will be.
+            Some(_) | None if may_move => Ok(Drives::Elsewhere),
             Some(_) | None => Ok(Drives::Nobody),
         }
     }

@@ -7,7 +7,7 @@ use turnwright_core::{ApproveMode, ProviderFailure, ProviderFailureKind, TurnId,
 use turnwright_engine::{
     Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, TurnState, WatchFrom,
 };
-use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, completed, engine, id};
 
@@ -133,4 +133,35 @@ async fn of_requests_with_one_key_that_come_at_once_one_is_stored_and_all_get_it
         one.shutdown().await;
         other.shutdown().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_whose_lease_ran_out_does_no_effect_and_the_next_claim_goes_on() {
+    let (mut let_go, mut had_no_effect) = (0, 0);
+    for at in 1..=8 {
+        let disk = MemoryStore::default();
+        let provider = ScriptedProvider::new([
+            Answer::whole([call(0, "tools__echo", "{}")]),
+            Answer::whole([text("Done.")]),
+            Answer::whole([text("Done again.")]),
+        ]);
+        let source = Arc::new(ScriptedSource::new("tools", [ScriptedTool::echo("echo")]));
+        let store = disk.doomed_process(Fuse::Lease(at));
+        let engine = engine(store, provider, source.clone(), Setup::default());
+        let sent = engine.send(&id(), begins("go")).await.unwrap();
+        match engine.wait(&id(), sent.turn_id).await {
+            Ok(ended) => assert_eq!(ended, completed()),
+            Err(EngineError::NoOpenTurn { .. }) => {
+                let_go += 1;
+                had_no_effect += u32::from(source.effects().is_empty());
+                assert_eq!(engine.resume(&id()).await.unwrap(), Some(sent.turn_id), "the same process claims anew");
+                assert_eq!(engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(source.effects().len() <= 1, "{at}: {:?}", source.effects());
+    }
+    // With the append that starts the call, and with that of its result. The first comes before the claim is driven under, and
+    // the last before nothing.
+    assert_eq!((let_go, had_no_effect), (2, 1));
 }

@@ -1,14 +1,21 @@
 //! Tool sources that come and go while turns run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use turnwright_core::{ApproveMode, CallId, Control, Entry, Journal, Seq, Verdict};
-use turnwright_engine::{Choice, SourceSet, ToolSource, TurnState};
-use turnwright_testkit::{Answer, MemoryDocuments, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+use turnwright_engine::{
+    CallContext, CallLimits, Choice, NewMessage, SourceCall, SourceSet, SourceState, SourceTool, ToolError, ToolOutput,
+    ToolSource, TurnState,
+};
+use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
-use crate::support::{Setup, completed, results, world};
+use crate::support::{Setup, completed, engine, id, results, world};
 
 #[derive(Debug)]
 struct Changing(Mutex<Arc<[Arc<dyn ToolSource>]>>);
@@ -20,8 +27,12 @@ impl SourceSet for Changing {
     }
 }
 
+fn source_of_go(name: &str) -> ScriptedSource {
+    ScriptedSource::new(name, [ScriptedTool::echo("go")])
+}
+
 fn source(name: &str) -> Arc<dyn ToolSource> {
-    Arc::new(ScriptedSource::new(name, [ScriptedTool::echo("go")]))
+    Arc::new(source_of_go(name))
 }
 
 /// The tools of each entry that offers some.
@@ -48,7 +59,7 @@ async fn a_turn_keeps_what_it_was_offered_and_a_call_to_a_source_that_went_fails
     let leave = ScriptedTool::new("leave", move |_, _| {
         let mut sources = changing.0.lock().unwrap();
         *sources = sources.iter().filter(|source| source.name() != "gone").cloned().chain([source("new")]).collect();
-        async { Ok(turnwright_engine::ToolOutput::text("left")) }
+        async { Ok(ToolOutput::text("left")) }
     });
     let world = world(provider, ScriptedSource::new("tools", [leave]), Setup::default()).await;
     *set.0.lock().unwrap() = Arc::new([world.source.clone(), source("gone"), source("stays")]);
@@ -77,7 +88,7 @@ async fn a_call_to_a_source_that_was_taken_out_fails_and_the_others_run() {
         let engine = handle.lock().unwrap().clone().unwrap();
         async move {
             engine.refresh_sources().await;
-            Ok(turnwright_engine::ToolOutput::text("left"))
+            Ok(ToolOutput::text("left"))
         }
     });
     let world = world(provider, ScriptedSource::new("tools", [leave]), Setup::default()).await;
@@ -148,4 +159,76 @@ async fn a_call_that_was_allowed_before_its_pinned_tool_changed_asks_again_and_t
     world.engine.decide(&world.id, waiting, allow()).await.unwrap();
     assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
     assert_eq!((world.source.effects().len(), world.engine.tools_set_aside()), (1, Vec::new()));
+}
+
+/// A source that is being started: what it offers is known once it is up.
+#[derive(Debug)]
+struct Late {
+    source: ScriptedSource,
+    is_up: AtomicBool,
+    is_awaited: Semaphore,
+    goes_up: Semaphore,
+}
+
+impl Late {
+    fn new(name: &str) -> Arc<Self> {
+        let source = source_of_go(name);
+        Arc::new(Self { source, is_up: AtomicBool::new(false), is_awaited: Semaphore::new(0), goes_up: Semaphore::new(0) })
+    }
+}
+
+#[async_trait]
+impl ToolSource for Late {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+    fn state(&self) -> SourceState {
+        if self.is_up.load(Ordering::SeqCst) { SourceState::Ready } else { SourceState::Starting }
+    }
+    fn tools(&self) -> Arc<[SourceTool]> {
+        if self.is_up.load(Ordering::SeqCst) { self.source.tools() } else { Arc::from([]) }
+    }
+    async fn settled(&self) {
+        self.is_awaited.add_permits(1);
+        self.goes_up.acquire().await.unwrap().forget();
+        self.is_up.store(true, Ordering::SeqCst);
+    }
+    async fn call(&self, call: SourceCall, context: CallContext) -> Result<ToolOutput, ToolError> {
+        self.source.call(call, context).await
+    }
+    fn limits(&self, tool: &str) -> CallLimits {
+        ToolSource::limits(&self.source, tool)
+    }
+    async fn stop(&self) {}
+}
+
+/// The turn was taken up between two steps. Its next answer calls a tool of a source that this process is still starting, and
+/// another source, of which it was offered nothing, never gets ready.
+#[tokio::test(start_paused = true)]
+async fn a_resumed_turn_waits_for_the_sources_of_what_it_was_offered() {
+    let disk = MemoryStore::default();
+    let never = Arc::new(Semaphore::new(0));
+    let calls = || Answer::whole([call(0, "tools__go", "{}")]);
+    let provider = ScriptedProvider::new([calls(), Answer::whole([text("Lost.")]).gated(&never)]);
+    let first = engine(disk.another_process(), provider.clone(), Arc::new(source_of_go("tools")), Setup::default());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    while provider.asked().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    first.shutdown().await;
+
+    let (late, other) = (Late::new("tools"), Late::new("other"));
+    let provider = ScriptedProvider::new([calls(), Answer::whole([text("Done.")])]);
+    let second = engine(disk, provider.clone(), late.clone(), Setup::default());
+    let both: Arc<[Arc<dyn ToolSource>]> = Arc::new([late.clone(), other.clone()]);
+    second.follow_sources(Arc::new(Changing(Mutex::new(both))));
+    assert_eq!(second.resume_open_turns().await.unwrap(), 1);
+    let soon = Duration::from_mins(1);
+    timeout(soon, late.is_awaited.acquire()).await.expect("it is waited for").unwrap().forget();
+    assert_eq!(provider.asked(), Vec::<String>::new(), "and no model is asked before");
+    late.goes_up.add_permits(1);
+    let ended = timeout(soon, second.wait(&id(), sent.turn_id)).await.expect("nothing else is waited for").unwrap();
+    assert_eq!(ended, completed());
+    assert_eq!(results(&second.journal(&id()).await.unwrap()), ["call_4_0 Success {}", "call_10_0 Success {}"]);
+    assert_eq!(other.is_awaited.available_permits(), 0);
 }

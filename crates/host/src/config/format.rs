@@ -10,6 +10,7 @@ use turnwright_tools::PathGlob;
 use turnwright_tools::http::{FieldPath, OperationGlob};
 use turnwright_tools::net::Allow;
 
+use super::nats::nats_urls;
 use crate::AddressRange;
 
 /// Where relative paths start.
@@ -30,6 +31,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             .map(|text| if text.contains('/') { absolute(&text, bases) } else { text }),
         "model" => must(text.parse::<ModelRef>().is_ok(), "PROVIDER/MODEL, such as `local/qwen3`"),
         "http-url" => http_url(text).map(|_| text.to_owned()),
+        "origin" => origin(text),
         "api-url" => api_url(text),
         "base-url" => base_url(text),
         "document" => document(text, bases),
@@ -52,6 +54,11 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             "`off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
         ),
         "database" => must(!text.is_empty(), "a database URL or file, such as `postgres://user@host/name`"),
+        "nats-url" => nats_urls(text),
+        "nats-prefix" => must(
+            (1..=32).contains(&text.len()) && text.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign)),
+            "1 to 32 letters, digits, `-` and `_`",
+        ),
         "duration" => must(duration(text).is_some(), "a time such as `30s`, `15m`, `12h` or `7d`"),
         "glob" => glob(text).map(|()| text.to_owned()),
         "provider-name" => must(
@@ -121,6 +128,15 @@ fn http_url(text: &str) -> Result<&str, String> {
         Some(port) if !is_port(port) => Err(format!("a URL whose port is a number from 1 to {}", u16::MAX)),
         Some(_) | None => Ok(authority),
     }
+}
+
+/// Scheme, host and port alone, in small letters as browsers write them.
+fn origin(text: &str) -> Result<String, String> {
+    let authority = http_url(text)?;
+    let is_alone = text.ends_with(authority) && !authority.contains('@');
+    let is_plain = authority.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte));
+    let right = "an origin: scheme, host and port alone, such as `https://apps.example.org`";
+    if is_alone && is_plain { Ok(text.to_ascii_lowercase()) } else { Err(right.to_owned()) }
 }
 
 /// Where an API is; who asks is said elsewhere.

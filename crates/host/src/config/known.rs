@@ -42,6 +42,8 @@ pub(crate) fn of(config: &Config, endpoints: &[Endpoint]) -> Vec<Known> {
     known.one(&["network", "proxy_password"], config.network.proxy_password.as_ref());
     known.one(&["server", "oidc", "client_secret"], config.server.oidc.as_ref().and_then(|oidc| oidc.client_secret.as_ref()));
     known.named(&["telemetry", "otlp_headers"], &config.telemetry.otlp_headers);
+    known.one(&["nats", "token"], config.nats.token.as_ref());
+    known.one(&["nats", "password"], config.nats.password.as_ref());
     if let Some(database) = &config.storage.database {
         known.address(&["storage", "database"], database.expose());
     }

@@ -186,7 +186,9 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     let endpoints = meaning.endpoints(environment, &mut problems);
     meaning.providers(&mut problems);
     meaning.server(&mut problems);
+    meaning.apps(&mut problems);
     meaning.notify(&mut problems);
+    meaning.nats(&mut problems);
     meaning.web(&mut problems);
     meaning.apis(&mut problems);
     meaning.loops(&mut problems);
@@ -195,6 +197,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
     meaning.servers(&mut problems, &mut warnings);
     // What is not right by itself would be told twice.
     if problems.is_empty() {
+        meaning.budgets(&mut problems);
         meaning.rules(&mut problems);
     }
     let (problems_of, warnings_of) = (&mut problems, &mut warnings);

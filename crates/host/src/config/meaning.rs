@@ -76,6 +76,23 @@ impl Meaning<'_> {
         problems.push(Problem::new(place_of(self.root, ["server", "public_url"]), text));
     }
 
+    /// The frames of apps are of another origin than the page, and the page's is known.
+    pub(crate) fn apps(self, problems: &mut Vec<Problem>) {
+        let Some(frames) = &self.config.apps.sandbox_origin else { return };
+        let wrong = match self.config.server.origin().map(str::to_ascii_lowercase) {
+            None => "needs `server.public_url`, the address of the page that the frames are in".to_owned(),
+            Some(page) if without_default_port(&page) == without_default_port(frames) => {
+                format!("is `{frames}`, where the page is too; it must be another host name or port")
+            }
+            Some(page) if page.starts_with("https://") && !frames.starts_with("https://") => {
+                format!("is `{frames}`; it must begin with https:// as `server.public_url` does, or browsers do not load it")
+            }
+            Some(_) => return,
+        };
+        let keys = ["apps", "sandbox_origin"];
+        problems.push(Problem::new(place_of(self.root, keys), format!("`{}` {wrong}", KeyPath::of(keys))));
+    }
+
     /// Whoever is told of waiting turns can be told.
     pub(crate) fn notify(self, problems: &mut Vec<Problem>) {
         let notify = &self.config.notify;
@@ -100,11 +117,43 @@ impl Meaning<'_> {
         }
     }
 
+    /// A server is known to NATS in one way, by a whole name.
+    pub(crate) fn nats(self, problems: &mut Vec<Problem>) {
+        let nats = &self.config.nats;
+        let mut tell = |key: &str, text: &str| {
+            let keys = ["nats", key];
+            problems.push(Problem::new(place_of(self.root, keys), format!("`{}` {text}", KeyPath::of(keys))));
+        };
+        if !matches!(nats.replicas, 1 | 3 | 5) {
+            tell("replicas", &format!("is {}; it must be 1, 3 or 5", nats.replicas));
+        }
+        match (&nats.user, &nats.password) {
+            (Some(_), None) => tell("user", "has no `password` beside it"),
+            (None, Some(_)) => tell("password", "has no `user` beside it"),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        let ways =
+            [("credentials", nats.credentials.is_some()), ("token", nats.token.is_some()), ("user", nats.user.is_some())];
+        let mut given = ways.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key);
+        if let (Some(first), Some(second)) = (given.next(), given.next()) {
+            tell(second, &format!("stands beside `{first}`; a server is known to NATS in one way"));
+        }
+    }
+
     /// Nothing repeats before it comes twice.
     pub(crate) fn loops(self, problems: &mut Vec<Problem>) {
         for key in self.config.loops.wrong() {
             let keys = ["loops", key];
             let text = format!("`{}` is 1; it must be at least 2, or 0 for never", KeyPath::of(keys));
+            problems.push(Problem::new(place_of(self.root, keys), text));
+        }
+    }
+
+    /// A budget is a limit above nothing.
+    pub(crate) fn budgets(self, problems: &mut Vec<Problem>) {
+        for (keys, text) in self.config.budgets.wrong() {
+            let keys: Vec<&str> = std::iter::once("budgets").chain(keys.iter().map(String::as_str)).collect();
+            let text = format!("`{}` {text}", KeyPath::of(keys.iter().copied()));
             problems.push(Problem::new(place_of(self.root, keys), text));
         }
     }
@@ -300,6 +349,12 @@ impl Meaning<'_> {
 }
 
 /// Whether HTTP can carry it.
+/// An origin as browsers write it.
+fn without_default_port(origin: &str) -> &str {
+    let port = if origin.starts_with("https://") { ":443" } else { ":80" };
+    origin.strip_suffix(port).unwrap_or(origin)
+}
+
 fn is_header_value(text: &str) -> bool {
     !text.chars().any(|c| c.is_ascii_control() && c != '\t')
 }

@@ -16,8 +16,11 @@ pub(crate) const FILE_VARIABLE: &str = "TURNWRIGHT_CONFIG";
 const RESERVED: [&str; 5] =
     ["TURNWRIGHT_TEST", "TURNWRIGHT_RECORDINGS", "TURNWRIGHT_BENCH", "TURNWRIGHT_REQUIRE", "TURNWRIGHT_PROCESS"];
 /// Short names of nested keys, as the flags have them.
-const SHORT: [(&str, [&str; 2]); 2] =
-    [("TURNWRIGHT_DATABASE", ["storage", "database"]), ("TURNWRIGHT_LISTEN", ["server", "listen"])];
+const SHORT: [(&str, [&str; 2]); 3] = [
+    ("TURNWRIGHT_DATABASE", ["storage", "database"]),
+    ("TURNWRIGHT_LISTEN", ["server", "listen"]),
+    ("TURNWRIGHT_NATS", ["nats", "url"]),
+];
 
 /// What flags of the command line say; each stands above the file and the variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,13 +35,14 @@ pub struct Overrides {
     pub max_steps: Option<u32>,
     pub system: Option<String>,
     pub listen: Option<String>,
+    pub nats: Option<String>,
 }
 
 impl Overrides {
     /// Lays the flags over the tree.
     pub(crate) fn apply(&self, root: &mut Node) {
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
-        let strings: [(&'static str, &[&str], Option<String>); 7] = [
+        let strings: [(&'static str, &[&str], Option<String>); 8] = [
             ("--data-dir", &["data_dir"], self.data_dir.as_ref().map(path)),
             ("--database", &["storage", "database"], self.database.clone()),
             ("--log-level", &["log_level"], self.log_level.clone()),
@@ -46,6 +50,7 @@ impl Overrides {
             ("--approve", &["approve"], self.approve.clone()),
             ("--system", &["system_prompt"], self.system.clone()),
             ("--listen", &["server", "listen"], self.listen.clone()),
+            ("--nats", &["nats", "url"], self.nats.clone()),
         ];
         for (flag, keys, value) in strings {
             if let Some(value) = value {

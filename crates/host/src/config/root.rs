@@ -11,8 +11,9 @@ use turnwright_core::{ApproveMode, ModelRef, ReasoningEffort, TurnSettings};
 
 use super::format::duration;
 use super::{
-    EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig, McpConfig, MemoryConfig,
-    ModelConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig, Tools, schema,
+    AppsConfig, BudgetsConfig, EmbeddingsConfig, InstructionsConfig, KnowledgeConfig, LimitsConfig, LogFormat, LoopsConfig,
+    McpConfig, MemoryConfig, ModelConfig, NatsConfig, NetworkConfig, NotifyConfig, ProviderConfig, Secret, TelemetryConfig,
+    Tools, schema,
 };
 
 /// What a configuration says. Relative paths start at the file's folder; those of variables and flags at the working
@@ -64,16 +65,22 @@ pub struct Config {
     pub approval: Approval,
     /// When a model that goes in circles is told, asked about and stopped.
     pub loops: LoopsConfig,
+    /// What may be spent on models.
+    pub budgets: BudgetsConfig,
     /// How data is stored.
     pub storage: Storage,
     /// The HTTP server.
     pub server: Server,
+    /// Pages that MCP servers have for the calls of their tools.
+    pub apps: AppsConfig,
     /// How requests leave this machine.
     pub network: NetworkConfig,
     /// What is told of this process to whoever watches over it.
     pub telemetry: TelemetryConfig,
     /// Who is told that a turn waits for people.
     pub notify: NotifyConfig,
+    /// Other servers over the same data.
+    pub nats: NatsConfig,
 }
 
 impl Config {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use turnwright_engine::{Document, Documents, SourceSet, Store, StoreError, ToolSource};
+use turnwright_engine::{Document, SourceSet, StoreError, ToolSource};
 use turnwright_mcp::{McpServer, ServerConfig, Surroundings, TokenStore};
-use turnwright_store::SqliteStore;
+use turnwright_store::Storage;
 
 use super::sealed;
 use super::stored::{KIND, Stored};
@@ -43,7 +43,7 @@ pub(crate) enum Origin {
 /// What can be said where it does not depend on the time.
 #[derive(Debug)]
 pub(crate) struct ServerSet {
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<dyn Storage>,
     pub(crate) environment: Environment,
     surroundings: Surroundings,
     needs: Needs,
@@ -64,7 +64,7 @@ pub(crate) struct ServerSet {
 struct Now {
     documents: Vec<Document>,
     added: Vec<Entry>,
-    /// What [`Store::foreign_writes`] said when they were read; `None` where they never were.
+    /// What [`turnwright_engine::Store::foreign_writes`] said when they were read; `None` where they never were.
     writes: Option<u64>,
     /// Servers that a person stopped: they are not offered.
     held: HashSet<String>,
@@ -73,7 +73,7 @@ struct Now {
 
 impl ServerSet {
     pub(crate) fn new(
-        store: Arc<SqliteStore>,
+        store: Arc<dyn Storage>,
         environment: Environment,
         surroundings: Surroundings,
         needs: Needs,

@@ -69,7 +69,7 @@ fn a_key_that_belongs_elsewhere_is_told_its_place() {
     says(
         "[mcpServers.time]\ncommand = \"t\"",
         &[
-            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `storage`, `server`, `network`, `telemetry`, `notify`",
+            "turnwright.toml:1: unknown key `mcpServers` at the top level; it belongs to [mcp.servers]; known: `model`, `approve`, `max_steps`, `system_prompt`, `data_dir`, `log_level`, `log_format`, `settings`, `providers`, `models`, `mcp`, `tools`, `knowledge`, `embeddings`, `instructions`, `memory`, `approval`, `loops`, `budgets`, `storage`, `server`, `apps`, `network`, `telemetry`, `notify`, `nats`",
         ],
     );
 }
@@ -90,6 +90,25 @@ fn a_search_that_cannot_be_asked_and_an_address_that_is_none_are_told() {
     says(
         "[tools.web.search]\nengine = \"searxng\"",
         &["turnwright.toml:1: [tools.web.search] has no `base_url`; it must be the address of the server"],
+    );
+}
+
+#[test]
+fn what_cannot_reach_other_servers_is_told() {
+    says(
+        "[nats]\nurl = \"http://a:1\"\nprefix = \"a.b\"",
+        &[
+            "turnwright.toml:2: `nats.url` is \"http://a:1\"; it must be `nats://HOST:PORT` or `tls://HOST:PORT`, more than one with commas between them",
+            "turnwright.toml:3: `nats.prefix` is \"a.b\"; it must be 1 to 32 letters, digits, `-` and `_`",
+        ],
+    );
+    says(
+        "[nats]\nreplicas = 2\nuser = \"a\"\ntoken = \"b\"",
+        &[
+            "turnwright.toml:2: `nats.replicas` is 2; it must be 1, 3 or 5",
+            "turnwright.toml:3: `nats.user` has no `password` beside it",
+            "turnwright.toml:3: `nats.user` stands beside `token`; a server is known to NATS in one way",
+        ],
     );
 }
 
@@ -457,6 +476,33 @@ fn what_is_sent_to_a_provider_must_be_sendable() {
         let loaded = load_text(&anthropic(url));
         assert!(loaded.is_ok(), "for {url}: {loaded:?}");
     }
+}
+
+#[test]
+fn the_frames_of_apps_have_an_origin_of_their_own_beside_that_of_the_page() {
+    let server = "[server]\npublic_url = \"https://tw.test/x\"\n[apps]\n";
+    says(
+        "[apps]\nsandbox_origin = \"https://apps.test/x\"",
+        &[
+            "turnwright.toml:2: `apps.sandbox_origin` is \"https://apps.test/x\"; it must be an origin: scheme, host and port alone, such as `https://apps.example.org`",
+        ],
+    );
+    says(
+        "[apps]\nsandbox_origin = \"https://apps.test\"",
+        &["turnwright.toml:2: `apps.sandbox_origin` needs `server.public_url`, the address of the page that the frames are in"],
+    );
+    says(
+        &format!("{server}sandbox_origin = \"https://TW.test:443\""),
+        &[
+            "turnwright.toml:4: `apps.sandbox_origin` is `https://tw.test:443`, where the page is too; it must be another host name or port",
+        ],
+    );
+    says(
+        &format!("{server}sandbox_origin = \"http://apps.test\""),
+        &[
+            "turnwright.toml:4: `apps.sandbox_origin` is `http://apps.test`; it must begin with https:// as `server.public_url` does, or browsers do not load it",
+        ],
+    );
 }
 
 #[test]

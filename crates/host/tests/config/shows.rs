@@ -114,6 +114,9 @@ message_bytes = 4194304  # default
 attachments = 32  # default
 attachment_bytes = 20971520  # default
 
+[apps]
+enabled = true  # default
+
 [telemetry]
 sample = 1.0  # default
 content = false  # default
@@ -121,6 +124,11 @@ content = false  # default
 [notify]
 timeout_ms = 10000  # default
 content = false  # default
+
+[nats]
+prefix = "turnwright"  # default
+replicas = 1  # default
+queue = 100000  # default
 
 # [providers.groq] found by GROQ_API_KEY: openai-chat at https://api.groq.com/openai/v1
 "#;

@@ -152,7 +152,7 @@ impl McpServer {
     }
 
     /// The answer to a request that a server of this offer knows.
-    pub(super) async fn asked(&self, offer: Offer, method: &str, params: Value, limit: Duration) -> Result<Value, ToolError> {
+    pub(crate) async fn asked(&self, offer: Offer, method: &str, params: Value, limit: Duration) -> Result<Value, ToolError> {
         let _user = self.in_use();
         let connection = self.connection(method).await?;
         let server = self.config().name.as_str();

@@ -39,6 +39,8 @@ const IN_SOURCE: f64 = 3.0;
 const IN_DESCRIPTION: f64 = 2.0;
 /// A word that the question does not say and only its clues suggest counts this part.
 const SUGGESTED: f64 = 0.5;
+/// What is done with a file where nothing else is said.
+const READ: &str = "read";
 /// A tool that can be called is taken before one that cannot and scores at most this much better.
 const NEAR: f64 = 0.75;
 
@@ -145,7 +147,13 @@ fn rank<'a>(tools: &'a [Arc<ToolDefinition>], question: &Question) -> Vec<Candid
         })
         .collect();
     let mut words: HashMap<String, f64> = suggested(question).map(|word| (stem(word), SUGGESTED)).collect();
-    words.extend(words_of(&question.rest).into_iter().map(|word| (word, 1.0)));
+    let said = words_of(&question.rest);
+    let is_known = |word: &String| profiles.iter().any(|profile| profile.weight(word).is_some());
+    // Who only names a file wants to see it.
+    if !said.iter().any(is_known) && question.clues.iter().any(|clue| clue.shape == Shape::Path && has_ending(&clue.text)) {
+        words.insert(stem(READ), SUGGESTED);
+    }
+    words.extend(said.into_iter().map(|word| (word, 1.0)));
     let mut words: Vec<(String, f64)> = words.into_iter().collect();
     words.sort_by(|a, b| a.0.cmp(&b.0));
     // A word that many tools have says little about which is meant.
@@ -190,6 +198,13 @@ fn suggested(question: &Question) -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// Whether a path is a file's by its ending, as far as paths can be.
+fn has_ending(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').is_some_and(|(_, ending)| !ending.is_empty())
+}
+
 fn is_only_suggested(word: &str, question: &Question) -> bool {
-    suggested(question).any(|suggested| stem(suggested) == word) && !words_of(&question.rest).iter().any(|said| said == word)
+    suggested(question).chain([READ]).any(|suggested| stem(suggested) == word)
+        && !words_of(&question.rest).iter().any(|said| said == word)
 }

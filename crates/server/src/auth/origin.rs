@@ -37,6 +37,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue};
 
     use super::{Client, Site, same_origin};
+    use crate::apps::Apps;
 
     #[test]
     fn only_the_own_page_may_use_the_cookie() {
@@ -64,6 +65,7 @@ mod tests {
                 is_tls: false,
                 path: String::new(),
                 trusted_proxies: Vec::new(),
+                apps: Apps::default(),
             };
             assert_eq!(same_origin(&site, Client::default(), &headers).is_ok(), expected, "{origin:?} {given:?}");
         }

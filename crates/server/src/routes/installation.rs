@@ -4,6 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
+use turnwright_engine::nodes::Condition;
 use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
@@ -128,7 +129,7 @@ pub(super) async fn healthy() -> Response {
     path = "/readyz",
     operation_id = "isReady",
     tag = "installation",
-    responses((status = 200, description = "It does.", body = api::Health), Refused)
+    responses((status = 200, description = "It does; `degraded` says what it does without.", body = api::Readiness), Refused)
 )]
 pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
     if state.engine().is_draining() {
@@ -137,7 +138,19 @@ pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
     state.engine().conversations(None, 1).await.map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
     })?;
-    Ok(json(StatusCode::OK, api::Health { status: "ready".to_owned() }))
+    let (status, nodes, degraded) = match state.engine().nodes() {
+        Condition::Alone => ("ready", None, Vec::new()),
+        Condition::Connected { nodes } => ("ready", nodes, Vec::new()),
+        Condition::Unreachable { reason } => {
+            let what = format!(
+                "NATS cannot be reached ({reason}): turns run where they are asked for, and what other nodes drive is seen once \
+                 it is stored"
+            );
+            ("degraded", None, vec![what])
+        }
+    };
+    let nodes = nodes.map(|count| u64::try_from(count).unwrap_or(u64::MAX));
+    Ok(json(StatusCode::OK, api::Readiness { status: status.to_owned(), nodes, degraded }))
 }
 
 /// Counts and measures of this process, for Prometheus (`OpenMetrics` 1.0 text).
@@ -171,6 +184,7 @@ pub(super) fn tool(state: &ServerState, definition: &ToolDefinition) -> api::Too
         annotations: definition.annotations.clone(),
         icons: face.icons.iter().map(icon).collect(),
         visibility: face.visibility.as_list().iter().map(ToString::to_string).collect(),
+        app: face.app.clone(),
         read_only: definition.declared.read_only,
         server_state: server_state.as_str().to_owned(),
     }

@@ -20,7 +20,7 @@ use crate::state::ServerState;
 #[into_params(parameter_in = Path)]
 pub(super) struct Named {
     /// The server's name.
-    id: String,
+    pub(super) id: String,
 }
 
 /// The resources that a server lists.
@@ -158,7 +158,7 @@ pub(super) async fn complete(State(state): State, Params(named): Params<Named>, 
     Ok(json(StatusCode::OK, api::McpCompletion { values: completion.values, has_more: completion.has_more }))
 }
 
-fn server(state: &ServerState, named: &Named) -> Result<Arc<McpServer>, ApiError> {
+pub(super) fn server(state: &ServerState, named: &Named) -> Result<Arc<McpServer>, ApiError> {
     let found = state.resources().and_then(|resources| resources.named(&named.id));
     let is_for = |server: &Arc<McpServer>| server.config().owner.as_ref().is_none_or(|owner| owner == state.caller().user());
     let found = found.filter(is_for);
@@ -170,7 +170,7 @@ async fn shelf(state: &ServerState, named: &Named) -> Result<Arc<Shelf>, ApiErro
 }
 
 /// What was refused or failed at the MCP server, in the words of this API.
-fn refused(error: ToolError) -> ApiError {
+pub(super) fn refused(error: ToolError) -> ApiError {
     let (status, code) = match error.kind {
         ToolErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
         ToolErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),

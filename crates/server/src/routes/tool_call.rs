@@ -2,8 +2,9 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use serde_json::Value;
 use turnwright_api as api;
-use turnwright_core::Outcome;
+use turnwright_core::{Outcome, ToolResult};
 
 use super::json;
 use crate::error::ApiError;
@@ -25,18 +26,26 @@ pub(super) async fn call(State(state): State, whole: Whole) -> Result<Response, 
     let mode = approve(request.approve.unwrap_or(api::Approve::ReadOnly));
     let arguments = request.arguments.as_deref().unwrap_or("{}");
     let result = state.engine().call_tool(&request.name, arguments, mode).await?;
-    let outcome = match result.outcome {
-        Outcome::Success => "success",
-        Outcome::Denied => "denied",
-        Outcome::Error(kind) => kind.as_str(),
-    };
-    let content = result.content.iter().map(|block| serde_json::to_value(block).unwrap_or_default()).collect();
     let answer = api::ToolCallAnswer {
-        outcome: outcome.to_owned(),
+        outcome: outcome(&result).to_owned(),
         is_error: result.outcome.is_error(),
-        content,
+        content: content(&result),
         structured_content: result.structured_content,
         duration_ms: result.duration_ms,
     };
     Ok(json(StatusCode::OK, answer))
+}
+
+/// How a call ended, in one word.
+pub(super) fn outcome(result: &ToolResult) -> &'static str {
+    match result.outcome {
+        Outcome::Success => "success",
+        Outcome::Denied => "denied",
+        Outcome::Error(kind) => kind.as_str(),
+    }
+}
+
+/// What a call gave, as MCP writes content.
+pub(super) fn content(result: &ToolResult) -> Vec<Value> {
+    result.content.iter().map(|block| serde_json::to_value(block).unwrap_or_default()).collect()
 }

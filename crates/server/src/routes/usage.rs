@@ -6,12 +6,13 @@ use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
 use serde::Deserialize;
 use turnwright_api as api;
+use turnwright_core::budgets::Budgeted;
 use turnwright_core::{Usage, UserId};
 use turnwright_engine::{Spending, Spent, ToolUse};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Search, State};
+use crate::extract::{Search, State, id};
 use crate::openapi::Refused;
 use crate::report;
 use crate::state::ServerState;
@@ -28,6 +29,8 @@ pub(super) struct Days {
     /// The last day; today where absent.
     #[param(pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
     until: Option<String>,
+    /// A conversation whose own budget, and that of its newest turn, are told too.
+    conversation: Option<String>,
 }
 
 /// What models were asked and what that cost, and what tools and turns came to, by day.
@@ -42,7 +45,9 @@ pub(super) struct Days {
 pub(super) async fn usage(State(state): State, Search(days): Search<Days>) -> Result<Response, ApiError> {
     let (from, until) = span(&state, &days)?;
     let spending = state.engine().spent(start_of(from), start_of(until.saturating_add(1.day()))).await?;
-    Ok(json(StatusCode::OK, told(&spending, from, until)))
+    let conversation = days.conversation.as_deref().map(id).transpose()?;
+    let budgets = state.engine().budgets(conversation.as_ref()).await?;
+    Ok(json(StatusCode::OK, told(&spending, &budgets, from, until)))
 }
 
 /// What the conversations of each user used, for admins; those who used nothing are left out.
@@ -102,7 +107,7 @@ fn span(state: &ServerState, days: &Days) -> Result<(Date, Date), ApiError> {
     Ok((from, until))
 }
 
-fn told(spending: &Spending, from: Date, until: Date) -> api::UsageReport {
+fn told(spending: &Spending, budgets: &[Budgeted], from: Date, until: Date) -> api::UsageReport {
     let lines = &spending.models;
     let written = |day: u64| date_of(day.saturating_mul(86_400_000)).to_string();
     let tool = |tool: &ToolUse| {
@@ -141,6 +146,7 @@ fn told(spending: &Spending, from: Date, until: Date) -> api::UsageReport {
             .iter()
             .map(|day| api::TurnsLine { day: written(day.day), turns: day.turns, failures: day.failures })
             .collect(),
+        budgets: budgets.iter().map(crate::budgets::budget).collect(),
     }
 }
 

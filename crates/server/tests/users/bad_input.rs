@@ -54,6 +54,7 @@ impl World {
             is_tls: false,
             path: String::new(),
             trusted_proxies: Vec::new(),
+            apps: turnwright_server::Apps::default(),
         })
         .await;
         let admin = server.user("anna", Role::Admin).await;

@@ -3,14 +3,22 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnwright_engine::accounts::Role;
-use turnwright_server::Site;
+use turnwright_server::{Apps, Site};
 
 use super::{OURS, Server, server_at};
 
 /// One that is known as `https://tw.example/tw`.
 async fn below() -> Server {
     let origin = Some("https://tw.example".to_owned());
-    server_at(Site { host: None, origin, is_tls: false, path: "/tw".to_owned(), trusted_proxies: Vec::new() }).await
+    server_at(Site {
+        host: None,
+        origin,
+        is_tls: false,
+        path: "/tw".to_owned(),
+        trusted_proxies: Vec::new(),
+        apps: Apps::default(),
+    })
+    .await
 }
 
 #[tokio::test]

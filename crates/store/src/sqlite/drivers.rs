@@ -52,10 +52,27 @@ impl Drivers {
         &self.own
     }
 
+    /// Whether this store's lock is held.
+    pub(super) fn is_held(&self) -> bool {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Whether anybody else's store is open.
+    pub(super) fn has_company(&self) -> Result<bool, StoreError> {
+        let files = std::fs::read_dir(&self.folder).map_err(|error| failure::of_file(&self.folder, "read", &error))?;
+        for path in files.filter_map(|file| Some(file.ok()?.path())) {
+            let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
+            if name != self.own.0 && self.is_alive(&DriverId(name.to_owned()))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a driver's process has its store open.
     pub(super) fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
         if *driver == self.own {
-            return Ok(self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some());
+            return Ok(self.is_held());
         }
         // Names come from journals, which may have been imported: only ours become part of a path.
         if !is_name(&driver.0) {

@@ -6,7 +6,7 @@ use rusqlite::ErrorCode;
 use turnwright_engine::StoreError;
 
 /// Says which file it is about and what would be right.
-pub(super) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
+pub(crate) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
     let file = file.display();
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_database(&file),

@@ -15,10 +15,11 @@ use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile, Know
 use super::SqliteStore;
 use super::readers::Unread;
 use super::statements as sql;
-use super::words::{any_of, spaced};
 use super::write::{Write, integer};
+use crate::vectors;
+use crate::words::{any_of, spaced};
 
-mod vectors;
+mod nearest;
 
 /// How much of a document is written at once, in bytes.
 const PART_BYTES: usize = 128 * 1024;
@@ -300,7 +301,7 @@ impl KnowledgeIndex for SqliteStore {
                 let found = collection(connection, name)?;
                 keys.extend(found.filter(|found| found.model.as_ref() == Some(&model)).map(|found| found.key));
             }
-            Ok::<_, Unread>(vectors::nearest(connection, &keys, &vector, limit)?)
+            Ok::<_, Unread>(nearest::nearest(connection, &keys, &vector, limit)?)
         };
         self.readers.read(read).await
     }

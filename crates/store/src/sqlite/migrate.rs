@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005_artifacts.sql"),
     include_str!("../migrations/0006_search.sql"),
     include_str!("../migrations/0007_knowledge.sql"),
+    include_str!("../migrations/0008_ledger.sql"),
 ];
 
 /// Marks a database as ours: `Turn` in ASCII.

@@ -15,8 +15,8 @@ use super::SqliteStore;
 use super::read::{entry_at, record};
 use super::readers::Unread;
 use super::statements as sql;
-use super::words::{excerpt, query, spaced, words_of};
 use super::write::{Write, gone, integer};
+use crate::words::{excerpt, query, spaced, words_of};
 
 /// How much is taken in at once: the writer has others to serve.
 const MOST_BYTES: usize = 128 * 1024;

@@ -51,6 +51,26 @@ statements! {
     OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner
         FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";
 
+    RESERVE = "INSERT INTO reservation (conversation, purpose, day, owner, tokens, nano_usd) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (conversation, purpose) DO UPDATE
+        SET day = excluded.day, owner = excluded.owner, tokens = excluded.tokens, nano_usd = excluded.nano_usd";
+    RELEASE = "DELETE FROM reservation WHERE conversation = ?1 AND purpose = ?2 RETURNING day, owner";
+    SPEND = "INSERT INTO spent (day, owner, tokens, nano_usd) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (day, owner) DO UPDATE
+        SET tokens = tokens + excluded.tokens, nano_usd = nano_usd + excluded.nano_usd";
+    SPEND_RESERVED = "INSERT INTO spent (day, owner, tokens, nano_usd)
+        SELECT day, owner, tokens, nano_usd FROM reservation WHERE conversation = ?1
+        ON CONFLICT (day, owner) DO UPDATE
+        SET tokens = tokens + excluded.tokens, nano_usd = nano_usd + excluded.nano_usd";
+    RELEASE_ALL = "DELETE FROM reservation WHERE conversation = ?1";
+    SPENT = "SELECT coalesce(sum(tokens), 0), coalesce(sum(nano_usd), 0) FROM spent WHERE day >= ?1 AND day < ?2";
+    SPENT_BY = "SELECT coalesce(sum(tokens), 0), coalesce(sum(nano_usd), 0) FROM spent
+        WHERE day >= ?1 AND day < ?2 AND owner = ?3";
+    RESERVED = "SELECT coalesce(sum(tokens), 0), coalesce(sum(nano_usd), 0) FROM reservation
+        WHERE day >= ?1 AND day < ?2 AND NOT (conversation = ?3 AND purpose = ?4)";
+    RESERVED_BY = "SELECT coalesce(sum(tokens), 0), coalesce(sum(nano_usd), 0) FROM reservation
+        WHERE day >= ?1 AND day < ?2 AND NOT (conversation = ?3 AND purpose = ?4) AND owner = ?5";
+
     ADD_USER = "INSERT INTO user (id, name, role, is_enabled, created_at_ms, issuer, subject)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
     USERS = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user ORDER BY name";

@@ -10,7 +10,7 @@ use super::documents::Change;
 use super::search::Words;
 use super::statements as sql;
 use super::upkeep::Removal;
-use super::{accounts, artifacts, knowledge, search};
+use super::{accounts, artifacts, knowledge, ledger, search};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -74,7 +74,12 @@ impl Write {
                     SideRecord::Create(record) => record_bytes(record),
                     SideRecord::Title(title) => title.len(),
                     SideRecord::Document { key, body, .. } => key.len() + body.as_ref().map_or(0, String::len),
-                    SideRecord::Times(_) | SideRecord::TurnOpen { .. } | SideRecord::TurnOver | SideRecord::Holds { .. } => 0,
+                    SideRecord::Times(_)
+                    | SideRecord::TurnOpen { .. }
+                    | SideRecord::TurnOver
+                    | SideRecord::Holds { .. }
+                    | SideRecord::Reserve(_)
+                    | SideRecord::Settle { .. } => 0,
                 });
                 append.bodies.iter().map(|body| body.text.len()).chain(side).sum()
             }
@@ -141,6 +146,7 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::
     artifacts::forget_conversation(connection, key)?;
     search::forget(connection, key)?;
     knowledge::forget_conversation(connection, id)?;
+    ledger::forget_conversation(connection, key)?;
     for statement in [sql::DELETE_ENTRIES, sql::CLOSE_TURN, sql::DELETE_IDEMPOTENT, sql::DELETE_CONVERSATION] {
         connection.prepare_cached(statement)?.execute((key,))?;
     }
@@ -177,6 +183,9 @@ impl EncodedAppend {
         }
         if let Some(repeated) = self.repeated_key(connection)? {
             return Ok(Err(repeated));
+        }
+        if let Some(refusal) = self.over_budget(connection, known.ok())? {
+            return Ok(Err(refusal));
         }
         let count = i64::try_from(self.bodies.len()).unwrap_or(i64::MAX);
         let (after, at_ms) = (next.saturating_add(count), integer(self.at_ms));
@@ -216,6 +225,8 @@ impl EncodedAppend {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::Reserve(_)
+            | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => None,
         })
     }
@@ -227,6 +238,18 @@ impl EncodedAppend {
                 && connection.prepare_cached(sql::IDEMPOTENT)?.exists((key,))?
             {
                 return Ok(Some(StoreError::Repeated { key: key.clone() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The refusal of what may not be spent.
+    fn over_budget(&self, connection: &Connection, conversation: Option<i64>) -> rusqlite::Result<Option<StoreError>> {
+        for record in &self.side {
+            if let SideRecord::Reserve(reservation) = record
+                && let Some(refusal) = ledger::refusal(connection, conversation, reservation)?
+            {
+                return Ok(Some(refusal));
             }
         }
         Ok(None)
@@ -248,6 +271,8 @@ fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord)
         }
         SideRecord::Document { kind, key, body: None } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
         SideRecord::Holds { artifact } => connection.prepare_cached(sql::HOLD_ARTIFACT)?.execute((conversation, artifact)),
+        SideRecord::Reserve(reservation) => ledger::reserve(connection, conversation, reservation),
+        SideRecord::Settle { purpose, amount } => ledger::settle(connection, conversation, purpose, *amount),
         SideRecord::Idempotent { key, record } => {
             let row = (key, conversation, &record.fingerprint, &record.answer);
             connection.prepare_cached(sql::INSERT_IDEMPOTENT)?.execute(row)

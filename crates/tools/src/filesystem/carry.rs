@@ -17,18 +17,44 @@ const MOST_ENTRIES: usize = 100_000;
 /// The deepest folder that is followed.
 const DEEPEST: usize = 200;
 
+/// Why something is not moved.
+#[derive(Debug)]
+pub(super) enum NotMoved {
+    /// It is where it was, and nowhere else.
+    AtAll(io::Error),
+    /// All of it is at its new place, in another file system, and not all of it could be removed from the old one.
+    Whole(io::Error),
+}
+
 /// Moves `name` of `from` to `new_name` of `to`, where nothing may be.
-pub(super) fn carry(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> io::Result<()> {
+pub(super) fn carry(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> Result<(), NotMoved> {
     match rename_to_free(from, name, to, new_name) {
         Err(Errno::XDEV) => {}
-        done => return Ok(done?),
+        done => return done.map_err(|error| NotMoved::AtAll(error.into())),
     }
     let mut left = MOST_ENTRIES;
-    copy(from, name, to, new_name, &mut left, DEEPEST).inspect_err(|_| {
+    copy(from, name, to, new_name, &mut left, DEEPEST).map_err(|error| {
         // What was copied in part is of no use; what is being moved is still where it was.
         let _ = remove(to, new_name);
+        NotMoved::AtAll(error)
     })?;
-    remove(from, name)
+    // The copy is all that there is of what was removed already: it stays.
+    remove(from, name).map_err(NotMoved::Whole)
+}
+
+/// Whether something is mounted at `name`: it would be emptied, and its place stay.
+fn is_mounted(folder: &Dir, name: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+        let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (folder, name);
+        false
+    }
 }
 
 fn rename_to_free(from: &Dir, name: &Path, to: &Dir, new_name: &Path) -> Result<(), Errno> {
@@ -87,6 +113,14 @@ impl Shared {
             return Err(crate::error::denied(format!("`{shown}` is a root; it stays")));
         }
         let stat = look(&spot.folder, &spot.name).map_err(explain)?;
+        let mounted = |what: &str| {
+            failed(format!(
+                "{what} something is mounted: it is not moved or deleted as a whole; take what it holds one by one, or ask the user"
+            ))
+        };
+        if is_mounted(&spot.folder, &spot.name) {
+            return Err(mounted(&format!("`{shown}` is where")));
+        }
         match kind_of_stat(&stat) {
             "file" | "link" => return Ok(()),
             "folder" => {}
@@ -110,6 +144,9 @@ impl Shared {
                     let mut error = self.is_denied(&spot.place);
                     error.model_text = format!("{} (it holds `{}`)", error.model_text, inner.display());
                     return Err(error);
+                }
+                if is_mounted(&folder, &name) {
+                    return Err(mounted(&format!("`{shown}` holds `{}`, where", inner.display())));
                 }
                 if is_folder {
                     folders.push((open_folder(&folder, &name).map_err(explain)?, inner));

@@ -3,7 +3,6 @@
 mod apply;
 
 use std::io::Read as _;
-use std::sync::PoisonError;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +43,7 @@ pub(super) struct Arguments {
 pub(super) fn edit(shared: &Shared, arguments: &Arguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
     let path = &arguments.path;
     let edits = edits_of(arguments)?;
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = shared.hold(&[(path, AtEnd::Follow)])?;
     let spot = shared.spot(path, AtEnd::Follow)?;
     let (file, stat) = shared.open_regular(&spot)?;
     if stat.st_mode & 0o222 == 0 {

@@ -1,6 +1,6 @@
 //! The tool `move`.
 
-use std::sync::PoisonError;
+use std::io;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::json;
 use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
-use super::carry::carry;
+use super::carry::{NotMoved, carry};
 use super::open::{AtEnd, look};
 use super::{Caller, Shared};
 use crate::error::failed;
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 
 pub(super) fn move_to(shared: &Shared, arguments: &Arguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
     let Arguments { from, to } = arguments;
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = shared.hold(&[(from, AtEnd::Itself), (to, AtEnd::Make)])?;
     if caller.cancel.is_cancelled() {
         return Err(failed("the call was given up before anything was moved"));
     }
@@ -37,10 +37,18 @@ pub(super) fn move_to(shared: &Shared, arguments: &Arguments, caller: &Caller) -
     if look(&target.folder, &target.name).is_ok() {
         return Err(failed(format!("`{to}` is there already; nothing was moved")));
     }
-    carry(&source.folder, &source.name, &target.folder, &target.name).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => failed(format!("`{to}` is there already; nothing was moved")),
-        std::io::ErrorKind::InvalidInput => failed(format!("`{from}` cannot be moved into itself")),
-        _ => shared.swapped(&source.place, &error),
+    carry(&source.folder, &source.name, &target.folder, &target.name).map_err(|error| match error {
+        NotMoved::AtAll(error) => match error.kind() {
+            io::ErrorKind::AlreadyExists => failed(format!("`{to}` is there already; nothing was moved")),
+            io::ErrorKind::InvalidInput => failed(format!("`{from}` cannot be moved into itself")),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failed(format!("`{to}` was not written: the disk is full; `{from}` is where it was"))
+            }
+            _ => shared.swapped(&source.place, &error),
+        },
+        NotMoved::Whole(error) => failed(format!(
+            "all of `{from}` is at `{to}`, and not all of it could be removed from where it was: {error}; look at both, and tell the user"
+        )),
     })?;
     Ok(ToolOutput {
         content: vec![ContentBlock::text(format!("moved `{from}` to `{to}`"))],

@@ -136,6 +136,14 @@ impl Shared {
         Ok(spot)
     }
 
+    /// Where a place really is, without links. What is not to be touched is refused.
+    pub(super) fn absolute(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
+        self.ask(place, &place.path)?;
+        let real = self.real(place, at_end)?;
+        self.ask(place, &real)?;
+        Ok(place.root().join(real))
+    }
+
     /// The path without links, relative to the root, and empty for the root.
     fn real(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
         let explain = |error: io::Error| self.roots.explain(place, &error);
@@ -204,7 +212,11 @@ impl Shared {
             let name = Path::new(name);
             folder = match open_folder(&folder, name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && at_end == AtEnd::Make => {
-                    folder.create_dir(name).map_err(explain)?;
+                    match folder.create_dir(name) {
+                        // Another change, of something else in it, made it meanwhile.
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                        made => made.map_err(explain)?,
+                    }
                     open_folder(&folder, name).map_err(explain)?
                 }
                 found => found.map_err(explain)?,

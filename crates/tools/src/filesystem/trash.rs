@@ -5,7 +5,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -15,7 +14,7 @@ use serde_json::json;
 use turnwright_core::ContentBlock;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
-use super::carry::{carry, remove};
+use super::carry::{NotMoved, carry, remove};
 use super::open::{AtEnd, kind_of_stat, look};
 use super::{Caller, Shared};
 use crate::RootsError;
@@ -89,7 +88,7 @@ fn trash(shared: &Shared) -> Result<&Trash, ToolError> {
 pub(super) fn delete(shared: &Shared, arguments: &DeleteArguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
     let path = &arguments.path;
     let trash = trash(shared)?;
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = shared.hold(&[(path, AtEnd::Itself)])?;
     if caller.cancel.is_cancelled() {
         return Err(failed("the call was given up before anything was deleted"));
     }
@@ -99,15 +98,27 @@ pub(super) fn delete(shared: &Shared, arguments: &DeleteArguments, caller: &Call
     let kind = kind_of_stat(&look(&spot.folder, &spot.name).map_err(explain)?);
     let id = format!("{:016x}", RandomState::new().hash_one(path));
     let origin = Origin { root: spot.place.root().to_owned(), path: spot.real.clone(), shown: path.clone() };
-    let put = || -> io::Result<()> {
+    let prepare = || -> io::Result<Dir> {
         trash.0.create_dir(&id)?;
         let folder = trash.0.open_dir(&id)?;
         folder.write(ORIGIN, serde_json::to_vec(&origin)?)?;
-        carry(&spot.folder, &spot.name, &folder, Path::new(ITEM))
+        Ok(folder)
     };
-    put().map_err(|error| {
-        let _ = trash.0.remove_dir_all(&id);
-        explain(error)
+    let put = |folder: Dir| carry(&spot.folder, &spot.name, &folder, Path::new(ITEM));
+    prepare().map_err(NotMoved::AtAll).and_then(put).map_err(|error| match error {
+        NotMoved::AtAll(error) => {
+            let _ = trash.0.remove_dir_all(&id);
+            match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failed(format!(
+                    "`{path}` was not deleted: the disk of the trash is full; it is where it was, and the user can make room"
+                )),
+                _ => explain(error),
+            }
+        }
+        NotMoved::Whole(error) => failed(format!(
+            "`{path}` was deleted only in part: {error}; all of it is in the trash with the id {id}: move away what is left and restore \
+             it, or ask the user"
+        )),
     })?;
     if let Err(error) = trash.tidy() {
         tracing::warn!(%error, "old deleted files could not be erased");
@@ -126,21 +137,26 @@ pub(super) fn restore(shared: &Shared, arguments: &RestoreArguments, caller: &Ca
     if id.len() != 16 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(invalid("id is not one that delete gave: sixteen digits and letters from a to f"));
     }
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
-    if caller.cancel.is_cancelled() {
-        return Err(failed("the call was given up before anything was restored"));
-    }
     let gone = || not_found(format!("the trash holds nothing with the id {id}; perhaps it was restored already"));
     let folder = trash.0.open_dir(id).map_err(|_| gone())?;
     let origin: Origin = folder.read(ORIGIN).ok().and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(gone)?;
     let shown = origin.shown;
     let place = shared.roots.place_in(&origin.root, &origin.path, shown.clone());
     let place = place.ok_or_else(|| denied(format!("`{shown}` was below a root that is none any more")))?;
+    let _changing = shared.hold_places(&[(place.clone(), AtEnd::Make)])?;
+    if caller.cancel.is_cancelled() {
+        return Err(failed("the call was given up before anything was restored"));
+    }
+    look(&folder, Path::new(ITEM)).map_err(|_| gone())?;
     let spot = shared.spot_at(place, AtEnd::Make)?;
     if look(&spot.folder, &spot.name).is_ok() {
         return Err(failed(format!("`{shown}` is there again; move it away first")));
     }
-    carry(&folder, Path::new(ITEM), &spot.folder, &spot.name).map_err(|error| shared.swapped(&spot.place, &error))?;
+    match carry(&folder, Path::new(ITEM), &spot.folder, &spot.name) {
+        // What is left in the trash is removed below, or with the oldest.
+        Ok(()) | Err(NotMoved::Whole(_)) => {}
+        Err(NotMoved::AtAll(error)) => return Err(shared.swapped(&spot.place, &error)),
+    }
     if let Err(error) = trash.0.remove_dir_all(id) {
         tracing::warn!(%error, "an empty folder of the trash could not be removed");
     }

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, OpenOptions};
@@ -38,7 +37,7 @@ pub(super) struct Arguments {
 pub(super) fn write(shared: &Shared, arguments: &Arguments, caller: &Caller) -> Result<ToolOutput, ToolError> {
     let Arguments { path, content } = arguments;
     check_size(shared, path, content.len())?;
-    let _changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = shared.hold(&[(path, AtEnd::Make)])?;
     if caller.cancel.is_cancelled() {
         return Err(failed("the call was given up before anything was written"));
     }

@@ -8,7 +8,7 @@ use turnwright_core::{
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
-use crate::{EngineError, Idempotent, OverLimit, SettingsOverlay, SideRecord};
+use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
 
 /// A user message: opens a turn, joins the open one, or is held.
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
@@ -73,9 +73,13 @@ fn open(
     settings: &TurnSettings,
     at: Seq,
 ) -> Result<Act<Sent>, EngineError> {
-    let slot = Some(inner.running.try_enter(&state.owner).map_err(OverLimit::from)?);
+    let is_for_all = inner.is_for_all(message.kept_by);
+    let slot = inner.room_for_turn(&state.owner, is_for_all)?;
     let turn = TurnId(at);
-    let mut entries = vec![user, Entry::Control(Control::Claimed(inner.next_claim(&state.journal)))];
+    let mut entries = vec![user];
+    if !is_for_all {
+        entries.push(Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
+    }
     let is_settled = inner.is_settled();
     if is_settled && let Some(offered) = inner.newly_offered(&state.owner, &state.journal, settings) {
         entries.push(offered);

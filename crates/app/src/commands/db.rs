@@ -1,0 +1,45 @@
+//! `turnwright db`: moving, backing up and checking the database.
+
+use turnwright_host::database::{self, Moved};
+
+use crate::cli::Everywhere;
+use crate::cli::db::Db;
+use crate::exit::{Exit, Failure};
+use crate::opened::{self, QUIET};
+use crate::output::{Output, say};
+use crate::table::table;
+
+pub(super) async fn run(everywhere: &Everywhere, command: Db, output: &mut Output) -> Result<Exit, Failure> {
+    let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
+    let loaded = &opened.loaded;
+    match command {
+        Db::Move { from, to } => {
+            let moved = database::move_all(loaded, &from, &to).await?;
+            tell(&moved, output);
+            say("moved, and compared: every row is the same in both");
+            Ok(Exit::Done)
+        }
+        Db::Backup { file } => {
+            let moved = database::backup(loaded, &file).await?;
+            tell(&moved, output);
+            say(&format!("written to {}", file.display()));
+            Ok(Exit::Done)
+        }
+        Db::Check => {
+            let (counted, wrong) = database::check(loaded).await?;
+            tell(&counted, output);
+            if wrong.is_empty() {
+                say("nothing is wrong with it");
+                return Ok(Exit::Done);
+            }
+            Err(Failure::failed(wrong.join("\n")).hint("restore it from a backup"))
+        }
+    }
+}
+
+fn tell(moved: &Moved, output: &mut Output) {
+    let rows: Vec<_> = moved.rows.iter().map(|(name, count)| [(*name).to_owned(), count.to_string()]).collect();
+    for line in table(&rows) {
+        output.line(&line);
+    }
+}

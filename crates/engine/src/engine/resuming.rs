@@ -1,0 +1,114 @@
+//! Taking up open turns: at the start, and for as long as a server runs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Engine, act};
+use crate::nodes::sweep::Seen;
+use crate::nodes::{Condition, Nodes, hearing, work};
+use crate::{EngineError, KeptBy, OpenTurn};
+
+/// How often a server looks for turns whose driver is gone.
+pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+impl Engine {
+    /// Shares turns with other nodes from now on: see [`Nodes`]. Counts once, before the first turn; without it this process is
+    /// alone.
+    pub fn join(&self, nodes: Arc<dyn Nodes>) {
+        if !self.inner.cluster.join(nodes) {
+            tracing::error!("an engine joins other nodes once");
+            return;
+        }
+        self.inner.tasks.spawn(hearing::run(self.inner.clone()));
+    }
+
+    /// How this process and its connection to the other nodes are.
+    pub fn nodes(&self) -> Condition {
+        self.inner.nodes().condition()
+    }
+
+    /// Takes up every open turn that servers keep and whose driver is gone; how many.
+    pub async fn resume_open_turns(&self) -> Result<usize, EngineError> {
+        if self.inner.nodes().is_shared() {
+            return self.inner.sweep(&mut Seen::default()).await;
+        }
+        let mut resumed = 0;
+        for open in self.inner.store.open_turns().await? {
+            if open.kept_by != KeptBy::Servers || open.parked || self.is_looked_after(&open).await? {
+                continue;
+            }
+            let turn = match self.load_open(&open).await {
+                Ok(live) => self.take_up(&live).await,
+                Err(error) => Err(error),
+            };
+            match turn {
+                Ok(turn) => resumed += usize::from(turn.is_some()),
+                Err(EngineError::NotFound { .. }) => {}
+                Err(error) => tracing::error!(conversation = %open.conversation, %error, "a turn could not be taken up"),
+            }
+        }
+        Ok(resumed)
+    }
+
+    /// Keeps looking for turns to take up: what a decision in another process moved on, what a dead process left. Runs
+    /// until [`Engine::shutdown`].
+    pub fn keep_resuming(&self) {
+        self.inner.is_server.store(true, Ordering::Relaxed);
+        let engine = self.clone();
+        if self.inner.cluster.is_joined() {
+            self.inner.tasks.spawn(work::run(self.inner.clone()));
+        }
+        self.inner.tasks.spawn(async move {
+            let mut foreign = engine.inner.store.foreign_writes();
+            let mut deadlines = act::Deadlines::default();
+            let mut seen = Seen::default();
+            let mut due = Box::pin(tokio::time::sleep(SWEEP_EVERY));
+            loop {
+                tokio::select! {
+                    () = engine.inner.draining.cancelled() => return,
+                    () = engine.inner.shutdown.cancelled() => return,
+                    changed = foreign.changed() => match changed {
+                        Err(_closed) => return,
+                        // What others store they tell, and what wants a driver they offer.
+                        Ok(()) if engine.inner.nodes().is_shared() => continue,
+                        Ok(()) => {}
+                    },
+                    () = engine.inner.cluster.sweep_now.notified() => {}
+                    () = &mut due => {
+                        engine.inner.registry.make_room();
+                        due.set(tokio::time::sleep(SWEEP_EVERY));
+                    }
+                }
+                let looked = if engine.inner.nodes().is_shared() {
+                    engine.inner.sweep(&mut seen).await
+                } else {
+                    engine.resume_open_turns().await
+                };
+                if let Err(error) = looked {
+                    tracing::warn!(%error, "cannot look for open turns");
+                }
+                if let Err(error) = engine.deny_overdue(&mut deadlines).await {
+                    tracing::warn!(%error, "cannot look for calls that nobody decided about in time");
+                }
+            }
+        });
+    }
+
+    /// Whether a turn is known to be driven, here or by another process that lives: then its journal need not be read.
+    async fn is_looked_after(&self, open: &OpenTurn) -> Result<bool, EngineError> {
+        let Some(live) = self.inner.registry.known(&open.conversation) else { return Ok(false) };
+        let holder = {
+            let state = live.lock();
+            if state.is_driven {
+                return Ok(true);
+            }
+            let turn = state.journal.open_turn().filter(|turn| turn.id() == open.turn);
+            turn.and_then(|turn| turn.holder()).map(|claim| claim.driver.clone())
+        };
+        match holder {
+            Some(holder) if holder != *self.inner.store.driver() => Ok(self.inner.store.is_alive(&holder).await?),
+            Some(_) | None => Ok(false),
+        }
+    }
+}

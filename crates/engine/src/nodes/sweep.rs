@@ -1,0 +1,78 @@
+//! Finds open turns that nobody drives although they could go on: a hint was lost, a node died without one, or the queue was
+//! full. What it finds it offers; an offer that is there already is one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnwright_core::{ConversationId, DriverId, Seq};
+
+use crate::inner::Inner;
+use crate::live::{Live, Vacancy};
+use crate::{EngineError, KeptBy, OpenTurn};
+
+/// What the sweep before saw of each open turn: so that a journal is read once for as long as nothing is stored in it.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(HashMap<ConversationId, Sight>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sight {
+    last: Option<Seq>,
+    /// Whose claim it was; nothing where it was not looked at.
+    holder: Option<DriverId>,
+}
+
+impl Inner {
+    /// Looks at all open turns; how many were offered.
+    pub(crate) async fn sweep(self: &Arc<Self>, seen: &mut Seen) -> Result<usize, EngineError> {
+        let open = self.store.open_turns().await?;
+        let mut now = HashMap::new();
+        let mut offered = 0_usize;
+        for turn in open.into_iter().filter(|turn| turn.kept_by == KeptBy::Servers && !turn.parked) {
+            let last = self.store.last_seq(&turn.conversation).await?;
+            let before = seen.0.remove(&turn.conversation).filter(|sight| sight.last == last);
+            match self.look_at(&turn, before).await {
+                Ok(Looked::Fine(holder)) => {
+                    now.insert(turn.conversation, Sight { last, holder });
+                }
+                Ok(Looked::Offered) => offered = offered.saturating_add(1),
+                Err(EngineError::NotFound { .. }) => {}
+                Err(error) => tracing::error!(conversation = %turn.conversation, %error, "a turn could not be looked at"),
+            }
+        }
+        seen.0 = now;
+        Ok(offered)
+    }
+
+    async fn look_at(self: &Arc<Self>, open: &OpenTurn, before: Option<Sight>) -> Result<Looked, EngineError> {
+        if self.registry.peek(&open.conversation).is_some_and(|live| live.lock().is_driven) {
+            return Ok(Looked::Fine(None));
+        }
+        if let Some(holder) = before.as_ref().and_then(|sight| sight.holder.clone())
+            && holder != *self.store.driver()
+            && self.store.is_alive(&holder).await?
+        {
+            return Ok(Looked::Fine(Some(holder)));
+        }
+        let live: Arc<Live> = self.registry.load(&open.conversation, &*self.store).await?;
+        self.catch_up(&live).await?;
+        let vacancy = live.lock().vacancy(true);
+        match vacancy {
+            Vacancy::Nothing => Ok(Looked::Fine(None)),
+            Vacancy::After(holder) if holder != *self.store.driver() && self.store.is_alive(&holder).await? => {
+                Ok(Looked::Fine(Some(holder)))
+            }
+            Vacancy::After(_) | Vacancy::Free => {
+                self.offer_where_vacant(&live).await?;
+                Ok(Looked::Offered)
+            }
+        }
+    }
+}
+
+/// What a look at an open turn came to.
+enum Looked {
+    /// It is driven, by this one where that is known, or wants no driver.
+    Fine(Option<DriverId>),
+    /// It was offered.
+    Offered,
+}

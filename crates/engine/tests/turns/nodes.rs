@@ -1,0 +1,316 @@
+//! Several nodes that share turns: who drives, who is told, and what becomes of hints that are lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use turnwright_core::{ApproveMode, Control, Entry, Finish, FinishReason, Seq, StreamDelta, Verdict};
+use turnwright_engine::nodes::Condition;
+use turnwright_engine::{Choice, Engine, Event, NewMessage, Nodes, SettingsOverlay, Store, TurnState, Watch, WatchFrom};
+use turnwright_testkit::{Answer, Exchange, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, TestNode, call, text};
+
+use crate::support::{Setup, completed, engine, id};
+
+struct Here {
+    engine: Engine,
+    store: Arc<MemoryStore>,
+    node: Arc<TestNode>,
+}
+
+/// A node over the same data as the others.
+fn node(exchange: &Exchange, disk: &MemoryStore, provider: &Arc<ScriptedProvider>, approve: ApproveMode) -> Here {
+    let store = Arc::new(disk.another_process());
+    let source = Arc::new(ScriptedSource::new("tools", [ScriptedTool::echo("echo")]));
+    let engine = engine(store.clone(), provider.clone(), source, Setup { approve, ..Setup::default() });
+    let node = exchange.node();
+    engine.join(node.clone());
+    engine.keep_resuming();
+    Here { engine, store, node }
+}
+
+fn two(provider: &Arc<ScriptedProvider>, approve: ApproveMode) -> (Exchange, Here, Here) {
+    let (exchange, disk) = (Exchange::default(), MemoryStore::default());
+    let (one, other) = (node(&exchange, &disk, provider, approve), node(&exchange, &disk, provider, approve));
+    (exchange, one, other)
+}
+
+fn begins(text: &str) -> NewMessage {
+    NewMessage { create: true, ..NewMessage::text(text) }
+}
+
+/// What somebody saw who reads as the API's documentation says: blocks by message, entries by place.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    entries: Vec<(Seq, Arc<Entry>)>,
+    blocks: BTreeMap<u32, String>,
+    messages: Vec<Vec<String>>,
+    progress: usize,
+}
+
+impl Seen {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Entry { seq, entry, .. } => {
+                let before = self.entries.last().map_or(0, |(seq, _)| seq.get());
+                assert_eq!(seq.get(), before + 1, "an entry was missed or told twice");
+                if let Entry::Assistant(message) = &**entry {
+                    let whole: Vec<String> = std::mem::take(&mut self.blocks).into_values().collect();
+                    assert_eq!(whole.concat(), message.text(), "what was told is not what is stored");
+                    self.messages.push(whole);
+                }
+                self.entries.push((*seq, entry.clone()));
+            }
+            Event::StepStarted { .. } | Event::StepReset => self.blocks.clear(),
+            Event::TextDelta { block, offset, text } => {
+                let told = self.blocks.entry(*block).or_default();
+                assert_eq!(usize::try_from(*offset).unwrap(), told.len(), "text was missed or told twice: {text:?}");
+                told.push_str(text);
+            }
+            Event::ToolProgress { .. } => self.progress += 1,
+            _ => {}
+        }
+    }
+
+    async fn until(mut self, watch: &mut Watch, is_last: impl Fn(&Event) -> bool) -> Self {
+        loop {
+            let frame = watch.next().await.unwrap();
+            for event in frame.events.iter() {
+                self.take(event);
+            }
+            if frame.events.iter().any(&is_last) {
+                return self;
+            }
+        }
+    }
+}
+
+fn is_end(event: &Event) -> bool {
+    matches!(event, Event::TurnFinished { .. })
+}
+
+fn words(count: usize) -> Answer {
+    let batches = (0..count).map(|number| vec![StreamDelta::Text(format!("word {number} "))]);
+    // The last batch carries the end.
+    Answer::of(batches.chain([vec![StreamDelta::Text("end".to_owned()), finish()]]))
+}
+
+fn finish() -> StreamDelta {
+    StreamDelta::Finished(Finish { reason: FinishReason::Stop, raw: None })
+}
+
+/// Lets everything that is ready run.
+async fn rest() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until nothing is offered any more.
+async fn nothing_is_offered(exchange: &Exchange) {
+    let mut tries = 0;
+    while exchange.offers() != (0, 0) {
+        tries += 1;
+        assert!(tries < 1_000, "{:?}", exchange.offers());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn asked(provider: &ScriptedProvider, times: usize) {
+    while provider.asked().len() < times {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_at_any_node_is_told_the_same_and_all_of_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider = ScriptedProvider::new([words(20).gated(&gate)]);
+    let (_exchange, one, other) = two(&provider, ApproveMode::All);
+    one.engine.send(&id(), begins("go")).await.unwrap();
+    let mut watches = [
+        one.engine.watch(&id(), WatchFrom::After(None)).await.unwrap(),
+        other.engine.watch(&id(), WatchFrom::After(None)).await.unwrap(),
+    ];
+    asked(&provider, 1).await;
+    for _ in 0..22 {
+        gate.add_permits(1);
+        rest().await;
+    }
+    let [first, second] = watches.each_mut();
+    let (first, second) = tokio::join!(Seen::default().until(first, is_end), Seen::default().until(second, is_end));
+    assert_eq!(first, second);
+    assert!(first.messages[0][0].starts_with("word 0 word 1 "), "{first:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_in_the_middle_is_told_from_the_beginning_at_every_node() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider = ScriptedProvider::new([words(20).gated(&gate)]);
+    let (exchange, one, other) = two(&provider, ApproveMode::All);
+    one.engine.send(&id(), begins("go")).await.unwrap();
+    asked(&provider, 1).await;
+    gate.add_permits(5);
+    rest().await;
+    let after = one.engine.journal(&id()).await.unwrap().last_seq();
+    let mut watches = [
+        one.engine.watch(&id(), WatchFrom::After(None)).await.unwrap(),
+        other.engine.watch(&id(), WatchFrom::After(None)).await.unwrap(),
+    ];
+    rest().await;
+    // Frames that are lost are asked for again.
+    exchange.lose_frames(2);
+    gate.add_permits(2);
+    rest().await;
+    gate.add_permits(6);
+    rest().await;
+    let mut late = [
+        one.engine.watch(&id(), WatchFrom::After(after)).await.unwrap(),
+        other.engine.watch(&id(), WatchFrom::After(after)).await.unwrap(),
+    ];
+    gate.add_permits(100);
+    for watch in &mut watches {
+        Seen::default().until(watch, is_end).await;
+    }
+    for watch in &mut late {
+        let before = Seen { entries: (1..=after.unwrap().get()).map(placeholder).collect(), ..Seen::default() };
+        before.until(watch, is_end).await;
+    }
+}
+
+fn placeholder(number: u64) -> (Seq, Arc<Entry>) {
+    (Seq::new(number).unwrap(), Arc::new(Entry::Control(Control::Suspended)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_stopped_and_its_calls_decided_through_any_node() {
+    let gate = Arc::new(Semaphore::new(0));
+    let asks = Answer::whole([call(0, "tools__echo", "{\"a\":1}")]);
+    let provider = ScriptedProvider::new([asks, words(20).gated(&gate)]);
+    let (_exchange, one, other) = two(&provider, ApproveMode::Ask);
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    let mut watch = one.engine.watch(&id(), WatchFrom::After(None)).await.unwrap();
+    assert_eq!(one.engine.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    let waiting = other.engine.waiting(&id()).await.unwrap();
+    let allow = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    other.engine.decide(&id(), waiting[0].call, allow).await.unwrap();
+    asked(&provider, 2).await;
+    gate.add_permits(3);
+    rest().await;
+    // Both can stop it; one of them does not drive it.
+    other.engine.cancel(&id(), None).await.unwrap();
+    let seen = Seen::default().until(&mut watch, is_end).await;
+    assert!(matches!(&*seen.entries.last().unwrap().1, Entry::Control(Control::Ended { .. })), "{seen:?}");
+    assert_eq!(provider.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_dies_in_the_middle_loses_no_turn() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider = ScriptedProvider::new([words(20).gated(&gate), Answer::whole([text("Again.")])]);
+    let (_exchange, one, other) = two(&provider, ApproveMode::All);
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    asked(&provider, 1).await;
+    gate.add_permits(5);
+    rest().await;
+    let drives = |here: &Here| here.engine.workload().driven_turns == 1;
+    let (dead, lives) = if drives(&one) { (one, other) } else { (other, one) };
+    assert!(drives(&dead) && !drives(&lives));
+    let mut watch = lives.engine.watch(&id(), WatchFrom::After(None)).await.unwrap();
+    dead.store.die();
+    dead.node.cut();
+    let seen = Seen::default().until(&mut watch, is_end).await;
+    assert_eq!(seen.messages.last().unwrap(), &["Again."]);
+    assert_eq!(lives.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offer_that_is_lost_is_found_by_the_sweep() {
+    let provider = ScriptedProvider::new([Answer::whole([text("Hi.")])]);
+    let (exchange, one, _other) = two(&provider, ApproveMode::All);
+    exchange.lose_offers(1);
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    assert_eq!(one.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    nothing_is_offered(&exchange).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_drains_hands_its_turn_over_at_the_end_of_its_step() {
+    let gate = Arc::new(Semaphore::new(0));
+    let asks = Answer::whole([call(0, "tools__echo", "{\"a\":1}")]).gated(&gate);
+    let provider = ScriptedProvider::new([asks, Answer::whole([text("Done.")])]);
+    let (exchange, one, other) = two(&provider, ApproveMode::All);
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    asked(&provider, 1).await;
+    let (drains, stays) = if one.engine.workload().driven_turns == 1 { (one, other) } else { (other, one) };
+    let (has_rested, ()) = tokio::join!(drains.engine.drain(Duration::from_secs(10)), async {
+        while !drains.engine.is_draining() {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(100);
+    });
+    assert!(has_rested);
+    // The process that drained still lives: nobody waits for its end.
+    assert_eq!(stays.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    assert!(drains.store.lives());
+    assert_eq!(provider.asked().len(), 2);
+    nothing_is_offered(&exchange).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_cut_off_goes_on_and_comes_back() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider =
+        ScriptedProvider::new([words(4).gated(&gate), Answer::whole([text("Alone.")]), Answer::whole([text("Together.")])]);
+    let (exchange, one, other) = two(&provider, ApproveMode::All);
+    let first = one.engine.send(&id(), begins("go")).await.unwrap();
+    asked(&provider, 1).await;
+    one.node.cut();
+    other.node.cut();
+    assert!(matches!(one.engine.nodes(), Condition::Unreachable { .. }));
+    gate.add_permits(100);
+    assert_eq!(other.engine.wait(&id(), first.turn_id).await.unwrap(), completed());
+    let second = one.engine.send(&id(), NewMessage::text("alone")).await.unwrap();
+    assert_eq!(one.engine.wait(&id(), second.turn_id).await.unwrap(), completed());
+    let journal = one.engine.journal(&id()).await.unwrap();
+    let mut claims = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+        Entry::Control(Control::Claimed(claim)) => Some(claim.driver.clone()),
+        _ => None,
+    });
+    assert_eq!(claims.next_back().as_ref(), Some(one.store.driver()), "it is driven where it was asked for");
+    one.node.mend();
+    other.node.mend();
+    assert_eq!(one.engine.nodes(), Condition::Connected { nodes: Some(2) });
+    let third = other.engine.send(&id(), NewMessage::text("together")).await.unwrap();
+    assert_eq!(one.engine.wait(&id(), third.turn_id).await.unwrap(), completed());
+    nothing_is_offered(&exchange).await;
+    assert_eq!(provider.asked().len(), 3, "nothing was asked twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_of_one_conversation_follow_one_another_whoever_sends_them() {
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Hi.")]));
+    let (exchange, one, other) = two(&provider, ApproveMode::All);
+    for number in 0..20 {
+        let here = if number % 2 == 0 { &one } else { &other };
+        let there = if number % 3 == 0 { &one } else { &other };
+        let sent = here.engine.send(&id(), begins(&format!("{number}"))).await.unwrap();
+        assert_eq!(there.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    }
+    assert_eq!(provider.asked().len(), 20);
+    let retried = one.engine.retry(&id(), SettingsOverlay::default()).await;
+    assert!(retried.is_err(), "the last one ended well");
+    nothing_is_offered(&exchange).await;
+    one.engine.shutdown().await;
+    other.engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_turn_nobody_watches_elsewhere_tells_nothing() {
+    let provider = ScriptedProvider::new([words(10)]);
+    let (exchange, one, _other) = two(&provider, ApproveMode::All);
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    assert_eq!(one.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    assert_eq!(exchange.frames(), 0);
+    assert!(one.node.is_shared());
+}

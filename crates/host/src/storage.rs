@@ -1,0 +1,85 @@
+//! Which database the configuration names, and how it is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use turnwright_engine::StoreError;
+use turnwright_engine::knowledge::version_of;
+use turnwright_store::{Durability, Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
+
+use crate::HostError;
+use crate::config::{self, Loaded};
+
+/// Where conversations are.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Sqlite(SqliteOptions),
+    Postgres {
+        options: Box<PostgresOptions>,
+        /// What belongs to this database on this machine.
+        folder: PathBuf,
+    },
+}
+
+impl Place {
+    /// The one that the configuration names; the file in the data directory where it names none.
+    pub(crate) fn of(loaded: &Loaded) -> Result<Self, HostError> {
+        let durability = match loaded.config.storage.durability {
+            config::Durability::Process => Durability::Process,
+            config::Durability::Power => Durability::Power,
+        };
+        match &loaded.config.storage.database {
+            None => Ok(Self::Sqlite(SqliteOptions::in_directory(&loaded.data_dir).durability(durability))),
+            Some(address) => Self::at(address.expose(), &loaded.data_dir, durability),
+        }
+    }
+
+    /// The one at an address: a file, `sqlite:FILE`, or `postgres://…`.
+    ///
+    /// # Errors
+    /// Where it is none that can be used.
+    pub(crate) fn at(address: &str, data_dir: &Path, durability: Durability) -> Result<Self, HostError> {
+        if PostgresOptions::is_address(address) {
+            let options = Box::new(PostgresOptions::parse(address)?.durability(durability));
+            // Nodes on one machine may share their data directory, and their database or not.
+            let folder = data_dir.join("postgres").join(version_of(address.as_bytes()));
+            return Ok(Self::Postgres { options, folder });
+        }
+        let path = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")).unwrap_or(address);
+        if let Some((scheme, _)) = path.split_once("://") {
+            let reason = "name a SQLite file or `postgres://USER:PASSWORD@HOST/DATABASE`, or leave it out";
+            return Err(HostError::Database { address: format!("{scheme}://…"), reason });
+        }
+        Ok(Self::Sqlite(SqliteOptions::at_file(path).durability(durability)))
+    }
+
+    /// Opens it.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Storage>, HostError> {
+        match self {
+            Self::Sqlite(options) => Ok(Arc::new(SqliteStore::open(options)?)),
+            Self::Postgres { options, folder } => {
+                std::fs::create_dir_all(folder).map_err(|error| StoreError::Unusable {
+                    reason: format!("`{}` cannot be created as a folder: {error}", folder.display()),
+                })?;
+                // It is large, and nobody starts often.
+                Ok(Arc::new(Box::pin(PostgresStore::open(options)).await?))
+            }
+        }
+    }
+
+    /// The same for those that look at it as rows.
+    pub(crate) fn location(&self) -> Location {
+        match self {
+            Self::Sqlite(options) => Location::Sqlite(options.clone()),
+            Self::Postgres { options, .. } => Location::Postgres(options.clone()),
+        }
+    }
+
+    /// Where something lies on this machine that belongs to this database and to no other.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        match self {
+            Self::Sqlite(options) => options.beside(name),
+            Self::Postgres { folder, .. } => folder.join(name),
+        }
+    }
+}

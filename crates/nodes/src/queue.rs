@@ -1,0 +1,173 @@
+//! The stream of turns that want a driver.
+//!
+//! One message for each conversation at most: it is there from the offer until the node that took it says that the turn wants
+//! no driver any more. Whoever took it says every second that it goes on; who is silent for [`SILENCE`] has lost it to
+//! another node.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::{AckKind, Context, Message};
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use turnwright_core::ConversationId;
+use turnwright_engine::nodes::{NotOffered, Offer, Offered};
+
+use crate::JoinError;
+use crate::names::Names;
+
+/// How long a node may be silent about a turn that it took.
+pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+/// How long a node waits for a turn before it asks again.
+const PULL_FOR: Duration = Duration::from_secs(10);
+/// How often the server says that it still looks for one.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long the server may take to store an offer, or what became of one.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
+/// The name of the consumer that all nodes pull from.
+const CONSUMER: &str = "drivers";
+
+/// The queue, as one node uses it.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    context: Context,
+    consumer: Consumer<pull::Config>,
+    most: u64,
+}
+
+impl Queue {
+    /// Makes the stream and its consumer where they are not there.
+    pub(crate) async fn open(context: &Context, names: &Names, replicas: usize, most: u64) -> Result<Self, JoinError> {
+        let name = names.turns();
+        let wrong = |reason: String| JoinError::Stream { name: name.clone(), reason };
+        let config = Config {
+            name: name.clone(),
+            description: Some("turns of turnwright that want a driver".to_owned()),
+            subjects: vec![names.all_turns()],
+            retention: RetentionPolicy::WorkQueue,
+            storage: StorageType::File,
+            num_replicas: replicas,
+            max_messages: i64::try_from(most).unwrap_or(i64::MAX),
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            discard_new_per_subject: true,
+            ..Config::default()
+        };
+        context.create_or_update_stream(config).await.map_err(|error| wrong(error.to_string()))?;
+        let consumer = pull::Config {
+            durable_name: Some(CONSUMER.to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: SILENCE,
+            max_ack_pending: -1,
+            ..pull::Config::default()
+        };
+        let consumer =
+            context.create_consumer_on_stream(consumer, name.clone()).await.map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { context: context.clone(), consumer, most })
+    }
+
+    /// Stores an offer. One that is there already is the same.
+    pub(crate) async fn put(&self, names: &Names, offer: &Offer) -> Result<(), NotOffered> {
+        let unreachable = |reason: String| NotOffered::Unreachable { reason };
+        let body = serde_json::to_vec(offer).map_err(|error| unreachable(error.to_string()))?;
+        let publish = async {
+            let stored = self.context.publish(names.turn(&offer.conversation), body.into()).await?;
+            stored.await
+        };
+        match tokio::time::timeout(STORED_WITHIN, publish).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => {
+                let reason = whole(&error);
+                if reason.contains("maximum messages per subject exceeded") {
+                    return Ok(());
+                }
+                if reason.contains("maximum messages exceeded") {
+                    return Err(NotOffered::Full { most: self.most });
+                }
+                Err(unreachable(reason))
+            }
+            Err(_) => Err(unreachable(format!("an offer was not stored within {} s", STORED_WITHIN.as_secs()))),
+        }
+    }
+
+    /// The next offer; none where there was none for a while.
+    pub(crate) async fn pull(&self) -> Result<Option<Taken>, String> {
+        let batch = self.consumer.batch().max_messages(1).expires(PULL_FOR).heartbeat(HEARTBEAT);
+        let mut batch = batch.messages().await.map_err(|error| whole(&error))?;
+        match batch.next().await {
+            None => Ok(None),
+            Some(Err(error)) => Err(error.to_string()),
+            Some(Ok(message)) => match serde_json::from_slice(&message.payload) {
+                Ok(offer) => Ok(Some(Taken { offer, message })),
+                Err(error) => {
+                    tracing::error!(%error, subject = %message.subject, "a message in the queue of turns is not an offer; it is dropped");
+                    message.ack_with(AckKind::Term).await.map_err(|error| error.to_string())?;
+                    Ok(None)
+                }
+            },
+        }
+    }
+}
+
+/// An offer in the hands of this node.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    offer: Offer,
+    message: Message,
+}
+
+impl Taken {
+    fn conversation(&self) -> &ConversationId {
+        &self.offer.conversation
+    }
+
+    async fn say(&self, kind: AckKind) {
+        if let Err(error) = self.message.ack_with(kind).await {
+            tracing::debug!(conversation = %self.conversation(), %error, "NATS was not told how a turn is");
+        }
+    }
+}
+
+#[async_trait]
+impl Offered for Taken {
+    fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    async fn progress(&self) {
+        if let Ok(said) = tokio::time::timeout(SILENCE / 2, self.say(AckKind::Progress)).await {
+            return said;
+        }
+        tracing::debug!(conversation = %self.conversation(), "NATS cannot be told that a turn goes on");
+    }
+
+    async fn done(&self) {
+        let done = tokio::time::timeout(STORED_WITHIN, self.message.double_ack()).await;
+        if !matches!(done, Ok(Ok(()))) {
+            // It comes again, to a node that sees that there is nothing to do.
+            tracing::debug!(conversation = %self.conversation(), "NATS was not told that a turn is over");
+        }
+    }
+
+    async fn give_back(&self, after: Duration) {
+        let after = (!after.is_zero()).then_some(after);
+        // Where NATS does not hear, it finds out by the silence.
+        drop(tokio::time::timeout(STORED_WITHIN, self.say(AckKind::Nak(after))).await);
+    }
+}
+
+/// An error with what it comes from: which of NATS' answers it was is in there alone.
+fn whole(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        source = inner.source();
+    }
+    text
+}

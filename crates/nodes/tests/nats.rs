@@ -1,0 +1,238 @@
+//! The port over a real NATS server, which each test starts and ends.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, also in the helpers that clippy does not know as tests"
+)]
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use turnwright_core::{Claim, DriverId, Seq};
+use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer};
+use turnwright_nodes::{Credentials, JoinError, NatsNodes, Node, Options};
+use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
+
+/// No wait of these tests is longer; none is measured.
+const LIMIT: Duration = Duration::from_mins(1);
+
+struct World {
+    server: NatsServer,
+    _folder: TempDir,
+}
+
+/// A server; `None` where none is installed.
+fn world(keeps: Keeps, more: &[&str]) -> Option<World> {
+    let Some(program) = program().unwrap() else {
+        println!("skipped: run scripts/install-test-servers");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    Some(World { server: NatsServer::start(&program, folder.path(), keeps, more).unwrap(), _folder: folder })
+}
+
+fn options(url: String, name: &str) -> Options {
+    Options {
+        urls: vec![url],
+        credentials: Credentials::None,
+        ca: None,
+        prefix: "tw".to_owned(),
+        replicas: 1,
+        queue: 100,
+        cluster: "ours".to_owned(),
+        node: Node {
+            name: name.to_owned(),
+            address: "http://127.0.0.1:1".to_owned(),
+            version: "1".to_owned(),
+            started_at_ms: 1,
+        },
+    }
+}
+
+async fn two(world: &World) -> (NatsNodes, NatsNodes) {
+    let join = |name| NatsNodes::join(options(world.server.url(), name));
+    (join("one").await.unwrap(), join("other").await.unwrap())
+}
+
+fn offer(conversation: &str) -> Offer {
+    Offer { conversation: conversation.parse().unwrap(), let_go: None }
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, work).await.unwrap()
+}
+
+/// Waits until `ready` holds.
+async fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    for _ in 0..LIMIT.as_millis() / 20 {
+        if ready() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("waited in vain for {what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_is_one_goes_to_another_node_where_it_is_left_and_is_gone_once_it_is_done() {
+    let Some(world) = world(Keeps::Messages, &[]) else { return };
+    let (one, other) = two(&world).await;
+    let let_go = Some(Claim { driver: DriverId("d".to_owned()), epoch: 3 });
+    let first = Offer { let_go, ..offer("a.b") };
+    one.offer(&first).await.unwrap();
+    other.offer(&offer("a.b")).await.unwrap();
+    let taken = within(one.next()).await;
+    assert_eq!(*taken.offer(), first);
+    // Nothing is said of it any more, as where a node dies: another has it.
+    drop(taken);
+    let again = within(other.next()).await;
+    assert_eq!(*again.offer(), first);
+    again.progress().await;
+    again.give_back(Duration::ZERO).await;
+    let third = within(one.next()).await;
+    third.done().await;
+    // The next is another one: the first is gone.
+    other.offer(&offer("c")).await.unwrap();
+    let next = within(one.next()).await;
+    assert_eq!(*next.offer(), offer("c"));
+    next.done().await;
+    one.offer(&offer("a.b")).await.unwrap();
+    assert_eq!(*within(other.next()).await.offer(), offer("a.b"));
+    one.leave().await;
+    other.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_is_told_with_its_limit() {
+    let Some(world) = world(Keeps::Messages, &[]) else { return };
+    let nodes = NatsNodes::join(Options { queue: 2, ..options(world.server.url(), "one") }).await.unwrap();
+    nodes.offer(&offer("a")).await.unwrap();
+    nodes.offer(&offer("b")).await.unwrap();
+    nodes.offer(&offer("b")).await.unwrap();
+    assert_eq!(nodes.offer(&offer("c")).await, Err(NotOffered::Full { most: 2 }));
+    nodes.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_tells_the_others_hear_and_it_does_not_itself() {
+    let Some(world) = world(Keeps::Messages, &[]) else { return };
+    let (one, other) = two(&world).await;
+    let id: turnwright_core::ConversationId = "a.b".parse().unwrap();
+    let mut frames = other.follow(&id).await.unwrap();
+    let news = |node: &str| News::Appended { conversation: node.parse().unwrap(), seq: Some(Seq::FIRST) };
+    one.tell(news("from-one")).await;
+    let frame = |number| LiveFrame { relay: "r".to_owned(), number, news: LiveNews::Stored { seq: Seq::FIRST } };
+    // A subscription of another connection may take a moment to be known.
+    let mut number = 0;
+    let first = loop {
+        one.tell(News::Live { conversation: id.clone(), frame: frame(number) }).await;
+        number += 1;
+        if let Ok(frame) = tokio::time::timeout(Duration::from_millis(100), frames.next()).await {
+            break frame.unwrap();
+        }
+    };
+    assert_eq!(first.news, LiveNews::Stored { seq: Seq::FIRST });
+    other.tell(news("from-other")).await;
+    let next = async |nodes: &NatsNodes| loop {
+        match within(nodes.hear()).await {
+            News::Reconnected => {}
+            news => return news,
+        }
+    };
+    assert_eq!(next(&one).await, news("from-other"));
+    assert_eq!(next(&other).await, news("from-one"));
+    one.leave().await;
+    other.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_and_starts_again_loses_no_offer_and_is_told() {
+    let Some(mut world) = world(Keeps::Messages, &[]) else { return };
+    let nodes = NatsNodes::join(options(world.server.url(), "one")).await.unwrap();
+    nodes.offer(&offer("a")).await.unwrap();
+    world.server.kill();
+    until("the break to be seen", || !nodes.is_shared()).await;
+    assert!(matches!(nodes.condition(), Condition::Unreachable { .. }), "{:?}", nodes.condition());
+    assert!(matches!(nodes.offer(&offer("b")).await, Err(NotOffered::Unreachable { .. })));
+    let (offered, heard) = tokio::join!(within(nodes.next()), async {
+        world.server.start_again().unwrap();
+        within(nodes.hear()).await
+    });
+    assert_eq!((offered.offer(), heard), (&offer("a"), News::Reconnected));
+    offered.done().await;
+    assert!(nodes.is_shared());
+    nodes.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_counted_while_they_live() {
+    let Some(world) = world(Keeps::Messages, &[]) else { return };
+    let (one, other) = two(&world).await;
+    until("both to be known", || one.condition() == Condition::Connected { nodes: Some(2) }).await;
+    other.leave().await;
+    until("one to be gone", || one.condition() == Condition::Connected { nodes: Some(1) }).await;
+    one.leave().await;
+}
+
+async fn refused(options: Options) -> String {
+    Box::pin(within(NatsNodes::join(options))).await.unwrap_err().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_cannot_join_is_told_why() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = refused(options(format!("nats://{free}"), "one")).await;
+    assert!(nobody.starts_with(&format!("no NATS server answers at nats://{free}: ")), "{nobody}");
+    let prefix = refused(Options { prefix: "a.b".to_owned(), ..options(format!("nats://{free}"), "one") }).await;
+    assert_eq!(prefix, "`a.b` is not a prefix for NATS: 1 to 32 characters of A-Z a-z 0-9 _ -");
+
+    let Some(secret) = world(Keeps::Messages, &["--auth", "right"]) else { return };
+    let token = |token: &str| Credentials::Token(token.to_owned());
+    let wrong = Options { credentials: token("wrong"), ..options(secret.server.url(), "one") };
+    let url = secret.server.url();
+    assert_eq!(refused(wrong).await, format!("the NATS server at {url} refuses these credentials"));
+    let right = Options { credentials: token("right"), ..options(secret.server.url(), "one") };
+    let nodes = NatsNodes::join(right).await.unwrap();
+    let foreign = Options { credentials: token("right"), cluster: "theirs".to_owned(), ..options(secret.server.url(), "one") };
+    let told = refused(foreign).await;
+    let expected = "the NATS prefix `tw` belongs to nodes of another database (theirs is ours, this one is theirs); choose \
+                    another prefix, or the same database";
+    assert_eq!(told, expected);
+    nodes.leave().await;
+
+    let Some(plain) = world(Keeps::Nothing, &[]) else { return };
+    let told = refused(options(plain.server.url(), "one")).await;
+    let url = plain.server.url();
+    assert!(told.starts_with(&format!("the NATS server at {url} offers no JetStream to this account (")), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_too_old_is_told_with_what_is_needed() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("nats://{}", listener.local_addr().unwrap());
+    let old = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let info = "INFO {\"server_id\":\"x\",\"server_name\":\"x\",\"version\":\"2.9.25\",\"go\":\"go1\",\"host\":\"127.0.0.1\",\
+                    \"port\":4222,\"headers\":true,\"max_payload\":1048576,\"proto\":1,\"jetstream\":true}\r\n";
+        stream.write_all(info.as_bytes()).await.unwrap();
+        let mut bytes = [0; 4096];
+        while stream.read(&mut bytes).await.is_ok_and(|read| read > 0) {
+            if stream.write_all(b"PONG\r\n").await.is_err() {
+                return;
+            }
+        }
+    };
+    let joined = tokio::select! {
+        joined = within(NatsNodes::join(options(url.clone(), "one"))) => joined,
+        () = async { old.await; std::future::pending().await } => return,
+    };
+    assert!(matches!(joined, Err(JoinError::TooOld { .. })), "{joined:?}");
+    assert_eq!(
+        joined.unwrap_err().to_string(),
+        format!("the NATS server at {url} is version 2.9.25; 2.10.0 or newer is needed")
+    );
+}

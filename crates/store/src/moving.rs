@@ -1,0 +1,232 @@
+//! Everything from one database into another, row by row: between SQLite and PostgreSQL either way, and into a backup.
+//!
+//! Both keep the same tables with the same columns; what is made from others (words, signs) is made anew where it arrives. What
+//! arrived stays: a move that broke off goes on behind the last row of each table when it is asked for again.
+
+mod check;
+mod postgres;
+mod sqlite;
+mod tables;
+
+use std::collections::{BTreeMap, HashMap};
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use turnwright_engine::StoreError;
+
+use crate::{PostgresOptions, SqliteOptions};
+use tables::{DOCUMENTS, FILES, PIECES, Row, TABLES, Table, Value};
+
+/// Where a database is.
+#[derive(Debug, Clone)]
+pub enum Location {
+    /// A SQLite file.
+    Sqlite(SqliteOptions),
+    /// A schema of a PostgreSQL database.
+    Postgres(Box<PostgresOptions>),
+}
+
+/// What was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// How many rows each table has, in the order in which they were moved.
+    pub rows: Vec<(&'static str, u64)>,
+}
+
+/// A database as rows.
+#[async_trait]
+trait Rows: Send + Sync {
+    /// How it is called, for people.
+    fn name(&self) -> String;
+    /// Whether another process has it open.
+    async fn is_in_use(&self) -> Result<bool, StoreError>;
+    /// The rows behind a key, in the order of keys.
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError>;
+    /// The last key of a table.
+    async fn last(&self, table: &'static Table) -> Result<Option<Row>, StoreError>;
+    /// Stores rows in the place of those with their keys, and what is made from them; all or nothing.
+    async fn put(&self, table: &'static Table, rows: Vec<Row>, paths: &HashMap<i64, String>) -> Result<(), StoreError>;
+    /// Removes a row.
+    async fn remove(&self, table: &'static Table, key: Row) -> Result<(), StoreError>;
+    /// What has to be so once all rows are there.
+    async fn settle(&self) -> Result<(), StoreError>;
+    /// What the database itself finds wrong with it.
+    async fn damage(&self) -> Result<Vec<String>, StoreError>;
+    /// Ends.
+    async fn close(&self);
+}
+
+/// By which a move that broke off is known, at its target: a document of this kind.
+const MOVING: &str = "moving";
+
+/// Moves everything `from` one database `to` another that is empty, or to which the same move broke off; then compares both.
+///
+/// # Errors
+/// [`StoreError::Unusable`], where one of them is in use, the target has something else in it, or both are not the same at
+/// the end. Nothing is removed then, and the source is never changed.
+pub async fn move_all(from: &Location, to: &Location) -> Result<Moved, StoreError> {
+    let (from, to) = (open(from, Use::Moves).await?, open(to, Use::Moves).await?);
+    let moved = async {
+        for rows in [&from, &to] {
+            if rows.is_in_use().await? {
+                let reason = format!("{} is in use; end every turnwright that has it open first", rows.name());
+                return Err(StoreError::Unusable { reason });
+            }
+        }
+        all(&*from, &*to).await
+    }
+    .await;
+    from.close().await;
+    to.close().await;
+    moved
+}
+
+/// Writes everything of a database, as it is at one moment, into a SQLite file that is not there yet. Others may use the
+/// database meanwhile. The file is a database as any other: it is used as it is, or moved to where it shall be.
+///
+/// # Errors
+/// Where the file is there, and as [`move_all`].
+pub async fn backup(from: &Location, file: &std::path::Path) -> Result<Moved, StoreError> {
+    if file.exists() {
+        return Err(StoreError::Unusable { reason: format!("`{}` is there already; name a file that is not", file.display()) });
+    }
+    let (from, to) = (open(from, Use::Reads).await?, open(&Location::Sqlite(SqliteOptions::at_file(file)), Use::Moves).await?);
+    let moved = all(&*from, &*to).await;
+    from.close().await;
+    to.close().await;
+    moved
+}
+
+/// Looks whether everything can be read and nothing is missing; what is wrong, in words.
+///
+/// # Errors
+/// Where the database cannot be used at all.
+pub async fn check(location: &Location) -> Result<(Moved, Vec<String>), StoreError> {
+    let rows = open(location, Use::Reads).await?;
+    let found = check::check(&*rows).await;
+    rows.close().await;
+    found
+}
+
+/// What a database is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// To read what there is at one moment.
+    Reads,
+    /// To be moved, alone.
+    Moves,
+}
+
+async fn open(location: &Location, purpose: Use) -> Result<Box<dyn Rows>, StoreError> {
+    match location {
+        Location::Sqlite(options) => Ok(Box::new(sqlite::SqliteRows::open(options, purpose)?)),
+        Location::Postgres(options) => Ok(Box::new(postgres::PostgresRows::open(options, purpose).await?)),
+    }
+}
+
+async fn all(from: &dyn Rows, to: &dyn Rows) -> Result<Moved, StoreError> {
+    let mark = vec![Value::Text(MOVING.to_owned()), Value::Text("from".to_owned()), Value::Text(from.name())];
+    begin(to, &mark).await?;
+    let mut paths = HashMap::new();
+    for table in TABLES {
+        // The documents hold the mark, so their last key says nothing; they are few.
+        let mut after = if table.name == DOCUMENTS.name { None } else { to.last(table).await? };
+        if table.name == PIECES.name {
+            paths = paths_of(from).await?;
+        }
+        loop {
+            let rows = from.page(table, after).await?;
+            let Some(last) = rows.last() else { break };
+            after = Some(table.key_of(last));
+            to.put(table, rows, &paths).await?;
+        }
+    }
+    to.settle().await?;
+    compare(from, to).await?;
+    to.remove(&DOCUMENTS, DOCUMENTS.key_of(&mark)).await?;
+    let mut rows = Vec::new();
+    for table in TABLES {
+        rows.push((table.name, digest(from, table).await?.values().map(|(count, _)| *count).sum()));
+    }
+    Ok(Moved { rows })
+}
+
+/// Marks an empty target, or finds the mark of the same move.
+async fn begin(to: &dyn Rows, mark: &Row) -> Result<(), StoreError> {
+    let documents = to.page(&DOCUMENTS, None).await?;
+    if documents.contains(mark) {
+        return Ok(());
+    }
+    for table in TABLES.iter().filter(|table| table.name != "user") {
+        if to.last(table).await?.is_some() {
+            let reason = format!("{} is not empty: it has rows in `{}`; name one that is", to.name(), table.name);
+            return Err(StoreError::Unusable { reason });
+        }
+    }
+    to.put(&DOCUMENTS, vec![mark.clone()], &HashMap::new()).await
+}
+
+/// The path of each document, by its key.
+async fn paths_of(from: &dyn Rows) -> Result<HashMap<i64, String>, StoreError> {
+    let mut paths = HashMap::new();
+    let mut after = None;
+    loop {
+        let rows = from.page(&FILES, after).await?;
+        let Some(last) = rows.last() else { return Ok(paths) };
+        after = Some(FILES.key_of(last));
+        for row in &rows {
+            if let (Some(Value::Number(key)), Some(Value::Text(path))) = (row.first(), row.get(2)) {
+                paths.insert(*key, path.clone());
+            }
+        }
+    }
+}
+
+/// Counts and hashes: for each conversation of its entries, for other tables of the whole.
+type Digests = BTreeMap<i64, (u64, [u8; 32])>;
+
+async fn digest(rows: &dyn Rows, table: &'static Table) -> Result<Digests, StoreError> {
+    let mut hashers: BTreeMap<i64, (u64, Sha256)> = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page = rows.page(table, after).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(table.key_of(last));
+        for row in &page {
+            // The mark of a move is no part of what is moved.
+            if table.name == DOCUMENTS.name && row.first() == Some(&Value::Text(MOVING.to_owned())) {
+                continue;
+            }
+            let (count, hasher) = hashers.entry(table.group_of(row)).or_default();
+            *count = count.saturating_add(1);
+            for value in row {
+                value.hash_into(hasher);
+            }
+        }
+    }
+    Ok(hashers.into_iter().map(|(group, (count, hasher))| (group, (count, hasher.finalize().into()))).collect())
+}
+
+async fn compare(from: &dyn Rows, to: &dyn Rows) -> Result<(), StoreError> {
+    for table in TABLES {
+        let (here, there) = (digest(from, table).await?, digest(to, table).await?);
+        let groups: std::collections::BTreeSet<&i64> = here.keys().chain(there.keys()).collect();
+        for group in groups {
+            if here.get(group) != there.get(group) {
+                let count = |digests: &Digests| digests.get(group).map_or(0, |(count, _)| *count);
+                let of = if table.is_grouped() { format!(" of the conversation with the key {group}") } else { String::new() };
+                let reason = format!(
+                    "`{}`{of} is not the same in {} ({} rows) and {} ({} rows); was somebody using one of them? Empty the \
+                     second and move again",
+                    table.name,
+                    from.name(),
+                    count(&here),
+                    to.name(),
+                    count(&there)
+                );
+                return Err(StoreError::Unusable { reason });
+            }
+        }
+    }
+    Ok(())
+}

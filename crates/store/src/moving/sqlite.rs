@@ -1,0 +1,187 @@
+//! A SQLite database as rows.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, ToSql, params_from_iter};
+use turnwright_engine::{Store, StoreError};
+
+use super::tables::{PIECES, Row, Table, VECTORS, Value};
+use super::{Rows, Use};
+use crate::sqlite::{failure_of, rows_connection};
+use crate::vectors::{signs, unpacked};
+use crate::words::spaced;
+use crate::{SqliteOptions, SqliteStore};
+
+/// See the module.
+pub(super) struct SqliteRows {
+    /// Keeps its lock, so that others see that it is in use.
+    store: SqliteStore,
+    connection: Arc<Mutex<Connection>>,
+    file: std::path::PathBuf,
+}
+
+impl SqliteRows {
+    pub(super) fn open(options: &SqliteOptions, purpose: Use) -> Result<Self, StoreError> {
+        let store = SqliteStore::open(options)?;
+        let (connection, file) = rows_connection(options)?;
+        if purpose == Use::Reads {
+            // What is read is of one moment, whoever writes meanwhile.
+            let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
+            begun.map_err(|error| failure_of(&file, &error))?;
+        }
+        Ok(Self { store, connection: Arc::new(Mutex::new(connection)), file })
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (connection, file) = (Arc::clone(&self.connection), self.file.clone());
+        let working = tokio::task::spawn_blocking(move || {
+            work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner)).map_err(|error| failure_of(&file, &error))
+        });
+        working.await.unwrap_or_else(|error| Err(StoreError::Unusable { reason: format!("it broke off: {error}") }))
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Number(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn value(stored: ValueRef<'_>) -> Value {
+    match stored {
+        // There is no column of real numbers.
+        ValueRef::Null | ValueRef::Real(_) => Value::Null,
+        ValueRef::Integer(number) => Value::Number(number),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
+    }
+}
+
+fn read(connection: &Connection, sql: &str, values: &[Value], columns: usize) -> rusqlite::Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((0..columns).map(|column| row.get_ref(column).map(value)).collect::<rusqlite::Result<_>>()?);
+    }
+    Ok(found)
+}
+
+/// `?1, ?2, …`
+fn places(count: usize) -> String {
+    (1..=count).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ")
+}
+
+#[async_trait]
+impl Rows for SqliteRows {
+    fn name(&self) -> String {
+        format!("the database `{}`", self.file.display())
+    }
+
+    async fn is_in_use(&self) -> Result<bool, StoreError> {
+        self.store.has_company()
+    }
+
+    async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
+        let (columns, keys) = (table.column_list(), table.key_list());
+        let behind = match &after {
+            Some(key) => format!("WHERE ({keys}) > ({})", places(key.len())),
+            None => String::new(),
+        };
+        let sql = format!("SELECT {columns} FROM \"{}\" {behind} ORDER BY {keys} LIMIT {}", table.name, table.page);
+        self.with(move |connection| read(connection, &sql, &after.unwrap_or_default(), table.columns.len())).await
+    }
+
+    async fn last(&self, table: &'static Table) -> Result<Option<Row>, StoreError> {
+        let keys = table.key_list();
+        let order = table.columns.iter().take(table.keys).map(|(name, _)| format!("\"{name}\" DESC")).collect::<Vec<_>>();
+        let sql = format!("SELECT {keys} FROM \"{}\" ORDER BY {} LIMIT 1", table.name, order.join(", "));
+        self.with(move |connection| Ok(read(connection, &sql, &[], table.keys)?.pop())).await
+    }
+
+    async fn put(&self, table: &'static Table, rows: Vec<Row>, paths: &HashMap<i64, String>) -> Result<(), StoreError> {
+        let sql = format!(
+            "INSERT OR REPLACE INTO \"{}\" ({}) VALUES ({})",
+            table.name,
+            table.column_list(),
+            places(table.columns.len())
+        );
+        let derived: Vec<(i64, Derived)> = rows.iter().filter_map(|row| derived(table, row, paths)).collect();
+        self.with(move |connection| {
+            let transaction = connection.transaction()?;
+            {
+                let mut insert = transaction.prepare_cached(&sql)?;
+                for row in &rows {
+                    insert.execute(params_from_iter(row))?;
+                }
+            }
+            for (key, derived) in derived {
+                match derived {
+                    Derived::Words(words) => {
+                        transaction.prepare_cached("DELETE FROM knowledge_words WHERE rowid = ?1")?.execute((key,))?;
+                        let sql = "INSERT INTO knowledge_words (rowid, text) VALUES (?1, ?2)";
+                        transaction.prepare_cached(sql)?.execute((key, words))?;
+                    }
+                    Derived::Signs(signs) => {
+                        let sql = "INSERT OR REPLACE INTO knowledge_sign (piece, signs) VALUES (?1, ?2)";
+                        transaction.prepare_cached(sql)?.execute((key, signs))?;
+                    }
+                }
+            }
+            transaction.commit()
+        })
+        .await
+    }
+
+    async fn remove(&self, table: &'static Table, key: Row) -> Result<(), StoreError> {
+        let sql = format!("DELETE FROM \"{}\" WHERE ({}) = ({})", table.name, table.key_list(), places(key.len()));
+        self.with(move |connection| connection.execute(&sql, params_from_iter(&key)).map(drop)).await
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn damage(&self) -> Result<Vec<String>, StoreError> {
+        let said = self
+            .with(|connection| connection.query_row("PRAGMA integrity_check(20)", (), |row| row.get::<_, String>(0)).optional())
+            .await?;
+        Ok(said.into_iter().filter(|said| said != "ok").collect())
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+/// What is made from a row.
+enum Derived {
+    Words(String),
+    Signs(Vec<u8>),
+}
+
+fn derived(table: &Table, row: &Row, paths: &HashMap<i64, String>) -> Option<(i64, Derived)> {
+    match row.as_slice() {
+        [Value::Number(key), Value::Number(file), _, _, _, Value::Text(heading), Value::Text(text)]
+            if table.name == PIECES.name =>
+        {
+            let path = paths.get(file).map(String::as_str).unwrap_or_default();
+            Some((*key, Derived::Words(spaced(&format!("{path}\n{heading}\n{text}")))))
+        }
+        [Value::Number(key), Value::Bytes(vector)] if table.name == VECTORS.name => {
+            Some((*key, Derived::Signs(signs(&unpacked(vector)))))
+        }
+        _ => None,
+    }
+}

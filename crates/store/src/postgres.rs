@@ -1,0 +1,300 @@
+//! The store on a PostgreSQL database, which any number of nodes share.
+
+mod accounts;
+mod append;
+mod artifacts;
+mod documents;
+mod failure;
+mod knowledge;
+mod ledger;
+mod link;
+mod migrate;
+mod options;
+mod pool;
+mod presence;
+mod read;
+mod search;
+mod tls;
+mod upkeep;
+mod words;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+use turnwright_core::budgets::Period;
+use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
+use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+
+pub use options::PostgresOptions;
+pub(crate) use words::{stems, vector};
+
+use append::{Appender, Encoded};
+use failure::Failed;
+use link::Link;
+use pool::Pool;
+use presence::Presence;
+
+/// How long is waited for what.
+struct Limits {
+    /// For a connection.
+    connect: Duration,
+    /// For a statement, by the server's own clock.
+    statement: Duration,
+    /// Until a server that says nothing at all counts as gone.
+    unanswered: Duration,
+    /// While the database cannot be reached: for so long a call is tried again.
+    outage: Duration,
+    /// While it starts.
+    starting: Duration,
+    /// The first and the longest pause between two tries.
+    pause: Duration,
+    longest_pause: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    connect: Duration::from_secs(5),
+    statement: Duration::from_mins(1),
+    unanswered: Duration::from_secs(15),
+    outage: Duration::from_secs(10),
+    starting: Duration::from_secs(30),
+    pause: Duration::from_millis(50),
+    longest_pause: Duration::from_secs(1),
+};
+
+/// Conversations in one schema of a PostgreSQL database.
+///
+/// Made by [`PostgresStore::open`], used through [`Store`], ended by [`Store::close`].
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: Arc<Pool>,
+    appender: Appender,
+    presence: Presence,
+}
+
+impl PostgresStore {
+    /// Connects, brings the schema to this build's version where it is older, and takes a lease as a driver.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], where a newer version has migrated it. [`StoreError::Unusable`], where it cannot be reached, or
+    /// does not let this user in, is too old, only reads, or is another application's. Nothing is changed then.
+    pub async fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let tls = tls::Tls::new(&options.trust)?;
+        let own = presence::new_name()?;
+        let pool = Pool::new(options.clone(), tls, own.0.clone());
+        let link = first_link(&pool).await?;
+        migrate::migrate(&link, options).await.map_err(|failed| said(options, failed))?;
+        pool.keep(link);
+        let presence = Presence::enter(Arc::clone(&pool), own).await?;
+        Ok(Self { appender: Appender::start(&pool), pool, presence })
+    }
+
+    /// Whether another store is open on the same schema.
+    pub(crate) async fn has_company(&self) -> Result<bool, StoreError> {
+        self.presence.has_company().await
+    }
+
+    /// A connection of its own for whoever moves rows.
+    pub(crate) async fn row_link(&self) -> Result<RowLink, StoreError> {
+        let link = self.pool.connect_apart().await.map_err(|failed| said(self.pool.options(), failed))?;
+        Ok(RowLink { link, options: self.pool.options().clone() })
+    }
+
+    async fn put(&self, append: Encoded) -> Result<(), StoreError> {
+        self.appender.append(append).await
+    }
+}
+
+/// A connection for whoever moves rows: what breaks is told, and the move is asked for again.
+pub(crate) struct RowLink {
+    link: Link,
+    options: PostgresOptions,
+}
+
+impl RowLink {
+    /// Runs a statement.
+    pub(crate) async fn once(&self, sql: &str, values: link::Values<'_>) -> Result<Vec<Row>, StoreError> {
+        self.link.once(sql, values).await.map_err(|failed| said(&self.options, failed))
+    }
+
+    /// Runs statements without values.
+    pub(crate) async fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        self.link.batch(sql).await.map_err(|failed| said(&self.options, failed))
+    }
+}
+
+/// The first connection: waits for a server that says that it starts, and for no other.
+async fn first_link(pool: &Pool) -> Result<Link, StoreError> {
+    let until = Instant::now() + LIMITS.starting;
+    loop {
+        match pool.connect().await {
+            Ok(link) => return Ok(link),
+            Err(Failed::Lost(why) | Failed::Again(why)) if why.contains("[57P03]") && Instant::now() < until => {
+                tokio::time::sleep(LIMITS.longest_pause).await;
+            }
+            Err(failed) => return Err(said(pool.options(), failed)),
+        }
+    }
+}
+
+fn said(options: &PostgresOptions, failed: Failed) -> StoreError {
+    match failed {
+        Failed::Refused(error) => error,
+        Failed::Lost(why) | Failed::Again(why) => failure::unreachable(options.shown(), &why),
+    }
+}
+
+/// Tells an append that is sent again from another of the same text.
+fn new_mark() -> Result<i64, StoreError> {
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| StoreError::Unusable { reason: format!("the system has no random numbers: {error}") })?;
+    Ok(i64::from_be_bytes(bytes))
+}
+
+/// PostgreSQL's integers are signed; what does not fit is further than any journal or clock goes.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn milliseconds(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or_default()
+}
+
+/// PostgreSQL's text holds every sign but U+0000; its picture stands for it.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{2400}")) } else { Cow::Borrowed(text) }
+}
+
+/// A column of a row.
+pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column)
+        .map_err(|error| StoreError::Damaged { what: "a row of the database".to_owned(), reason: failure::whole(&error) })
+}
+
+/// A value that is stored as a word of ours.
+fn word<T: std::str::FromStr<Err: std::fmt::Display>>(row: &Row, column: usize, what: &str) -> Result<T, StoreError> {
+    let text: &str = get(row, column)?;
+    text.parse().map_err(|error: T::Err| StoreError::Damaged { what: what.to_owned(), reason: error.to_string() })
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn create(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        self.put(append::creation(conversation, new_mark()?)).await
+    }
+
+    async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+        read::conversation(&self.pool, id).await
+    }
+
+    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+        const UPDATE: &str = "UPDATE conversation SET title = $2, settings = $3 WHERE id = $1";
+        let (title, settings) = (conversation.title.as_deref().map(clean), clean(&conversation.settings));
+        let answer = self.pool.ask(UPDATE, &[&conversation.id.as_str(), &title, &settings]).await?;
+        if answer.count == 0 { Err(StoreError::Gone { conversation: conversation.id }) } else { Ok(()) }
+    }
+
+    async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
+        read::conversations(&self.pool, page).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        let answer = self.pool.ask(upkeep::FORGET, &[&id.as_str(), &turnwright_engine::CONVERSATION_DOCUMENTS]).await?;
+        let was_there = answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false);
+        // Where it was asked twice, the first may have done it.
+        if was_there || answer.is_resent { Ok(()) } else { Err(StoreError::Gone { conversation: id.clone() }) }
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
+        let times_ms = append.times_ms();
+        let Append { conversation, at, entries, at_ms, side } = append;
+        let bodies =
+            entries.iter().zip(&times_ms).map(|(entry, at_ms)| append::encode(entry, *at_ms)).collect::<Result<_, _>>()?;
+        self.put(Encoded { conversation, at, bodies, at_ms, side, mark: new_mark()? }).await?;
+        let places = std::iter::successors(Some(at), |seq| Some(seq.next()));
+        let stored = |((entry, at_ms), seq)| StoredEntry { seq, at_ms, entry: Arc::new(entry) };
+        Ok(entries.into_iter().zip(times_ms).zip(places).map(stored).collect())
+    }
+
+    async fn copy(&self, conversation: ConversationRecord, of: &ConversationId, through: Seq) -> Result<(), StoreError> {
+        const COPY: &str = "SELECT copy_conversation($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let record = &conversation;
+        let (title, settings, mark) = (record.title.as_deref().map(clean), clean(&record.settings), new_mark()?);
+        let (created, updated) = (integer(record.created_at_ms), integer(record.updated_at_ms));
+        let through = integer(through.get());
+        let answer = self
+            .pool
+            .ask(
+                COPY,
+                &[
+                    &record.id.as_str(),
+                    &record.owner.as_str(),
+                    &title,
+                    &settings,
+                    &created,
+                    &updated,
+                    &mark,
+                    &of.as_str(),
+                    &through,
+                ],
+            )
+            .await?;
+        match answer.rows.first().map(|row| get::<i64>(row, 0)).transpose()? {
+            Some(0) => Ok(()),
+            Some(3) => Err(StoreError::Exists { conversation: conversation.id }),
+            Some(_) | None => Err(StoreError::Gone { conversation: of.clone() }),
+        }
+    }
+
+    async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+        read::entries(&self.pool, id, from, limit).await
+    }
+
+    async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
+        read::last_seq(&self.pool, id).await
+    }
+
+    async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {
+        read::takes_back(&self.pool, id).await
+    }
+
+    async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
+        read::open_turns(&self.pool).await
+    }
+
+    async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
+        read::idempotent(&self.pool, key).await
+    }
+
+    async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
+        ledger::balance(&self.pool, owner, period).await
+    }
+
+    fn foreign_writes(&self) -> watch::Receiver<u64> {
+        self.presence.foreign_writes()
+    }
+
+    fn driver(&self) -> &DriverId {
+        self.presence.own()
+    }
+
+    async fn is_alive(&self, driver: &DriverId) -> Result<bool, StoreError> {
+        self.presence.is_alive(driver).await
+    }
+
+    fn lease(&self) -> Option<u64> {
+        self.presence.lease()
+    }
+
+    async fn close(&self) {
+        self.appender.close().await;
+        self.presence.leave().await;
+        self.pool.close().await;
+    }
+}

@@ -1,0 +1,179 @@
+//! Text as the search sees it: words, and single signs of scripts that put no spaces between words. What people type becomes a
+//! query in which nothing is an operator.
+
+/// How much an excerpt shows before the first word that was found, and in all, in characters.
+const BEFORE: usize = 40;
+const EXCERPT: usize = 160;
+
+/// Whether words of this sign's script run together: Han, Kana, Hangul, Thai, Lao, Khmer, Burmese and Tibetan.
+fn runs_together(sign: char) -> bool {
+    matches!(u32::from(sign),
+        0x0E00..=0x0FFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x1100..=0x11FF
+        | 0x3040..=0x30FF | 0x3100..=0x312F | 0x3130..=0x318F | 0x31F0..=0x31FF
+        | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0xFF66..=0xFF9D
+        | 0x20000..=0x3FFFF)
+}
+
+/// A text with spaces where the tokenizer needs them.
+pub(crate) fn spaced(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if sign == '\0' {
+            spaced.push(' ');
+        } else if runs_together(sign) {
+            spaced.extend([' ', sign, ' ']);
+        } else {
+            spaced.push(sign);
+        }
+    }
+    spaced
+}
+
+/// The words that somebody typed, in lower case.
+pub(crate) fn words_of(typed: &str) -> Vec<String> {
+    typed.split_whitespace().map(str::to_lowercase).collect()
+}
+
+/// Words that stand behind one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Phrase {
+    /// Them; at least one.
+    pub(crate) parts: Vec<String>,
+    /// Whether the last may be the beginning of a longer one.
+    pub(crate) goes_on: bool,
+}
+
+/// What is looked for where these words were typed: each is a phrase.
+pub(crate) fn phrases(words: &[String]) -> Vec<Phrase> {
+    let phrase = |word: &String| {
+        let spaced = spaced(word);
+        let signs: String =
+            spaced.chars().map(|sign| if sign.is_alphanumeric() || is_mark(sign) { sign } else { ' ' }).collect();
+        let is_word = |part: &&str| part.chars().any(char::is_alphanumeric);
+        let parts: Vec<String> = signs.split_whitespace().filter(is_word).map(str::to_owned).collect();
+        let goes_on = parts.last()?.chars().any(|sign| !runs_together(sign));
+        Some(Phrase { parts, goes_on })
+    };
+    words.iter().filter_map(phrase).collect()
+}
+
+/// The query for these words, as FTS5 writes it. `None` where there is nothing to look up.
+pub(crate) fn query(words: &[String]) -> Option<String> {
+    let written = |phrase: &Phrase| format!("\"{}\"{}", phrase.parts.join(" "), if phrase.goes_on { "*" } else { "" });
+    let phrases: Vec<String> = phrases(words).iter().map(written).collect();
+    if phrases.is_empty() { None } else { Some(phrases.join(" AND ")) }
+}
+
+/// The query for a text in which any of these words may be, as FTS5 writes it. `None` where there is nothing to look up.
+pub(crate) fn any_of(text: &str, most: usize) -> Option<String> {
+    let asked = asked(text, most);
+    let written: Vec<String> = asked.iter().map(|parts| format!("\"{}\"", parts.join(" "))).collect();
+    if written.is_empty() { None } else { Some(written.join(" OR ")) }
+}
+
+/// The words of a question that say something, each once, of the first `most`. Of scripts without spaces each two signs that
+/// stand together are a word.
+pub(crate) fn asked(text: &str, most: usize) -> Vec<Vec<String>> {
+    let spaced = spaced(text).to_lowercase();
+    let signs = |sign: char| !(sign.is_alphanumeric() || is_mark(sign));
+    let words: Vec<&str> = spaced.split(signs).filter(|word| !word.is_empty()).collect();
+    let is_sign = |word: &str| word.chars().next().is_some_and(runs_together);
+    let mut wanted: Vec<Vec<String>> = Vec::new();
+    for (word, next) in words.iter().zip(words.iter().skip(1).map(Some).chain([None])) {
+        let phrase = match next {
+            Some(next) if is_sign(word) && is_sign(next) => vec![(*word).to_owned(), (*next).to_owned()],
+            _ if is_sign(word)
+                && wanted.last().is_some_and(|before| before.len() > 1 && before.last().is_some_and(|last| last == word)) =>
+            {
+                continue;
+            }
+            _ => vec![(*word).to_owned()],
+        };
+        if wanted.len() >= most {
+            break;
+        }
+        if !wanted.contains(&phrase) {
+            wanted.push(phrase);
+        }
+    }
+    wanted.retain(|phrase| !SAYS_LITTLE.contains(&phrase.join(" ").as_str()));
+    wanted
+}
+
+/// Words that stand in nearly every text: looking them up costs much and tells nothing.
+const SAYS_LITTLE: &[&str] = &[
+    "a", "about", "an", "and", "are", "as", "at", "be", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had",
+    "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our",
+    "please", "s", "she", "should", "so", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "this", "to", "us", "hello", "hi", "ok", "thank", "thanks", "was", "we", "were", "what", "when", "where", "which", "who",
+    "why", "will", "with", "would", "you", "your", "das", "dem", "den", "der", "des", "die", "ein", "eine", "einen", "er",
+    "es", "für", "ich", "im", "ist", "mit", "nicht", "sie", "sind", "und", "von", "was", "wie", "wir", "zu", "de", "el", "en",
+    "est", "et", "la", "le", "les", "los", "que", "un", "une", "y",
+];
+
+/// Signs that go with the letter before them.
+pub(crate) fn is_mark(sign: char) -> bool {
+    matches!(u32::from(sign), 0x0300..=0x036F | 0x0E31..=0x0E4E | 0x0900..=0x0DFF)
+}
+
+/// What a text says around the first of the words that is in it.
+pub(crate) fn excerpt(text: &str, words: &[String]) -> String {
+    let signs: Vec<char> = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
+    // One sign for one, so that places are the same in both.
+    let lower: Vec<char> = signs.iter().map(|sign| sign.to_lowercase().next().unwrap_or(*sign)).collect();
+    let place = |word: &String| {
+        let word: Vec<char> = word.chars().collect();
+        if word.is_empty() { None } else { lower.windows(word.len()).position(|part| part == word.as_slice()) }
+    };
+    let at = words.iter().filter_map(place).min().unwrap_or(0);
+    let from = at.saturating_sub(BEFORE);
+    let part: String = signs.iter().skip(from).take(EXCERPT).collect();
+    let is_cut = signs.len() > from.saturating_add(EXCERPT);
+    format!("{}{}{}", if from > 0 { "…" } else { "" }, part.trim(), if is_cut { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_typed_is_words_and_never_an_operator() {
+        let table = [
+            ("fox", Some("\"fox\"*")),
+            ("Lazy DOG", Some("\"lazy\"* AND \"dog\"*")),
+            ("a OR \"b", Some("\"a\"* AND \"or\"* AND \"b\"*")),
+            ("text:NEAR(x*,2)^", Some("\"text near x 2\"*")),
+            ("学习", Some("\"学 习\"")),
+            ("Rust学习", Some("\"rust 学 习\"")),
+            ("-- ; ' ()", None),
+            ("", None),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(query(&words_of(typed)).as_deref(), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_any_of_its_words_that_say_something() {
+        let table = [
+            ("How do I rotate the API key?", Some("\"rotate\" OR \"api\" OR \"key\"")),
+            ("the \"AND\" of NEAR( text:x", Some("\"near\" OR \"text\" OR \"x\"")),
+            ("what is the", None),
+            ("学习 Rust", Some("\"学 习\" OR \"rust\"")),
+            ("-- ;", None),
+        ];
+        for (asked, expected) in table {
+            assert_eq!(any_of(asked, 8).as_deref(), expected, "{asked}");
+        }
+        assert_eq!(any_of("one two three two", 2).as_deref(), Some("\"one\" OR \"two\""));
+    }
+
+    #[test]
+    fn an_excerpt_shows_what_is_around_the_word() {
+        let text = format!("{} the\n Needle is here {}", "hay ".repeat(50), "straw ".repeat(50));
+        let shown = excerpt(&text, &words_of("needle"));
+        assert!(shown.starts_with('…') && shown.ends_with('…') && shown.contains("the Needle is here"), "{shown}");
+        assert_eq!(excerpt("short", &words_of("missing")), "short");
+        assert_eq!(excerpt("我喜欢学习。", &words_of("学习")), "我喜欢学习。");
+    }
+}

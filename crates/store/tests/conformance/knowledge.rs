@@ -1,0 +1,139 @@
+//! The index over documents.
+
+use turnwright_core::{ContextPlace, UserId};
+use turnwright_engine::ConversationRecord;
+use turnwright_engine::knowledge::{IndexedFile, Piece};
+use turnwright_store::Storage;
+
+use super::Full;
+
+fn file(path: &str, hash: &str) -> IndexedFile {
+    IndexedFile { path: path.to_owned(), bytes: 9, modified_ns: -1, hash: hash.to_owned(), skipped: None }
+}
+
+fn piece(first: u32, text: &str) -> Piece {
+    let place = ContextPlace::Lines { first, last: first + 1 };
+    Piece { place, heading: "Guide".to_owned(), text: text.to_owned() }
+}
+
+async fn claim(store: &dyn Storage, collection: &str) -> bool {
+    store.claim(collection, "here", 0, 1_000).await.unwrap()
+}
+
+/// What is found by words, as `PATH:LINE`.
+async fn found(store: &dyn Storage, collections: &[&str], words: &str) -> Vec<String> {
+    let collections: Vec<String> = collections.iter().map(ToString::to_string).collect();
+    let ids = store.by_words(&collections, words, 10).await.unwrap();
+    let pieces = store.pieces(&ids).await.unwrap();
+    pieces.into_iter().map(|found| format!("{}: {}", found.path, found.piece.place)).collect()
+}
+
+pub(crate) async fn pieces_are_found_by_their_words_in_their_own_collections(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    for collection in ["a", "b"] {
+        assert!(claim(store, collection).await);
+    }
+    let pieces = vec![piece(1, "Rotating the keys is done each March."), piece(5, "Soup at noon, soup at night.")];
+    store.put("a", file("guide.md", "1"), pieces).await.unwrap();
+    store.put("b", file("other.md", "1"), vec![piece(1, "The key of the house. \u{5b66}\u{4e60}")]).await.unwrap();
+    assert_eq!(found(store, &["a"], "how do I rotate a key?").await, ["guide.md: lines 1-2"]);
+    assert_eq!(found(store, &["a", "b"], "soup").await, ["guide.md: lines 5-6"]);
+    assert_eq!(found(store, &["b"], "soup").await, [""; 0]);
+    assert_eq!(found(store, &["b"], "\u{5b66}\u{4e60}").await, ["other.md: lines 1-2"]);
+    assert_eq!(found(store, &["a"], "\" OR * NEAR( ) - :").await, [""; 0]);
+    assert_eq!(found(store, &["nothing"], "soup").await, [""; 0]);
+}
+
+pub(crate) async fn a_document_that_changes_is_found_as_it_is_now_and_one_that_is_gone_is_not(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    claim(store, "a").await;
+    store.put("a", file("x.md", "1"), vec![piece(1, "old words")]).await.unwrap();
+    store.put("a", file("x.md", "2"), vec![piece(3, "new words")]).await.unwrap();
+    assert_eq!(found(store, &["a"], "old").await, [""; 0]);
+    assert_eq!(found(store, &["a"], "words").await, ["x.md: lines 3-4"]);
+    store.moved("a", "x.md", file("y.md", "2")).await.unwrap();
+    assert_eq!(found(store, &["a"], "words").await, ["y.md: lines 3-4"]);
+    // What was at the other path goes.
+    store.put("a", file("z.md", "3"), vec![piece(1, "words of z")]).await.unwrap();
+    store.moved("a", "y.md", file("z.md", "2")).await.unwrap();
+    assert_eq!(found(store, &["a"], "words").await, ["z.md: lines 3-4"]);
+    store.remove("a", vec!["z.md".to_owned(), "never".to_owned()]).await.unwrap();
+    assert_eq!(found(store, &["a"], "words").await, [""; 0]);
+    assert_eq!(store.files("a").await.unwrap(), []);
+}
+
+pub(crate) async fn a_large_document_is_found_whole_once_its_last_part_is_there(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    claim(store, "a").await;
+    let pieces: Vec<Piece> = (1..=400).map(|line| piece(line, &format!("line{line} {}", "filler ".repeat(150)))).collect();
+    store.put("a", file("large.md", "1"), pieces).await.unwrap();
+    assert_eq!(found(store, &["a"], "line1").await, ["large.md: lines 1-2"]);
+    assert_eq!(found(store, &["a"], "line400").await, ["large.md: lines 400-401"]);
+    // One whose writing broke off has no hash: nothing of it is shown.
+    store.put("a", file("broken.md", ""), vec![piece(1, "halfway")]).await.unwrap();
+    assert_eq!(found(store, &["a"], "halfway").await, [""; 0]);
+}
+
+pub(crate) async fn only_one_of_two_processes_changes_a_collection(full: &dyn Full) {
+    let (one, two) = (full.open_all().await, full.open_all().await);
+    let (one, two) = (&*one, &*two);
+    assert!(one.claim("a", "one", 0, 1_000).await.unwrap());
+    assert!(!two.claim("a", "two", 999, 2_000).await.unwrap());
+    assert!(one.claim("a", "one", 500, 1_500).await.unwrap());
+    assert!(two.claim("a", "two", 1_500, 2_500).await.unwrap());
+    assert!(!one.claim("a", "one", 1_600, 2_600).await.unwrap());
+}
+
+pub(crate) async fn vectors_find_what_points_the_same_way_and_are_of_one_model(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    claim(store, "a").await;
+    let names = ["a".to_owned()];
+    store.put("a", file("x.md", "1"), (1..=40).map(|line| piece(line, "text")).collect()).await.unwrap();
+    let lacking = store.without_vector("a", "p/m", 100).await.unwrap();
+    assert_eq!(lacking.len(), 40);
+    let angle = |at: usize| {
+        let turn = f32::from(u8::try_from(at).unwrap()) / 40.0 * std::f32::consts::PI;
+        vec![turn.cos(), turn.sin(), 0.1, -0.1]
+    };
+    let vectors = lacking.iter().enumerate().map(|(at, found)| (found.id, angle(at))).collect();
+    store.put_vectors("a", "p/m", vectors).await.unwrap();
+    assert_eq!(store.without_vector("a", "p/m", 100).await.unwrap(), []);
+    let nearest = store.by_vector(&names, "p/m", &angle(17), 3).await.unwrap();
+    let pieces = store.pieces(&nearest).await.unwrap();
+    let firsts: Vec<String> = pieces.iter().map(|found| found.piece.place.to_string()).collect();
+    assert_eq!(firsts[0], "lines 18-19");
+    assert!(firsts.contains(&"lines 17-18".to_owned()) && firsts.contains(&"lines 19-20".to_owned()), "{firsts:?}");
+    assert_eq!(store.by_vector(&names, "p/other", &angle(17), 3).await.unwrap(), []);
+    // A vector of another length is compared with nothing.
+    assert_eq!(store.by_vector(&names, "p/m", &[1.0], 3).await.unwrap(), []);
+    assert_eq!(store.without_vector("a", "p/other", 100).await.unwrap().len(), 40);
+    store.put_vectors("a", "p/other", vec![(lacking[0].id, angle(0))]).await.unwrap();
+    assert_eq!(store.by_vector(&names, "p/m", &angle(17), 3).await.unwrap(), []);
+    assert_eq!(store.sizes().await.unwrap()[0].vectors, 1);
+}
+
+pub(crate) async fn what_is_beside_a_conversation_goes_with_it(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    let record = ConversationRecord {
+        id: "c".parse().unwrap(),
+        owner: UserId::local(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    };
+    store.create(record).await.unwrap();
+    for collection in ["conversation/c", "conversation/cc"] {
+        claim(store, collection).await;
+        store.put(collection, file("x.md", "1"), vec![piece(1, "words")]).await.unwrap();
+    }
+    store.delete(&"c".parse().unwrap()).await.unwrap();
+    let left: Vec<String> = store.sizes().await.unwrap().into_iter().map(|size| size.collection).collect();
+    assert_eq!(left, ["conversation/cc"]);
+    assert_eq!(found(store, &["conversation/c"], "words").await, [""; 0]);
+}

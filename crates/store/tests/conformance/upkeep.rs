@@ -1,0 +1,50 @@
+//! What is removed for good.
+
+use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserId, UserMessage};
+use turnwright_engine::{Append, ConversationRecord, KeptBy, SideRecord};
+use turnwright_store::Storage;
+
+use super::Full;
+
+fn record(id: &str, settings: &str) -> ConversationRecord {
+    ConversationRecord {
+        id: id.parse().unwrap(),
+        owner: UserId::local(),
+        title: Some(format!("title of {id}")),
+        settings: settings.to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
+}
+
+async fn say(store: &dyn Storage, id: &str, text: &str, at_ms: u64, side: Vec<SideRecord>) {
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let entry = Entry::User(UserMessage { content: vec![ContentBlock::text(text)], settings });
+    let conversation = id.parse().unwrap();
+    store.append(Append { conversation, at: Seq::FIRST, entries: vec![entry], at_ms, side }).await.unwrap();
+}
+
+pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    for (id, settings, at_ms) in
+        [("old", "{}", 5), ("pinned", "{\"pinned\":true}", 5), ("runs", "{}", 5), ("waits", "{}", 5), ("new", "{}", 50)]
+    {
+        store.create(record(id, settings)).await.unwrap();
+        let open = |parked| vec![SideRecord::TurnOpen { turn: TurnId(Seq::FIRST), parked, kept_by: KeptBy::Servers }];
+        let side = match id {
+            "runs" => open(false),
+            "waits" => open(true),
+            _ => Vec::new(),
+        };
+        say(store, id, "x", at_ms, side).await;
+    }
+    let old: ConversationId = "old".parse().unwrap();
+    assert_eq!(store.remove_old(10, 20).await.unwrap(), std::slice::from_ref(&old));
+    assert_eq!(store.conversation(&old).await.unwrap(), None);
+    for id in ["pinned", "runs", "waits", "new"] {
+        assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
+    }
+    assert!(store.remove_old(10, 20).await.unwrap().is_empty());
+    store.close().await;
+}

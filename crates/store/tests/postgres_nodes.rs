@@ -1,0 +1,309 @@
+//! Several nodes on one database: starting together, connections that break, leases that run out; what cannot be used; and
+//! everything moved from one kind of database to the other and back.
+
+#![cfg(test)]
+
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use server::Schema;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_engine::artifacts::Artifact;
+use turnwright_engine::knowledge::{IndexedFile, Piece};
+use turnwright_engine::search::Search;
+use turnwright_engine::{Append, ConversationRecord, Document, Idempotent, SideRecord, Store, StoreError};
+use turnwright_store::{Location, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Storage};
+
+fn record(id: &str) -> ConversationRecord {
+    ConversationRecord {
+        id: id.parse().unwrap(),
+        owner: UserId::local(),
+        title: None,
+        settings: "{}".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
+}
+
+fn append(id: &str, at: u64, text: &str) -> Append {
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let entry = Entry::User(UserMessage { content: vec![ContentBlock::text(text)], settings });
+    Append { conversation: id.parse().unwrap(), at: Seq::new(at).unwrap(), entries: vec![entry], at_ms: 5, side: Vec::new() }
+}
+
+/// A way to the server that breaks the connection at the statement of a number, before it arrives or before its answer does.
+struct Proxy {
+    address: String,
+    /// How many pieces of bytes from clients pass until it breaks; negative for never.
+    left: Arc<AtomicI64>,
+    is_answer_lost: bool,
+}
+
+impl Proxy {
+    async fn start(schema: &Schema, is_answer_lost: bool) -> Arc<Self> {
+        let (user, rest) = schema.server.split_once('@').unwrap();
+        let (target, database) = rest.split_once('/').unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let address = format!("{user}@127.0.0.1:{port}/{database}?schema={}&sslmode=disable", schema.name);
+        let proxy = Arc::new(Self { address, left: Arc::new(AtomicI64::new(-1)), is_answer_lost });
+        let (target, shared) = (target.to_owned(), Arc::clone(&proxy));
+        #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (target, shared) = (target.clone(), Arc::clone(&shared));
+                #[expect(clippy::disallowed_methods, reason = "it ends with its connection")]
+                tokio::spawn(async move { shared.carry(client, &target).await });
+            }
+        });
+        proxy
+    }
+
+    async fn carry(&self, mut client: TcpStream, target: &str) {
+        let mut server = TcpStream::connect(target).await.unwrap();
+        let (mut up, mut down) = (vec![0_u8; 65_536], vec![0_u8; 65_536]);
+        let mut is_broken = false;
+        loop {
+            tokio::select! {
+                read = client.read(&mut up) => {
+                    let Ok(read @ 1..) = read else { return };
+                    let left = self.left.load(Ordering::SeqCst);
+                    if left >= 0 {
+                        self.left.store(left - 1, Ordering::SeqCst);
+                    }
+                    is_broken |= left == 0;
+                    if is_broken && !self.is_answer_lost {
+                        return;
+                    }
+                    if server.write_all(&up[..read]).await.is_err() { return }
+                }
+                read = server.read(&mut down) => {
+                    let Ok(read @ 1..) = read else { return };
+                    if is_broken {
+                        // It was done, and nobody hears of it.
+                        return;
+                    }
+                    if client.write_all(&down[..read]).await.is_err() { return }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_breaks_at_any_statement_loses_and_doubles_nothing() {
+    for is_answer_lost in [false, true] {
+        let Some(schema) = Schema::new() else { return };
+        let direct = PostgresStore::open(&schema.options()).await.unwrap();
+        direct.create(record("a")).await.unwrap();
+        let proxy = Proxy::start(&schema, is_answer_lost).await;
+        let store = PostgresStore::open(&PostgresOptions::parse(&proxy.address).unwrap()).await.unwrap();
+        for break_at in 0..12 {
+            let number = break_at + 1;
+            proxy.left.store(i64::try_from(break_at % 4).unwrap(), Ordering::SeqCst);
+            let answer = Idempotent { fingerprint: "f".to_owned(), answer: format!("{number}") };
+            let mut append = append("a", number, &format!("number {number}"));
+            append.side = vec![SideRecord::Idempotent { key: format!("k{number}"), record: answer.clone() }];
+            let stored = store.append(append).await.unwrap();
+            proxy.left.store(-1, Ordering::SeqCst);
+            assert_eq!(stored.first().unwrap().seq.get(), number);
+            assert_eq!(direct.idempotent(&format!("k{number}")).await.unwrap(), Some(answer));
+            proxy.left.store(1, Ordering::SeqCst);
+            store.create(record(&format!("c{number}"))).await.unwrap();
+            proxy.left.store(-1, Ordering::SeqCst);
+        }
+        let read = direct.entries(&"a".parse().unwrap(), Seq::FIRST, 99).await.unwrap();
+        let texts: Vec<String> = read.iter().map(|entry| format!("{:?}", entry.entry)).collect();
+        assert_eq!(texts.len(), 12);
+        for (text, number) in texts.iter().zip(1..) {
+            assert!(text.contains(&format!("\"number {number}\"")), "{text}");
+        }
+        store.close().await;
+        direct.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_together_make_one_schema() {
+    let Some(schema) = Schema::new() else { return };
+    let starting: Vec<_> = (0..6)
+        .map(|_| {
+            let options = schema.options();
+            async move { PostgresStore::open(&options).await.unwrap() }
+        })
+        .collect();
+    let stores = futures_util::future::join_all(starting).await;
+    for (number, store) in stores.iter().enumerate() {
+        store.create(record(&format!("c{number}"))).await.unwrap();
+        assert_eq!(store.lease(), Some(1));
+    }
+    let page = turnwright_engine::Page { owner: &UserId::local(), after: None, limit: 100 };
+    assert_eq!(stores[0].conversations(page).await.unwrap().len(), 6);
+    for store in &stores {
+        store.close().await;
+        assert_eq!(store.lease(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_who_hear_of_it() {
+    let Some(schema) = Schema::new() else { return };
+    let other = PostgresStore::open(&schema.options()).await.unwrap();
+    let proxy = Proxy::start(&schema, false).await;
+    let cut_off = PostgresStore::open(&PostgresOptions::parse(&proxy.address).unwrap()).await.unwrap();
+    let name = cut_off.driver().clone();
+    assert_eq!((cut_off.lease(), other.is_alive(&name).await), (Some(1), Ok(true)));
+    // One renewal, so that the other has seen it.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let mut writes = other.foreign_writes();
+    writes.mark_unchanged();
+    // Every connection breaks with its next statement, and no other comes to be.
+    let left = Arc::clone(&proxy.left);
+    #[expect(clippy::disallowed_methods, reason = "it is aborted below")]
+    let breaking = tokio::spawn(async move {
+        loop {
+            left.store(0, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    while other.is_alive(&name).await.unwrap() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(cut_off.lease(), None, "who counts as dead does nothing any more");
+    tokio::time::timeout(Duration::from_secs(30), writes.changed()).await.expect("a rise").unwrap();
+    breaking.abort();
+    proxy.left.store(-1, Ordering::SeqCst);
+    while cut_off.lease().is_none() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(cut_off.lease(), Some(2), "it is another lease");
+    assert_eq!(other.is_alive(&name).await, Ok(true));
+    cut_off.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_is_named_without_its_password() {
+    let Some(schema) = Schema::new() else { return };
+    PostgresStore::open(&schema.options()).await.unwrap().close().await;
+    let refusal = async |address: &str| {
+        let options = PostgresOptions::parse(address).unwrap();
+        PostgresStore::open(&options).await.unwrap_err().to_string()
+    };
+    let secret = "tw-test-password";
+    let with = |from: &str, to: &str| schema.address().replace(from, to);
+    let table = [
+        (with(secret, "wrong-secret"), "refused the credentials of `turnwright`"),
+        (with("/postgres?", "/nowhere?"), "there is no database `nowhere`"),
+        (with("?schema", "?options=-cdefault_transaction_read_only%3Don&schema"), "is read-only"),
+        (with("?schema", "?sslmode=verify-full&schema"), "TLS"),
+    ];
+    for (address, expected) in table {
+        let said = refusal(&address).await;
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains(secret) && !said.contains("wrong-secret"), "{said}");
+    }
+    let (client, connection) = tokio_postgres::connect(&schema.server, tokio_postgres::NoTls).await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
+    tokio::spawn(connection);
+    client.batch_execute(&format!("UPDATE {}.installation SET version = 1000", schema.name)).await.unwrap();
+    let newer = PostgresStore::open(&schema.options()).await.unwrap_err();
+    assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 1")), "{newer}");
+    let other = format!("{}x", schema.name);
+    client.batch_execute(&format!("CREATE SCHEMA {other}; CREATE TABLE {other}.mine ()")).await.unwrap();
+    let said = refusal(&schema.address().replace(&schema.name, &other)).await;
+    assert!(said.contains("is another application's; name another with `?schema=NAME`"), "{said}");
+}
+
+/// One of everything.
+async fn fill(store: &dyn Storage) {
+    for id in ["a", "b"] {
+        store.create(ConversationRecord { title: Some(format!("About {id}")), ..record(id) }).await.unwrap();
+        for at in 1..=5 {
+            let mut append = append(id, at, &format!("the {at}th word of {id}"));
+            let answer = Idempotent { fingerprint: "f".to_owned(), answer: "{}".to_owned() };
+            append.side = vec![SideRecord::Idempotent { key: format!("{id}{at}"), record: answer }];
+            store.append(append).await.unwrap();
+        }
+    }
+    store.delete(&"b".parse().unwrap()).await.unwrap();
+    store.put_document("server", Document { key: "k".to_owned(), body: "{}".to_owned() }).await.unwrap();
+    let draft = store.begin_artifact(1).await.unwrap();
+    store.put_piece(draft, 0, b"first".to_vec()).await.unwrap();
+    let artifact = Artifact {
+        id: "art_1".to_owned(),
+        owner: UserId::local(),
+        name: "a.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        bytes: 5,
+        created_at_ms: 1,
+    };
+    store.finish_artifact(draft, artifact).await.unwrap();
+    store.use_artifact(&UserId::local(), "art_1", &"a".parse().unwrap()).await.unwrap();
+    assert!(store.claim("docs", "here", 0, 1_000).await.unwrap());
+    let place = turnwright_core::ContextPlace::Lines { first: 1, last: 2 };
+    let piece = Piece { place, heading: "Guide".to_owned(), text: "Rotating keys".to_owned() };
+    let file = IndexedFile { path: "x.md".to_owned(), bytes: 9, modified_ns: -1, hash: "1".to_owned(), skipped: None };
+    store.put("docs", file, vec![piece]).await.unwrap();
+    let lacking = store.without_vector("docs", "p/m", 9).await.unwrap();
+    store.put_vectors("docs", "p/m", vec![(lacking[0].id, vec![1.0, -2.0, 3.0])]).await.unwrap();
+}
+
+async fn is_whole(store: &dyn Storage) {
+    let id = "a".parse().unwrap();
+    assert_eq!(store.entries(&id, Seq::FIRST, 99).await.unwrap().len(), 5);
+    let owner = UserId::local();
+    let found = store.search(Search { owner: &owner, words: "3th word", after: None, limit: 9 }).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(store.documents("moving").await.unwrap(), []);
+    assert_eq!(store.piece(&owner, "art_1", 0).await.unwrap().as_deref(), Some(b"first".as_slice()));
+    let names = ["docs".to_owned()];
+    assert_eq!(store.by_words(&names, "how to rotate a key", 5).await.unwrap().len(), 1);
+    assert_eq!(store.by_vector(&names, "p/m", &[1.0, -2.0, 3.0], 5).await.unwrap().len(), 1);
+    // What is made from here on takes no number that is taken.
+    store.create(record("new")).await.unwrap();
+    store.append(append("new", 1, "x")).await.unwrap();
+    store.delete(&"new".parse().unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_is_moved_either_way_backed_up_and_found_sound() {
+    let Some(schema) = Schema::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| SqliteOptions::at_file(folder.path().join(name));
+    let (first, postgres, back) =
+        (Location::Sqlite(at("first.db")), Location::Postgres(Box::new(schema.options())), Location::Sqlite(at("back.db")));
+    let store = SqliteStore::open(&at("first.db")).unwrap();
+    fill(&store).await;
+    let refused = turnwright_store::move_all(&first, &postgres).await.unwrap_err().to_string();
+    assert!(refused.contains("is in use; end every turnwright"), "{refused}");
+    store.close().await;
+
+    let moved = turnwright_store::move_all(&first, &postgres).await.unwrap();
+    assert!(moved.rows.contains(&("entry", 5)) && moved.rows.contains(&("knowledge_vector", 1)), "{moved:?}");
+    let again = turnwright_store::move_all(&first, &postgres).await.unwrap_err().to_string();
+    assert!(again.contains("is not empty: it has rows in `conversation`"), "{again}");
+    let store = PostgresStore::open(&schema.options()).await.unwrap();
+    is_whole(&store).await;
+    // While it is in use.
+    turnwright_store::backup(&postgres, &folder.path().join("backup.db")).await.unwrap();
+    store.close().await;
+    is_whole(&SqliteStore::open(&at("backup.db")).unwrap()).await;
+
+    turnwright_store::move_all(&postgres, &back).await.unwrap();
+    is_whole(&SqliteStore::open(&at("back.db")).unwrap()).await;
+    for location in [&first, &postgres, &back] {
+        assert_eq!(turnwright_store::check(location).await.unwrap().1, Vec::<String>::new());
+    }
+    let (client, connection) = tokio_postgres::connect(&schema.server, tokio_postgres::NoTls).await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
+    tokio::spawn(connection);
+    client.batch_execute(&format!("DELETE FROM {}.entry WHERE place & 4294967295 = 3", schema.name)).await.unwrap();
+    let wrong = turnwright_store::check(&postgres).await.unwrap().1;
+    assert_eq!(wrong, ["conversation `a` should have 5 entries and has 2 in a row"]);
+}

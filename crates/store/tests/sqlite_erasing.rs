@@ -1,0 +1,125 @@
+//! What the files of a SQLite database hold: no secret, and nothing of what was erased.
+
+#![cfg(test)]
+
+use std::path::Path;
+
+use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
+use turnwright_engine::accounts::{AccountSecret, Accounts, Credential, CredentialKind, Role, Scopes, SecretHash, User};
+use turnwright_engine::artifacts::{Artifact, Artifacts};
+use turnwright_engine::search::{Search, Texts};
+use turnwright_engine::upkeep::Upkeep;
+use turnwright_engine::{Append, ConversationRecord, Document, Documents, Idempotent, SideRecord, Store};
+use turnwright_store::{SqliteOptions, SqliteStore};
+
+fn open(folder: &Path) -> SqliteStore {
+    SqliteStore::open(&SqliteOptions::in_directory(folder)).unwrap()
+}
+
+fn record(id: &str, settings: &str) -> ConversationRecord {
+    ConversationRecord {
+        id: id.parse().unwrap(),
+        owner: UserId::local(),
+        title: Some(format!("title of {id}")),
+        settings: settings.to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
+}
+
+async fn say(store: &SqliteStore, id: &str, text: &str, at_ms: u64, side: Vec<SideRecord>) {
+    let settings = TurnSettings::new("practice/words".parse().unwrap());
+    let entry = Entry::User(UserMessage { content: vec![ContentBlock::text(text)], settings });
+    let conversation = id.parse().unwrap();
+    store.append(Append { conversation, at: Seq::FIRST, entries: vec![entry], at_ms, side }).await.unwrap();
+}
+
+/// The files of a database that hold a text.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let holds = |path: &std::path::PathBuf| {
+        std::fs::read(path).unwrap().windows(text.len()).any(|part| part.eq_ignore_ascii_case(text.as_bytes()))
+    };
+    files.filter(holds).map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+#[tokio::test]
+async fn of_what_was_erased_no_file_of_the_database_holds_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let owner = UserId::local();
+    let long = "xylophone ".repeat(3_000);
+    for id in ["kept", "gone"] {
+        let mut new = record(id, "{}");
+        new.title = Some(format!("marimba {id}"));
+        store.create(new).await.unwrap();
+        let answer = Idempotent { fingerprint: "glockenspiel".to_owned(), answer: "glockenspiel".to_owned() };
+        let side = if id == "gone" { vec![SideRecord::Idempotent { key: "k".to_owned(), record: answer }] } else { Vec::new() };
+        let text = if id == "gone" { format!("vibraphone {long}") } else { "celesta".to_owned() };
+        say(&store, id, &text, 5, side).await;
+    }
+    store.put_document("of_conversation", Document { key: "gone/x".to_owned(), body: "harpsichord".to_owned() }).await.unwrap();
+    let draft = store.begin_artifact(1).await.unwrap();
+    store.put_piece(draft, 0, b"clavichord".repeat(10_000)).await.unwrap();
+    let artifact = Artifact {
+        id: "art_1".to_owned(),
+        owner: owner.clone(),
+        name: "spinet.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        bytes: 100_000,
+        created_at_ms: 1,
+    };
+    store.finish_artifact(draft, artifact).await.unwrap();
+    store.use_artifact(&owner, "art_1", &"gone".parse().unwrap()).await.unwrap();
+    let looked_for = Search { owner: &owner, words: "vibraphone", after: None, limit: 9 };
+    assert_eq!(store.search(looked_for.clone()).await.unwrap().len(), 1);
+    let secrets = ["vibraphone", "xylophone", "marimba gone", "glockenspiel", "harpsichord", "clavichord", "spinet"];
+    for secret in secrets {
+        assert!(!holding(folder.path(), secret).is_empty(), "{secret} is stored");
+    }
+    store.delete(&"gone".parse().unwrap()).await.unwrap();
+    store.erase().await.unwrap();
+    for secret in secrets {
+        assert_eq!(holding(folder.path(), secret), Vec::<String>::new(), "{secret}");
+    }
+    assert!(!holding(folder.path(), "celesta").is_empty(), "what was not deleted is there");
+    assert_eq!(store.search(Search { words: "celesta", ..looked_for }).await.unwrap().len(), 1);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_database_or_in_what_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let secret = AccountSecret::new("tw_").unwrap();
+    assert_eq!((secret.expose().len(), secret.expose().starts_with("tw_")), (67, true));
+    let anna = User {
+        id: "user_anna".parse().unwrap(),
+        name: "anna".to_owned(),
+        role: Role::Member,
+        is_enabled: true,
+        created_at_ms: 5,
+        identity: None,
+    };
+    let known = Credential {
+        id: "t".to_owned(),
+        hash: secret.hash(),
+        user: anna.id.clone(),
+        kind: CredentialKind::Token,
+        name: "for t".to_owned(),
+        scopes: Scopes::own(),
+        parent: None,
+        created_at_ms: 7,
+        expires_at_ms: Some(9),
+        used_at_ms: None,
+    };
+    store.add_user(anna).await.unwrap();
+    store.add_credential(known.clone()).await.unwrap();
+    assert!(!format!("{secret:?} {known:?}").contains(secret.expose()));
+    assert_eq!(store.credential(&SecretHash::of(secret.expose())).await.unwrap().unwrap().0, known);
+    store.close().await;
+    for file in std::fs::read_dir(folder.path()).unwrap().filter_map(|file| std::fs::read(file.unwrap().path()).ok()) {
+        let needle = secret.expose().as_bytes();
+        assert!(!file.windows(needle.len()).any(|window| window == needle));
+    }
+}
