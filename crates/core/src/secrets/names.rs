@@ -6,6 +6,8 @@ use super::Secrets;
 const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTHORIZATION"];
 /// Words of such names that are parts of harmless ones too.
 const WORDS: [&str; 6] = ["PASS", "PWD", "PAT", "COOKIE", "DSN", "JWT"];
+/// Where a shell is, and no password.
+const WORKING_DIRECTORY: &str = "PWD";
 /// What a name ends with that says where a secret is, and is none.
 const PLACES: [&str; 5] = ["FILE", "PATH", "DIR", "SOCK", "NAME"];
 /// What keys of known services begin with.
@@ -74,6 +76,9 @@ pub fn given(name: &str, value: &str) -> Vec<String> {
 }
 
 fn is_secret_name(name: &str) -> bool {
+    if name == WORKING_DIRECTORY {
+        return false;
+    }
     let name = name.to_ascii_uppercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let tells_place = words.last().is_some_and(|last| PLACES.contains(last));
@@ -121,6 +126,7 @@ mod tests {
             ("GITHUB_PAT", "0123456789"),
             ("x-api-key", "0123456789"),
             ("DB_PASSWORD", "correct horse"),
+            ("DB_PWD", "correct horse"),
             ("ANYTHING", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
         ];
         for (name, value) in secrets {
@@ -128,6 +134,7 @@ mod tests {
         }
         let others = [
             ("HOME", "/home/somebody"),
+            ("PWD", "/home/somebody/project"),
             ("PATH", "/usr/bin:/bin"),
             ("API_KEY_FILE", "/run/secrets/key"),
             ("SSH_AUTH_SOCK", "/run/user/1000/keyring/ssh"),
