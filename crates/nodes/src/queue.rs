@@ -21,8 +21,8 @@ use crate::names::Names;
 pub(crate) const SILENCE: Duration = Duration::from_secs(3);
 /// How long a node waits for a turn before it asks again.
 const PULL_FOR: Duration = Duration::from_secs(10);
-/// How often the server says that it still looks for one.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How much later than that its answer may come, before what was asked counts as lost.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// How long the server may take to store an offer, or what became of one.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
 /// The name of the consumer that all nodes pull from.
@@ -93,9 +93,11 @@ impl Queue {
 
     /// The next offer; none where there was none for a while.
     pub(crate) async fn pull(&self) -> Result<Option<Taken>, String> {
-        let batch = self.consumer.batch().max_messages(1).expires(PULL_FOR).heartbeat(HEARTBEAT);
+        // Without heartbeats: async-nats 0.51 falls asleep at the first, and wakes up at the end of the wait alone.
+        let batch = self.consumer.batch().max_messages(1).expires(PULL_FOR);
         let mut batch = batch.messages().await.map_err(|error| whole(&error))?;
-        match batch.next().await {
+        let next = tokio::time::timeout(PULL_FOR + ANSWER_WITHIN, batch.next());
+        match next.await.map_err(|_| "NATS did not answer whether a turn is there".to_owned())? {
             None => Ok(None),
             Some(Err(error)) => Err(error.to_string()),
             Some(Ok(message)) => match serde_json::from_slice(&message.payload) {

@@ -106,6 +106,26 @@ async fn an_offer_is_one_goes_to_another_node_where_it_is_left_and_is_gone_once_
     other.leave().await;
 }
 
+/// What the server says while there is nothing to do must not keep a node from hearing that there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_waited_takes_an_offer_at_once() {
+    let Some(world) = world(Keeps::Messages, &[]) else { return };
+    let (waiting, other) = two(&world).await;
+    // In a task of its own that nothing but the queue wakes: a limit around it would look again by itself.
+    let mut taking = tokio::task::JoinSet::new();
+    taking.spawn(async move {
+        let heard = waiting.next().await;
+        assert_eq!(*heard.offer(), offer("a"));
+        heard.done().await;
+        waiting.leave().await;
+    });
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    other.offer(&offer("a")).await.unwrap();
+    // A wait of the queue is ten seconds: whoever hears at its end alone is too late.
+    tokio::time::timeout(Duration::from_secs(5), taking.join_next()).await.unwrap().unwrap().unwrap();
+    other.leave().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_is_told_with_its_limit() {
     let Some(world) = world(Keeps::Messages, &[]) else { return };

@@ -12,6 +12,7 @@ use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Store};
 
+mod columns;
 mod moving;
 mod postgres;
 mod sqlite;

@@ -34,6 +34,7 @@ use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTur
 pub use options::PostgresOptions;
 pub(crate) use words::{stems, vector};
 
+use crate::columns::{integer, random};
 use append::{Appender, Encoded};
 use failure::Failed;
 use link::Link;
@@ -151,15 +152,7 @@ fn said(options: &PostgresOptions, failed: Failed) -> StoreError {
 
 /// Tells an append that is sent again from another of the same text.
 fn new_mark() -> Result<i64, StoreError> {
-    let mut bytes = [0_u8; 8];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::Unusable { reason: format!("the system has no random numbers: {error}") })?;
-    Ok(i64::from_be_bytes(bytes))
-}
-
-/// PostgreSQL's integers are signed; what does not fit is further than any journal or clock goes.
-fn integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    Ok(i64::from_be_bytes(random()?))
 }
 
 fn milliseconds(stored: i64) -> u64 {

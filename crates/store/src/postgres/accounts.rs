@@ -7,7 +7,8 @@ use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHash, User};
 
 use super::link::Values;
-use super::{PostgresStore, clean, get, integer, milliseconds, word};
+use super::{PostgresStore, clean, get, milliseconds, word};
+use crate::columns::integer;
 
 const ADD_USER: &str = r#"INSERT INTO "user" (id, name, role, is_enabled, created_at_ms, issuer, subject)
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"#;

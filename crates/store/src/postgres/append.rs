@@ -10,11 +10,12 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_postgres::Row;
 use tokio_util::task::TaskTracker;
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
-use turnwright_engine::{ConversationRecord, KeptBy, SideRecord, StoreError};
+use turnwright_engine::{ConversationRecord, SideRecord, StoreError};
 
+use super::clean;
 use super::pool::Pool;
-use super::{clean, integer};
 use super::{failure, ledger};
+use crate::columns::{conflict, integer, kept_by_text};
 
 /// The most kibibytes that wait, what is under way included, and what an append takes besides its text.
 const ROOM_KIB: u32 = 32 * 1024;
@@ -280,7 +281,7 @@ fn verdict(append: &Encoded, row: &Row) -> Result<(), StoreError> {
     let place: i64 = row.try_get(1).unwrap_or_default();
     match row.try_get::<_, i64>(0) {
         Ok(0) => Ok(()),
-        Ok(1) => Err(StoreError::Conflict { next: u64::try_from(place).ok().and_then(Seq::new).unwrap_or(Seq::FIRST) }),
+        Ok(1) => Err(conflict(place)),
         Ok(2) => Err(StoreError::Gone { conversation: conversation() }),
         Ok(3) => Err(StoreError::Exists { conversation: conversation() }),
         Ok(4) => Err(StoreError::Repeated { key: repeated(append, row.try_get(2).unwrap_or_default()) }),
@@ -311,21 +312,5 @@ pub(super) fn creation(record: ConversationRecord, mark: i64) -> Encoded {
         at_ms: record.updated_at_ms,
         side: vec![SideRecord::Create(record)],
         mark,
-    }
-}
-
-fn kept_by_text(kept_by: KeptBy) -> &'static str {
-    match kept_by {
-        KeptBy::Servers => "servers",
-        KeptBy::Chat => "chat",
-    }
-}
-
-/// What [`kept_by_text`] wrote; `None` for anything else.
-pub(super) fn kept_by(text: &str) -> Option<KeptBy> {
-    match text {
-        "servers" => Some(KeptBy::Servers),
-        "chat" => Some(KeptBy::Chat),
-        _ => None,
     }
 }

@@ -5,7 +5,8 @@ use turnwright_core::{ConversationId, UserId};
 use turnwright_engine::StoreError;
 use turnwright_engine::artifacts::{Artifact, Artifacts, Draft, Removal};
 
-use super::{PostgresStore, clean, get, integer, milliseconds};
+use super::{PostgresStore, clean, get, milliseconds};
+use crate::columns::{integer, new_artifact_key};
 
 const BEGIN: &str = "INSERT INTO artifact (key, owner, name, media_type, bytes, created_at_ms) VALUES ($1, '', '', '', 0, $2)
     ON CONFLICT (key) DO NOTHING";
@@ -39,20 +40,11 @@ const SWEEP: &str = "WITH old AS MATERIALIZED (SELECT key FROM artifact WHERE cr
     pieces AS (DELETE FROM artifact_piece USING old WHERE place BETWEEN old.key << 32 AND (old.key << 32) + 4294967295)
     DELETE FROM artifact USING old WHERE artifact.key = old.key";
 
-/// A key that no other process takes: they are made before anything is written, by whoever asks.
-fn new_key() -> Result<i64, StoreError> {
-    let mut bytes = [0_u8; 4];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::Unusable { reason: format!("the system has no random numbers: {error}") })?;
-    // Below 2^31, so that it and the number of a piece are one signed integer.
-    Ok(i64::from(u32::from_be_bytes(bytes) >> 1))
-}
-
 #[async_trait]
 impl Artifacts for PostgresStore {
     async fn begin_artifact(&self, at_ms: u64) -> Result<Draft, StoreError> {
         // One that is taken is one that was sent twice, or one of two thousand million.
-        let key = new_key()?;
+        let key = new_artifact_key()?;
         let answer = self.pool.ask(BEGIN, &[&key, &integer(at_ms)]).await?;
         if answer.count == 0 && !answer.is_resent {
             return Err(StoreError::Unusable { reason: "an upload cannot begin just now; try again".to_owned() });

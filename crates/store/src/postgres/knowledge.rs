@@ -8,7 +8,8 @@ use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile, Know
 
 use super::read::rows_at_most;
 use super::words::{any_of, stems, vector};
-use super::{PostgresStore, clean, get, integer, milliseconds};
+use super::{PostgresStore, clean, get, milliseconds};
+use crate::columns::integer;
 use crate::vectors;
 use crate::words::asked;
 

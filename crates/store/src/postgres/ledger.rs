@@ -5,8 +5,9 @@ use turnwright_core::UserId;
 use turnwright_core::budgets::{Amount, Period};
 use turnwright_engine::{Balance, Reservation, StoreError};
 
+use super::get;
 use super::pool::Pool;
-use super::{get, integer};
+use crate::columns::integer;
 
 /// The most that is stored of an amount: so much that a thousand of them add up.
 const MOST: i64 = 1 << 53;

@@ -6,9 +6,9 @@ use tokio_postgres::Row;
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId};
 use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, Page, StoreError};
 
-use super::append::kept_by;
 use super::pool::Pool;
-use super::{clean, get, integer, milliseconds, word};
+use super::{clean, get, milliseconds, word};
+use crate::columns::{integer, kept_by};
 
 const CONVERSATION: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = $1";
 const NEWEST: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation

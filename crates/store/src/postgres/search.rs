@@ -9,7 +9,8 @@ use turnwright_engine::search::{Excerpt, Found, Search, Texts, said};
 
 use super::read::{readable, record};
 use super::words::{all_of, vector, words};
-use super::{PostgresStore, get, integer};
+use super::{PostgresStore, get};
+use crate::columns::integer;
 use crate::words::{excerpt, phrases, words_of};
 
 /// How much is taken in at once, in bytes and entries.

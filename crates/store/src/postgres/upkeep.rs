@@ -6,7 +6,8 @@ use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{CONVERSATION_DOCUMENTS, StoreError};
 
 use super::read::rows_at_most;
-use super::{PostgresStore, integer, word};
+use super::{PostgresStore, word};
+use crate::columns::integer;
 
 /// Whether there was one.
 pub(super) const FORGET: &str = "SELECT forget_conversation($1, $2)";

@@ -9,7 +9,8 @@ use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHa
 use super::SqliteStore;
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::{Verdict, Write, integer};
+use super::write::{Verdict, Write};
+use crate::columns::integer;
 
 /// One change to the accounts.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use turnwright_engine::artifacts::{Artifact, Artifacts, Draft, Removal};
 use super::SqliteStore;
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::{Verdict, Write, integer};
+use super::write::{Verdict, Write};
+use crate::columns::{integer, new_artifact_key};
 
 /// One change to the artifacts.
 #[derive(Debug)]
@@ -99,19 +100,10 @@ fn remove(connection: &Connection, key: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A key that no other process takes: they are made before anything is written, by whoever asks.
-fn new_key() -> Result<i64, StoreError> {
-    let mut bytes = [0_u8; 4];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::Unusable { reason: format!("the system has no random numbers: {error}") })?;
-    // Below 2^31, so that it and the number of a piece are one of SQLite's integers.
-    Ok(i64::from(u32::from_be_bytes(bytes) >> 1))
-}
-
 #[async_trait]
 impl Artifacts for SqliteStore {
     async fn begin_artifact(&self, at_ms: u64) -> Result<Draft, StoreError> {
-        let key = new_key()?;
+        let key = new_artifact_key()?;
         self.writer.write(Write::Artifact(Change::Begin { key, at_ms })).await?;
         Ok(Draft(key))
     }

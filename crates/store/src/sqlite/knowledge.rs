@@ -15,7 +15,8 @@ use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile, Know
 use super::SqliteStore;
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::{Write, integer};
+use super::write::Write;
+use crate::columns::integer;
 use crate::vectors;
 use crate::words::{any_of, spaced};
 

@@ -7,7 +7,7 @@ use turnwright_engine::{Balance, Reservation, StoreError};
 
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::integer;
+use crate::columns::integer;
 
 /// The most that is stored of an amount: so much that a thousand of them add up.
 const MOST: i64 = 1 << 53;

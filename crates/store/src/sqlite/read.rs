@@ -9,7 +9,8 @@ use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, StoreError};
 
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::{gone, integer, kept_by};
+use super::write::gone;
+use crate::columns::{integer, kept_by};
 
 pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Result<Option<ConversationRecord>, Unread> {
     let mut statement = connection.prepare_cached(sql::CONVERSATION)?;

@@ -15,7 +15,8 @@ use super::SqliteStore;
 use super::read::{entry_at, record};
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::{Write, gone, integer};
+use super::write::{Write, gone};
+use crate::columns::integer;
 use crate::words::{excerpt, query, spaced, words_of};
 
 /// How much is taken in at once: the writer has others to serve.

@@ -10,7 +10,8 @@ use turnwright_engine::upkeep::Upkeep;
 
 use super::SqliteStore;
 use super::statements as sql;
-use super::write::{Verdict, Write, delete, integer};
+use super::write::{Verdict, Write, delete};
+use crate::columns::integer;
 
 /// Conversations to remove, and, once it is done, those that were.
 #[derive(Debug, Clone)]

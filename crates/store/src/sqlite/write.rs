@@ -4,13 +4,14 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
-use turnwright_engine::{CONVERSATION_DOCUMENTS, ConversationRecord, KeptBy, SideRecord, StoreError};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, ConversationRecord, SideRecord, StoreError};
 
 use super::documents::Change;
 use super::search::Words;
 use super::statements as sql;
 use super::upkeep::Removal;
 use super::{accounts, artifacts, knowledge, ledger, search};
+use crate::columns::{conflict, integer, kept_by_text};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -293,29 +294,4 @@ fn exists(conversation: &ConversationId) -> StoreError {
 
 pub(super) fn gone(conversation: &ConversationId) -> StoreError {
     StoreError::Gone { conversation: conversation.clone() }
-}
-
-fn conflict(next: i64) -> StoreError {
-    StoreError::Conflict { next: u64::try_from(next).ok().and_then(Seq::new).unwrap_or(Seq::FIRST) }
-}
-
-/// SQLite's integers are signed; what does not fit is further than any journal or clock goes.
-pub(super) fn integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn kept_by_text(kept_by: KeptBy) -> &'static str {
-    match kept_by {
-        KeptBy::Servers => "servers",
-        KeptBy::Chat => "chat",
-    }
-}
-
-/// What [`kept_by_text`] wrote; `None` for anything else.
-pub(super) fn kept_by(text: &str) -> Option<KeptBy> {
-    match text {
-        "servers" => Some(KeptBy::Servers),
-        "chat" => Some(KeptBy::Chat),
-        _ => None,
-    }
 }
