@@ -100,6 +100,9 @@ pub trait KnowledgeIndex: Send + Sync + Debug {
     /// How much there is, by name.
     async fn sizes(&self) -> Result<Vec<CollectionSize>, StoreError>;
 
+    /// Whether a collection has documents. Asked with every message: it must be quick.
+    async fn has_files(&self, collection: &str) -> Result<bool, StoreError>;
+
     /// The documents of a collection, by path.
     async fn files(&self, collection: &str) -> Result<Vec<IndexedFile>, StoreError>;
 

@@ -12,8 +12,7 @@ mod origin;
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Redirect, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -46,12 +45,12 @@ pub enum Auth {
 }
 
 /// Lets a request through as its caller's, or refuses it.
-pub(crate) async fn identify(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+pub(crate) async fn identify(state: &ServerState, request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
     let (mut head, body) = request.into_parts();
-    match admit(&state, &head).await {
+    match admit(state, &head).await {
         Ok(caller) => {
             head.extensions.insert(caller);
-            next.run(Request::from_parts(head, body)).await
+            next(Request::from_parts(head, body)).await
         }
         Err(refused) => refused.told(&head),
     }

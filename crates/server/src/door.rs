@@ -11,7 +11,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::{ConnectInfo, Request};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
 use turnwright_host::{lineage, mark_of};
@@ -33,16 +32,16 @@ tokio::task_local! {
 }
 
 /// Refuses what tools start where a request decides, or changes what decides.
-pub(crate) async fn people_only(request: Request, next: Next) -> Response {
+pub(crate) async fn people_only(request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
     let Some(ConnectInfo(theirs)) = request.extensions().get::<ConnectInfo<SocketAddr>>().copied() else {
-        return next.run(request).await;
+        return next(request).await;
     };
     let is_for_people = decides(request.method(), request.uri().path());
     let answer = async {
         if is_for_people && let Err(error) = open().await {
             return error.into_response();
         }
-        next.run(request).await
+        next(request).await
     };
     HERE.scope(Connection { theirs, is_a_persons: Arc::default() }, answer).await
 }

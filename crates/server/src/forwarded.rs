@@ -6,8 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{ConnectInfo, Request, State};
-use axum::middleware::Next;
+use axum::extract::{ConnectInfo, Request};
 use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
 use http::{Extensions, HeaderMap, HeaderValue, Uri, header};
@@ -65,7 +64,11 @@ impl fmt::Display for Client {
 }
 
 /// Reads what trusted proxies say, and forgets what others do.
-pub(crate) async fn believed(State(state): State<ServerState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn believed(
+    state: &ServerState,
+    mut request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let site = state.site();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let said = said(request.headers(), peer, &site.trusted_proxies);
@@ -86,7 +89,7 @@ pub(crate) async fn believed(State(state): State<ServerState>, mut request: Requ
     }
     let is_https = said.is_https.unwrap_or(site.is_tls);
     request.extensions_mut().insert(Client { address: said.address, is_https });
-    next.run(request).await
+    next(request).await
 }
 
 /// What is believed of a request.

@@ -1,7 +1,7 @@
 //! Refusals without secrets: what went wrong is told in words of others, who may repeat what they were given.
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header;
@@ -12,7 +12,7 @@ use crate::state::ServerState;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Takes secrets out of answers that say that something went wrong.
-pub(crate) async fn hidden(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+pub(crate) async fn hidden(state: &ServerState, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let is_refusal = response.status().is_client_error() || response.status().is_server_error();
     let secrets = state.engine().secrets().now();

@@ -30,9 +30,9 @@ mod v1;
 
 pub(crate) use idempotency::asked;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
@@ -176,11 +176,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/page/{*path}", get(page::file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(state.clone(), hidden))
-        .layer(from_fn(people_only))
-        .layer(from_fn_with_state(state.clone(), identify))
-        .layer(from_fn_with_state(state.clone(), named))
-        .layer(from_fn_with_state(state.clone(), believed))
+        .layer(from_fn_with_state(state.clone(), enter))
         .with_state(state);
     below(path, routes)
 }
@@ -191,6 +187,20 @@ pub fn router(state: ServerState) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let routes = OpenApiRouter::with_openapi(Frame::openapi()).nest("/api/v1", api_description()).merge(health_description());
     described_by(routes.split_for_parts().1)
+}
+
+/// What every request goes through, and its answer on the way back. One layer: each costs a box and a copy of the route.
+async fn enter(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    believed(&state, request, async |request| {
+        named(&state, request, async |request| {
+            identify(&state, request, async |request| {
+                people_only(request, async |request| hidden(&state, request, next).await).await
+            })
+            .await
+        })
+        .await
+    })
+    .await
 }
 
 async fn no_route(request: Request) -> ApiError {

@@ -325,7 +325,7 @@ impl Knowledge {
             self.look(folder, &mut looked).await?;
         }
         let own = attached(conversation);
-        if !self.0.hand.index.files(&own).await?.is_empty() {
+        if self.0.hand.index.has_files(&own).await? {
             self.embed_for(&own, &mut looked).await?;
             looked.collections.push((own, ATTACHED.to_owned()));
         }

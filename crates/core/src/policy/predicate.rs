@@ -193,7 +193,8 @@ impl Predicate {
         }
         if let Some(values) = &self.one_of {
             let one = |value: &Value| values.iter().map(|other| same(value, other)).fold(Match::No, Match::or);
-            all = all.and(each(value, &one));
+            // A whole list is one too, also an empty one.
+            all = all.and(if values.contains(value) { Match::Yes } else { each(value, &one) });
         }
         if let Some(names) = &self.program {
             all = all.and(
@@ -328,6 +329,11 @@ impl Named {
             }
         }
     }
+}
+
+/// Whether a text names a program, as a rule writes it.
+pub(super) fn can_name_program(text: &str) -> bool {
+    named(text).is_ok()
 }
 
 fn named(text: &str) -> Result<Named, Wrong> {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::predicate::{object, programs};
+use super::predicate::{can_name_program, object, programs};
+use super::programs::Program;
 use super::{Action, PredicateText, RuleText, Tests};
 
 /// Names of arguments that hold a command.
@@ -37,14 +38,15 @@ fn is_one_of(test: &PredicateText) -> bool {
 /// The programs where all of them are known; else the very line.
 fn command(key: &str, value: &Value, arguments: &Value, action: Action) -> PredicateText {
     let Some(found) = programs(value, arguments, key) else { return exactly(value) };
-    let is_certain = |program: &&super::programs::Program| program.trusted_name().is_some() || program.word.starts_with('/');
+    let is_certain = |program: &&Program| program.trusted_name().is_some() || program.word.starts_with('/');
     let is_known = !found.has_unknown && !found.writes && found.counted().next().is_some();
     if !is_known || action != Action::Allow || !found.counted().all(|program| is_certain(&program)) {
         return exactly(value);
     }
-    let names = found.counted().map(|program| escaped(program.trusted_name().unwrap_or(&program.word)));
-    let names: BTreeSet<String> = names.filter(|name| !name.contains(char::is_whitespace)).collect();
-    if names.is_empty() {
+    // A path is one as it is written; a name may be a glob.
+    let name = |program: &Program| program.trusted_name().map_or_else(|| program.word.clone(), escaped);
+    let names: BTreeSet<String> = found.counted().map(name).collect();
+    if !names.iter().all(|name| can_name_program(name)) {
         return exactly(value);
     }
     Tests { program: Some(names.into_iter().collect()), ..Tests::default() }.into()

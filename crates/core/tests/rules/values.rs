@@ -174,6 +174,18 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ("command__run", json!({"command": "ls > x"}), "allow command__run when command one of \"ls > x\""),
         ("command__run", json!({"command": "eval $x"}), "allow command__run when command one of \"eval $x\""),
         ("command__run", json!({"command": "./x"}), "allow command__run when command one of \"./x\""),
+        (
+            "command__run",
+            json!({"command": "./x", "args": []}),
+            "allow command__run when args one of [] and command one of \"./x\"",
+        ),
+        (
+            "command__run",
+            json!({"command": "a\u{3}", "args": ["b"]}),
+            "allow command__run when args one of \"b\" and command one of \"a\\u0003\"",
+        ),
+        ("command__run", json!({"command": "'a b' | git"}), "allow command__run when command one of \"'a b' | git\""),
+        ("command__run", json!({"command": "/opt/a/'b*' x"}), "allow command__run when command program /opt/a/b*"),
         ("x__t*", json!({}), "allow x__t[*]"),
     ] {
         let rule = proposed(tool, &arguments, Action::Allow);

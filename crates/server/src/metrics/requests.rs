@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, Method};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -82,7 +81,7 @@ fn word(method: &Method) -> &'static str {
 }
 
 /// Gives the request a name, the client's own where it sent one; answers with it, logs with it, and counts.
-pub(crate) async fn named(State(state): State<ServerState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn named(state: &ServerState, mut request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
     let begun = Instant::now();
     let id = request.headers().get(&REQUEST_ID).filter(|id| is_name(id)).cloned().unwrap_or_else(new_name);
     request.headers_mut().insert(REQUEST_ID, id.clone());
@@ -91,7 +90,7 @@ pub(crate) async fn named(State(state): State<ServerState>, mut request: Request
     let shown = route.as_ref().map_or("none", MatchedPath::as_str).to_owned();
     let span = error_span!("request", id = id.to_str().unwrap_or_default());
     let client = Client::of(request.extensions());
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = next(request).instrument(span.clone()).await;
     let (status, took) = (response.status().as_u16(), begun.elapsed());
     state.metrics().requests().count(&method, route.as_ref().map(MatchedPath::as_str), status, took);
     span.in_scope(|| tracing::debug!(%method, route = shown, status, %client, ms = took.as_millis(), "answered"));

@@ -32,6 +32,7 @@ const SIZES: &str = "SELECT name,
     (SELECT count(*) FROM knowledge_sign
         WHERE knowledge_sign.piece BETWEEN knowledge.key << 40 AND ((knowledge.key + 1) << 40) - 1)
     FROM knowledge ORDER BY name";
+const HAS_FILES: &str = "SELECT 1 FROM knowledge_file WHERE knowledge = (SELECT key FROM knowledge WHERE name = $1) LIMIT 1";
 const FILES: &str = "SELECT path, bytes, modified_ns, hash, skipped FROM knowledge_file
     WHERE knowledge = (SELECT key FROM knowledge WHERE name = $1) ORDER BY path";
 const PUT: &str = "SELECT put_pieces($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
@@ -157,6 +158,10 @@ impl KnowledgeIndex for PostgresStore {
             })
         };
         self.pool.ask(SIZES, &[]).await?.rows.iter().map(size).collect()
+    }
+
+    async fn has_files(&self, collection: &str) -> Result<bool, StoreError> {
+        Ok(self.pool.ask(HAS_FILES, &[&collection]).await?.count > 0)
     }
 
     async fn files(&self, collection: &str) -> Result<Vec<IndexedFile>, StoreError> {

@@ -231,6 +231,12 @@ impl KnowledgeIndex for SqliteStore {
         self.readers.read(read).await
     }
 
+    async fn has_files(&self, collection: &str) -> Result<bool, StoreError> {
+        let name = collection.to_owned();
+        let read = move |connection: &Connection| Ok::<_, Unread>(connection.prepare_cached(sql::HAS_FILES)?.exists((name,))?);
+        self.readers.read_here(read).await
+    }
+
     async fn files(&self, collection: &str) -> Result<Vec<IndexedFile>, StoreError> {
         let name = collection.to_owned();
         let read = move |connection: &Connection| {

@@ -175,6 +175,8 @@ statements! {
         (SELECT count(*) FROM knowledge_sign
             WHERE knowledge_sign.piece BETWEEN knowledge.key << 40 AND ((knowledge.key + 1) << 40) - 1)
         FROM knowledge ORDER BY name";
+    HAS_FILES = "SELECT 1 FROM knowledge CROSS JOIN knowledge_file ON knowledge_file.knowledge = knowledge.key
+        WHERE knowledge.name = ?1 LIMIT 1";
     KNOWLEDGE_FILES = "SELECT path, bytes, modified_ns, hash, skipped FROM knowledge_file
         WHERE knowledge = ?1 ORDER BY path";
     KNOWLEDGE_FILE = "SELECT key FROM knowledge_file WHERE knowledge = ?1 AND path = ?2";

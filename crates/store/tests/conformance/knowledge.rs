@@ -59,9 +59,11 @@ pub(crate) async fn a_document_that_changes_is_found_as_it_is_now_and_one_that_i
     store.put("a", file("z.md", "3"), vec![piece(1, "words of z")]).await.unwrap();
     store.moved("a", "y.md", file("z.md", "2")).await.unwrap();
     assert_eq!(found(store, &["a"], "words").await, ["z.md: lines 3-4"]);
+    assert!(store.has_files("a").await.unwrap());
     store.remove("a", vec!["z.md".to_owned(), "never".to_owned()]).await.unwrap();
     assert_eq!(found(store, &["a"], "words").await, [""; 0]);
     assert_eq!(store.files("a").await.unwrap(), []);
+    assert!(!store.has_files("a").await.unwrap() && !store.has_files("never").await.unwrap());
 }
 
 pub(crate) async fn a_large_document_is_found_whole_once_its_last_part_is_there(full: &dyn Full) {
