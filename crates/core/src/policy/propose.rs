@@ -46,7 +46,8 @@ fn command(key: &str, value: &Value, arguments: &Value, action: Action) -> Predi
     // A path is one as it is written; a name may be a glob.
     let name = |program: &Program| program.trusted_name().map_or_else(|| program.word.clone(), escaped);
     let names: BTreeSet<String> = found.counted().map(name).collect();
-    if !names.iter().all(|name| can_name_program(name)) {
+    // In a glob a backslash says something else than in a name.
+    if !names.iter().all(|name| can_name_program(name) && !name.contains('\\')) {
         return exactly(value);
     }
     Tests { program: Some(names.into_iter().collect()), ..Tests::default() }.into()
@@ -71,5 +72,5 @@ fn exactly(value: &Value) -> PredicateText {
 
 /// A name as a glob that matches it alone.
 fn escaped(name: &str) -> String {
-    if name.contains(['*', '?', '[', ']', '{', '}', '\\', '!']) { globset::escape(name) } else { name.to_owned() }
+    globset::escape(&name.replace('\\', "\\\\"))
 }

@@ -186,7 +186,9 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ),
         ("command__run", json!({"command": "'a b' | git"}), "allow command__run when command one of \"'a b' | git\""),
         ("command__run", json!({"command": "/opt/a/'b*' x"}), "allow command__run when command program /opt/a/b*"),
+        ("command__run", json!({"command": "'g[a\\m'"}), "allow command__run when command one of \"'g[a\\\\m'\""),
         ("x__t*", json!({}), "allow x__t[*]"),
+        ("x__a\\b", json!({}), "allow x__a\\\\b"),
     ] {
         let rule = proposed(tool, &arguments, Action::Allow);
         assert_eq!(rule.to_string(), expected);
