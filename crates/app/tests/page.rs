@@ -110,6 +110,11 @@ fn what_goes_wrong_is_said_and_loses_nothing() {
 }
 
 #[test]
+fn no_text_of_others_does_anything_wherever_it_is_shown() {
+    run("hostile.test.mjs");
+}
+
+#[test]
 fn who_looks_elsewhere_is_told_what_waits() {
     run("notify.test.mjs");
 }
