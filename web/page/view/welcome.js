@@ -15,7 +15,7 @@ const examples = [
 ];
 
 export function Welcome() {
-  const [tools, know] = useState(/** @type {any[]} */ ([]));
+  const [tools, know] = useState(/** @type {any[] | null} */ (null));
   // With the first model the form to practise with goes.
   useEffect(() => {
     call("/tools").then((list) => know(list.data), tellError);
@@ -27,14 +27,14 @@ export function Welcome() {
       it is no language model, it only matches your words with the tools that are offered. Everything around it is real, the tools too.</p></div>
       <ul class="examples">${examples.map((example) => html`<${Example} key=${example.title} example=${example} tools=${tools} />`)}</ul>
       <${Connect} />`}
-    ${!isPractice && tools.length > 0 && html`<p class="faint">${tools.length} tools are offered. It asks before one of them acts.</p>`}
+    ${!isPractice && tools !== null && tools.length > 0 && html`<p class="faint">${tools.length} tools are offered. It asks before one of them acts.</p>`}
   </div></div>`;
 }
 
-/** @param {{example: any, tools: any[]}} props */
+/** @param {{example: any, tools: any[] | null}} props `tools`: null until they are known */
 function Example({ example, tools }) {
-  const found = example.needs ? tools.find((tool) => example.needs.test(tool.id)) : null;
-  const isMissing = example.needs && !found;
+  const found = example.needs ? tools?.find((tool) => example.needs.test(tool.id)) : null;
+  const isMissing = example.needs && tools !== null && !found;
   const words = found ? `Call ${found.id}` : example.words;
   return html`<li><button class="example" disabled=${isMissing} onClick=${() => say(words).catch(tellError)}>
     <strong>${example.title}</strong><span>${isMissing ? "Needs an MCP server whose tools ask; add one under “MCP servers”." : words}</span>
