@@ -5,6 +5,7 @@ import { render } from "preact";
 import { arrive, inbox, loadCaller, loadConversations, loadInbox, loadModels, open } from "./lib/app.js";
 import "./lib/appearance.js";
 import { html } from "./lib/html.js";
+import { visible } from "./lib/visible.js";
 import { Root } from "./view/root.js";
 
 /** How often we ask what waits in other conversations. */
@@ -26,7 +27,7 @@ document.addEventListener("visibilitychange", () => {
 effect(() => {
   const count = inbox.value.length;
   const title = open.value?.info.value?.title;
-  document.title = `${count > 0 ? `(${count}) ` : ""}${title ? `${title} · ` : ""}Turnwright`;
+  document.title = `${count > 0 ? `(${count}) ` : ""}${title ? `${visible(title)} · ` : ""}Turnwright`;
 });
 
 const root = document.getElementById("root");

@@ -8,9 +8,16 @@ export async function startModel() {
   const gates = new Map();
   const failures = { left: 0 };
   const requests = [];
+  const door = { key: "" };
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const piece of request) body += piece;
+    if (door.key !== "" && request.headers.authorization !== `Bearer ${door.key}`) {
+      response.statusCode = 401;
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ error: { message: `Incorrect API key provided: ${request.headers.authorization}`, type: "invalid_request_error" } }));
+      return;
+    }
     if (request.url?.endsWith("/models")) {
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ object: "list", data: ["one", "two"].map((id) => ({ id, object: "model" })) }));
@@ -49,6 +56,8 @@ export async function startModel() {
   return {
     url: `http://127.0.0.1:${server.address().port}/v1`,
     requests,
+    /** Lets nobody in without this key. */
+    lock: (key) => (door.key = key),
     failNext: (times) => (failures.left = times),
     gate: (name) => gates.get(name) ?? gates.set(name, gate()).get(name),
     close: () => {

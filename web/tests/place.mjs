@@ -23,11 +23,14 @@ async function freePort() {
   return port;
 }
 
-/** @param {{config?: string, model?: boolean, below?: string}} [options] `below`: the path that the server is told to be below */
+/**
+ * @param {{config?: string, model?: boolean | "unsaid", below?: string}} [options] `model`: the scripted one, practice, or none that the
+ * configuration names; `below`: the path that the server is told to be below
+ */
 export async function startPlace({ config = "", model: isScripted = true, below = "" } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "turnwright-page-"));
   const model = await startModel();
-  const chosen = isScripted
+  const chosen = isScripted === "unsaid" ? "" : isScripted
     ? `model = "scripted/one"\n[providers.scripted]\ndialect = "openai-chat"\nbase_url = "${model.url}"\nmodels = ["one", "two"]\nmax_retries = 0\n`
     : 'model = "practice/practice"\n';
   writeFileSync(join(folder, "turnwright.toml"), `${chosen}${config}${below && `[server]\nbase_path = "${below}"\n`}`);

@@ -89,6 +89,11 @@ test("without a model the page opens on practice, says so, and its examples work
     const page = await lookAt(practice);
     await page.getByText("This is practice.").waitFor();
     assert.equal(await page.locator(".example").count(), 4);
+    await page.getByLabel("Key", { exact: true }).fill("sk-ant-x");
+    for (const theme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme: theme });
+      assert.deepEqual(await violations(page), [], theme);
+    }
     await page.getByRole("button", { name: "Two calls at once" }).click();
     await page.getByRole("group", { name: "2 tool calls" }).waitFor();
     await page.getByRole("link", { name: "New conversation" }).click();

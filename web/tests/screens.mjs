@@ -20,6 +20,9 @@ for (const theme of ["light", "dark"]) {
   const first = await lookAt(practice, { theme, ...size });
   await first.getByText("This is practice.").waitFor();
   await shoot(first, "first-run");
+  await first.getByLabel("Key", { exact: true }).fill("sk-ant-");
+  await first.getByRole("button", { name: "Test and connect" }).scrollIntoViewIfNeeded();
+  await shoot(first, "connect");
 
   const page = await lookAt(place, { theme, ...size });
   await say(page, "How do I greet somebody in Python?");
@@ -70,7 +73,7 @@ for (const theme of ["light", "dark"]) {
   await page.getByLabel("Command", { exact: true }).fill("uvx mcp-server-time --local-timezone Europe/Paris");
   await shoot(page, "servers");
   await page.goto(`${place.base}/#/usage`);
-  await page.locator(".plot rect").nth(1).waitFor();
+  await page.locator(".plot canvas").first().waitFor();
   await shoot(page, "usage");
   await page.goto(`${place.base}/#/settings`);
   await page.getByRole("button", { name: "Test all" }).click();

@@ -57,5 +57,5 @@ pub use rule::{
 pub use settings::{Approve, OutputFormat, ReasoningEffort, Settings, SettingsPatch, ToolChoice};
 pub use tool::{ConversationTool, Icon, SetAsideTool, Tool, ToolList, ToolName};
 pub use turn::{TurnError, TurnReport, Usage};
-pub use usage::{Provider, ToolUsageLine, TurnsLine, UsageLine, UsageReport, UserUsageLine};
+pub use usage::{AddedProvider, Provider, ProviderRequest, ToolUsageLine, TurnsLine, UsageLine, UsageReport, UserUsageLine};
 pub use user::{Caller, NewToken, SignInLink, Token, TokenRequest, User, UserPatch, UserRequest};

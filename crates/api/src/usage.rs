@@ -114,4 +114,44 @@ pub struct Provider {
     pub is_default: bool,
     /// Why it cannot be used, where it cannot.
     pub problem: Option<String>,
+    /// What names it: `configuration`, `added` (by a person, while the server ran), a variable, `local server` or `built in`;
+    /// null where that is not known.
+    pub origin: Option<String>,
+}
+
+/// A provider that is to be added: known by its name, or by its address.
+#[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderRequest {
+    /// Its key. It is kept on the server, sealed, and told to nobody but the provider.
+    #[serde(default)]
+    pub api_key: Option<String>,
+    /// Where it is, where its name does not say that.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// What it speaks, where its name does not say that: `openai-chat`, `openai-responses`, `anthropic`, `gemini` or `ollama`.
+    #[serde(default)]
+    pub dialect: Option<String>,
+}
+
+impl std::fmt::Debug for ProviderRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { api_key, base_url, dialect } = self;
+        let api_key = api_key.as_ref().map(|_| "***");
+        let mut shown = f.debug_struct("ProviderRequest");
+        shown.field("api_key", &api_key).field("base_url", base_url).field("dialect", dialect).finish()
+    }
+}
+
+/// A provider that was added, and answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AddedProvider {
+    /// Its name, the first half of its models' names.
+    pub id: String,
+    /// The wire format that it speaks.
+    pub dialect: String,
+    /// One of its models, `PROVIDER/MODEL`, for whoever chose none.
+    pub model: String,
+    /// How many models it offers.
+    pub models: u64,
 }

@@ -100,6 +100,21 @@ fn every_screen_is_for_everybody_and_nothing_hostile_runs() {
 }
 
 #[test]
+fn the_first_run_is_practice_and_leads_to_a_model() {
+    run("first-run.test.mjs");
+}
+
+#[test]
+fn what_goes_wrong_is_said_and_loses_nothing() {
+    run("bad-input.test.mjs");
+}
+
+#[test]
+fn no_text_of_others_does_anything_wherever_it_is_shown() {
+    run("hostile.test.mjs");
+}
+
+#[test]
 fn who_looks_elsewhere_is_told_what_waits() {
     run("notify.test.mjs");
 }

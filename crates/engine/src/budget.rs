@@ -102,7 +102,7 @@ impl Engine {
         let journal = self.journal(id).await?;
         let settings = match journal.open_turn() {
             Some(turn) => TurnSettings { model: turn.model().clone(), ..turn.settings().clone() },
-            None => overlay.over(self.defaults()),
+            None => overlay.over(&self.defaults()),
         };
         Ok(self.inner().length(id, &journal, &settings))
     }

@@ -1,14 +1,16 @@
 //! The engine: what an embedder calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::{Policy, RuleText};
-use turnwright_core::{CallId, ConversationId, Journal, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId};
+use turnwright_core::{
+    CallId, ConversationId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId,
+};
 
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
@@ -170,7 +172,7 @@ impl Engine {
             store: parts.store,
             clock: parts.clock,
             policy: parts.policy,
-            defaults: parts.defaults,
+            defaults: RwLock::new(Arc::new(parts.defaults)),
             catalogs: Catalogs::new(parts.sources),
             validators: Validators::default(),
             pins: Pins::default(),
@@ -250,8 +252,14 @@ impl Engine {
     }
 
     /// The settings of turns for which nobody chose others.
-    pub fn defaults(&self) -> &TurnSettings {
-        &self.inner.defaults
+    pub fn defaults(&self) -> Arc<TurnSettings> {
+        self.inner.defaults()
+    }
+
+    /// Answers with this model from now on where nobody names one. Turns that run keep theirs.
+    pub fn answer_by_default(&self, model: ModelRef) {
+        let mut defaults = self.inner.defaults.write().unwrap_or_else(PoisonError::into_inner);
+        *defaults = Arc::new(TurnSettings { model, ..TurnSettings::clone(&defaults) });
     }
 
     /// All tools of all sources by qualified name, sorted. Waits for sources that are starting, at most their start limit.

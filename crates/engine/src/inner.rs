@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Policy,
-    pub(crate) defaults: TurnSettings,
+    /// The settings of turns for which nobody chose others.
+    pub(crate) defaults: RwLock<Arc<TurnSettings>>,
     pub(crate) catalogs: Catalogs,
     pub(crate) validators: Validators,
     /// What people agreed to of foreign tools.
@@ -170,6 +171,11 @@ impl Inner {
         let sources = self.catalogs.sources();
         let names: Vec<&str> = sources.iter().filter(|source| source.is_awaited()).map(|source| source.name()).collect();
         names.join(", ")
+    }
+
+    /// The settings of turns for which nobody chose others, as they are at this moment.
+    pub(crate) fn defaults(&self) -> Arc<TurnSettings> {
+        self.defaults.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// `overlay` over `base`, with the fallback chain of the model that it comes to.

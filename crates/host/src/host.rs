@@ -15,13 +15,13 @@ use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
 use turnwright_store::Storage;
-use turnwright_tools::{Knowledge, Memory};
+use turnwright_tools::{Knowledge, Memory, PracticeForm};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
 use crate::context::Gathering;
 use crate::lineage::is_started_by_a_tool;
 use crate::notify::Notifier;
-use crate::providers::{PRACTICE, ProviderSet};
+use crate::providers::{ModelProviders, PRACTICE, ProviderSet, Unadded, read_added};
 use crate::servers::{McpServers, ServerSet};
 use crate::sources::{self, Sources};
 use crate::storage::Place;
@@ -55,6 +55,7 @@ pub struct Host {
     pub(crate) knowledge: Option<Knowledge>,
     pub(crate) memory: Option<Memory>,
     pub(crate) providers: Arc<ProviderSet>,
+    model_providers: ModelProviders,
     pub(crate) servers: McpServers,
     resources: Arc<ResourceSource>,
     default_model: ModelRef,
@@ -79,6 +80,7 @@ pub struct HostBuilder {
     needs: Needs,
     telemetry: Telemetry,
     shows_apps: bool,
+    practises: bool,
 }
 
 impl HostBuilder {
@@ -110,6 +112,13 @@ impl HostBuilder {
         self
     }
 
+    /// Offers a form to practise with for as long as no model is configured.
+    #[must_use]
+    pub fn practising(mut self) -> Self {
+        self.practises = true;
+        self
+    }
+
     /// Starts only what is needed.
     #[must_use]
     pub fn needs(mut self, needs: Needs) -> Self {
@@ -122,7 +131,7 @@ impl HostBuilder {
     /// # Errors
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
-        let Self { loaded, environment, own, needs, telemetry, shows_apps } = self;
+        let Self { loaded, environment, own, needs, telemetry, shows_apps, practises } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let place = Place::of(&loaded)?;
@@ -137,9 +146,12 @@ impl HostBuilder {
             }
         };
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
+        let Answering { providers, default_model, unadded, mut problems } =
+            answering(&loaded, &environment, &*store, (needs, practises)).await?;
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
         let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), (own, shows_apps))?;
-        let Sources { mut built_in, servers, surroundings, completed, mut problems, command_mark } = sources;
+        let Sources { mut built_in, servers, surroundings, completed, problems: mut of_sources, command_mark } = sources;
+        problems.append(&mut of_sources);
         let Gathering { gatherer, knowledge, memory, problems: mut untold } = {
             let is_free = |source: &Arc<dyn ToolSource>| !built_in.iter().any(|other| other.name() == source.name());
             let more: Vec<_> = gathering.sources().into_iter().filter(is_free).collect();
@@ -147,15 +159,13 @@ impl HostBuilder {
             gathering
         };
         problems.append(&mut untold);
+        let is_free =
+            |name: &str| built_in.iter().all(|other| other.name() != name) && servers.iter().all(|server| server.name != name);
+        let form = unadded.practice.clone().filter(|_| is_free(PracticeForm::NAME));
+        built_in.extend(form.map(|form| Arc::new(form) as Arc<dyn ToolSource>));
         let resources = Arc::clone(&surroundings.resources);
         let set = Arc::new(ServerSet::new(store.clone(), environment.clone(), surroundings, needs, built_in, servers));
         set.refresh().await?;
-        let locals = local_candidates(&environment).into_iter().map(|mut local| {
-            local.model_facts = config::model_facts(&loaded.config, &local.name);
-            local
-        });
-        let providers = Arc::new(ProviderSet::new(loaded.endpoints.iter().cloned().chain(locals), &loaded.network));
-        let default_model = default_model(&loaded, &providers, needs, &mut problems).await;
         let engine = Engine::new(EngineParts {
             providers: providers.clone(),
             sources: set.offered().to_vec(),
@@ -179,6 +189,8 @@ impl HostBuilder {
         engine.hear_completed(completed);
         engine.keep_rules(store.clone()).await;
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
+        let about = (&loaded, &environment);
+        let model_providers = ModelProviders::new(about, providers.clone(), store.clone(), engine.clone(), unadded);
         if let Some(limit) = loaded.config.approval.timeout() {
             engine.limit_approvals(limit);
         }
@@ -196,6 +208,7 @@ impl HostBuilder {
             knowledge,
             memory,
             providers,
+            model_providers,
             servers,
             resources,
             default_model,
@@ -215,7 +228,15 @@ impl Host {
     /// A host of a configuration, to which sources of one's own can be added.
     pub fn builder(loaded: Loaded, environment: Environment) -> HostBuilder {
         let telemetry = Telemetry::default();
-        HostBuilder { loaded, environment, own: Vec::new(), needs: Needs::Everything, telemetry, shows_apps: false }
+        HostBuilder {
+            loaded,
+            environment,
+            own: Vec::new(),
+            needs: Needs::Everything,
+            telemetry,
+            shows_apps: false,
+            practises: false,
+        }
     }
 
     /// Starts a host of a configuration.
@@ -265,6 +286,11 @@ impl Host {
     /// Whether this process was started by a tool of this installation: then no person is at its command line.
     pub fn is_run_by_a_tool(&self) -> bool {
         is_started_by_a_tool(&self.processes)
+    }
+
+    /// Its model providers, as they are added and removed.
+    pub fn model_providers(&self) -> &ModelProviders {
+        &self.model_providers
     }
 
     /// Its MCP servers.
@@ -361,6 +387,37 @@ async fn sweep(processes: &Path, store: &dyn Storage) {
     }
 }
 
+/// Who answers.
+struct Answering {
+    providers: Arc<ProviderSet>,
+    default_model: ModelRef,
+    unadded: Unadded,
+    problems: Vec<String>,
+}
+
+async fn answering(
+    loaded: &Loaded,
+    environment: &Environment,
+    store: &dyn Storage,
+    (needs, practises): (Needs, bool),
+) -> Result<Answering, HostError> {
+    let (added, mut problems) = read_added(loaded, store, environment).await?;
+    let newest = added.last().map(|newest| newest.model.clone());
+    let locals = local_candidates(environment).into_iter().map(|mut local| {
+        local.model_facts = config::model_facts(&loaded.config, &local.name);
+        local
+    });
+    let found = loaded.endpoints.iter().cloned().chain(locals);
+    let added = added.into_iter().map(|added| added.endpoint).collect();
+    let providers = Arc::new(ProviderSet::new(found, added, &loaded.network));
+    let otherwise = default_model(loaded, &providers, needs, &mut problems).await;
+    let is_configured = loaded.names_a_model();
+    let default_model = newest.filter(|_| !is_configured).unwrap_or_else(|| otherwise.clone());
+    let practice = (practises && default_model.provider() == PRACTICE).then(PracticeForm::default);
+    let unadded = Unadded { practice, otherwise: (!is_configured).then_some(otherwise) };
+    Ok(Answering { providers, default_model, unadded, problems })
+}
+
 /// The default model: the configuration's, else one found, else practice (docs/configuration.md).
 async fn default_model(loaded: &Loaded, providers: &ProviderSet, needs: Needs, problems: &mut Vec<String>) -> ModelRef {
     let practice = || ModelRef::new(PRACTICE, PRACTICE);
@@ -375,8 +432,9 @@ async fn default_model(loaded: &Loaded, providers: &ProviderSet, needs: Needs, p
         },
         Some(DefaultModel::FirstOf(name)) => ModelRef::new(name, "default"),
         None if needs == Needs::Everything => {
-            let local: Vec<&str> = providers
-                .entries()
+            let entries = providers.entries();
+            let local: Vec<&str> = entries
+                .iter()
                 .filter(|(_, entry)| entry.endpoint.as_ref().is_some_and(|found| found.origin == config::EndpointOrigin::Local))
                 .map(|(name, _)| name.as_str())
                 .collect();

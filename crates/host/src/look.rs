@@ -96,7 +96,7 @@ impl Host {
     /// Every provider with its models. Those that must be asked are asked at the same time; local servers that are not
     /// there are left out.
     pub async fn models(&self) -> Vec<ProviderModels> {
-        let asked = self.providers.entries().map(|(name, entry)| async move {
+        let asked = self.providers.entries().into_iter().map(|(name, entry)| async move {
             let models = match entry.provider() {
                 Err(failure) => Err(failure),
                 Ok(provider) => match tokio::time::timeout(LIST_LIMIT, provider.models()).await {
@@ -125,10 +125,8 @@ impl Host {
     /// it is asked in turns.
     pub async fn check_model(&self, model: &ModelRef) -> ModelCheck {
         let outcome = self.findings(model).await;
-        let entry = self.providers.entries().find(|(name, _)| *name == model.provider());
-        let endpoint = entry
-            .and_then(|(_, entry)| entry.endpoint.as_ref())
-            .and_then(|endpoint| endpoint_config(endpoint, &self.loaded.network).ok());
+        let entry = self.providers.entries().into_iter().find(|(name, _)| *name == model.provider());
+        let endpoint = entry.and_then(|(_, entry)| endpoint_config(entry.endpoint.as_ref()?, &self.loaded.network).ok());
         let probe = match endpoint {
             Some(config) => Some(turnwright_providers::probe(&config, model.model(), Arc::new(SystemClock)).await),
             None => None,

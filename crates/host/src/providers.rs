@@ -1,12 +1,17 @@
-//! The providers of an installation: configured, found in the environment, on this machine, and practice.
+//! The providers of an installation: configured, added by people, found in the environment, on this machine, and practice.
 
-use std::sync::{Arc, OnceLock};
+mod added;
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use indexmap::IndexMap;
 use turnwright_core::{ModelRef, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{Provider, Providers, SystemClock};
 use turnwright_network::Network;
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
+
+pub use added::{ModelProviders, NewProvider, ProviderChangeError, TestedProvider};
+pub(crate) use added::{Unadded, read as read_added};
 
 use crate::config::{Endpoint, EndpointOrigin, fallback, key_names};
 use crate::mcp_endpoint::caller::{self, Caller};
@@ -17,7 +22,10 @@ pub(crate) const PRACTICE: &str = "practice";
 /// The providers by name; each is made when it is asked for first.
 #[derive(Debug)]
 pub(crate) struct ProviderSet {
-    entries: IndexMap<String, Entry>,
+    /// Those that nobody added.
+    found: Vec<Endpoint>,
+    network: Network,
+    entries: RwLock<IndexMap<String, Arc<Entry>>>,
 }
 
 #[derive(Debug)]
@@ -29,20 +37,46 @@ pub(crate) struct Entry {
 }
 
 impl ProviderSet {
-    /// These endpoints, in this order, and practice at the end. The first of a name counts.
-    pub(crate) fn new(endpoints: impl IntoIterator<Item = Endpoint>, network: &Network) -> Self {
-        let mut entries = IndexMap::new();
-        let entry = |endpoint| Entry { endpoint, network: network.clone(), made: OnceLock::new() };
-        for endpoint in endpoints {
-            entries.entry(endpoint.name.clone()).or_insert_with(|| entry(Some(endpoint)));
-        }
-        entries.entry(PRACTICE.to_owned()).or_insert_with(|| entry(None));
-        Self { entries }
+    /// These endpoints, in this order, with those that were added behind the configured ones, and practice at the end. The first
+    /// of a name counts.
+    pub(crate) fn new(found: impl IntoIterator<Item = Endpoint>, added: Vec<Endpoint>, network: &Network) -> Self {
+        let set = Self { found: found.into_iter().collect(), network: network.clone(), entries: RwLock::default() };
+        set.add(added);
+        set
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
-        self.entries.iter()
+    /// Has these in place of those that were added before. Whoever holds a provider that is gone keeps it.
+    pub(crate) fn add(&self, added: Vec<Endpoint>) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *entries);
+        for endpoint in arranged(&self.found, added) {
+            let same = before.get(&endpoint.name).filter(|entry| entry.endpoint.as_ref() == Some(&endpoint));
+            let entry = same.cloned().unwrap_or_else(|| self.entry(Some(endpoint.clone())));
+            entries.entry(endpoint.name).or_insert(entry);
+        }
+        entries.entry(PRACTICE.to_owned()).or_insert_with(|| self.entry(None));
     }
+
+    fn entry(&self, endpoint: Option<Endpoint>) -> Arc<Entry> {
+        Arc::new(Entry { endpoint, network: self.network.clone(), made: OnceLock::new() })
+    }
+
+    /// All of them, as they are at this moment.
+    pub(crate) fn entries(&self) -> Vec<(String, Arc<Entry>)> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
+    }
+
+    fn known(&self, name: &str) -> Option<Arc<Entry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+/// What somebody added counts before what was found, and after what the configuration says.
+fn arranged(found: &[Endpoint], added: Vec<Endpoint>) -> Vec<Endpoint> {
+    let (configured, other): (Vec<_>, Vec<_>) =
+        found.iter().cloned().partition(|endpoint| endpoint.origin == EndpointOrigin::Configured);
+    configured.into_iter().chain(added).chain(other).collect()
 }
 
 impl Entry {
@@ -56,7 +90,7 @@ impl Entry {
     }
 }
 
-fn made(endpoint: &Endpoint, network: &Network) -> Result<Arc<dyn Provider>, ProviderFailure> {
+pub(crate) fn made(endpoint: &Endpoint, network: &Network) -> Result<Arc<dyn Provider>, ProviderFailure> {
     let provider = HttpProvider::new(endpoint_config(endpoint, network)?, Arc::new(SystemClock));
     Ok(Arc::new(provider))
 }
@@ -102,6 +136,7 @@ pub(crate) fn origin(endpoint: Option<&Endpoint>) -> String {
     match endpoint.map(|endpoint| &endpoint.origin) {
         None => "built in".to_owned(),
         Some(EndpointOrigin::Configured) => "configuration".to_owned(),
+        Some(EndpointOrigin::Added) => "added".to_owned(),
         Some(EndpointOrigin::Variable(name)) => name.clone(),
         Some(EndpointOrigin::Local) => "local server".to_owned(),
     }
@@ -112,16 +147,17 @@ impl Providers for ProviderSet {
         if name == caller::NAME {
             return Ok(Arc::new(Caller));
         }
-        if let Some(entry) = self.entries.get(name) {
+        if let Some(entry) = self.known(name) {
             return entry.provider();
         }
-        let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
+        let known = self.names();
         let text = format!("there is no provider `{name}`; there are {}", known.join(", "));
         Err(ProviderFailure::new(ProviderFailureKind::Unavailable, text))
     }
 
     fn hinted(&self, hints: &[String], current: &ModelRef) -> Option<ModelRef> {
-        let configured = self.entries.iter().filter_map(|(name, entry)| Some((name, entry.endpoint.as_ref()?)));
+        let entries = self.entries();
+        let configured = entries.iter().filter_map(|(name, entry)| Some((name, entry.endpoint.as_ref()?)));
         let models: Vec<ModelRef> = std::iter::once(current.clone())
             .chain(configured.flat_map(|(name, endpoint)| endpoint.models.iter().map(move |model| ModelRef::new(name, model))))
             .collect();
@@ -129,11 +165,12 @@ impl Providers for ProviderSet {
     }
 
     fn fallback(&self, model: &ModelRef) -> Vec<ModelRef> {
-        let endpoint = |name: &str| self.entries.get(name).and_then(|entry| entry.endpoint.as_ref());
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let endpoint = |name: &str| entries.get(name).and_then(|entry| entry.endpoint.as_ref());
         fallback::chain(model, |name| endpoint(name).map_or(&[], |endpoint| &endpoint.fallback))
     }
 
     fn names(&self) -> Vec<String> {
-        self.entries.keys().cloned().collect()
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 }

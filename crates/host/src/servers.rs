@@ -5,7 +5,7 @@
 
 mod by;
 mod import;
-mod sealed;
+pub(crate) mod sealed;
 mod set;
 mod status;
 mod stored;

@@ -17,6 +17,7 @@ mod mcp_endpoint;
 mod mcp_features;
 mod mcp_servers;
 mod page;
+mod providers;
 mod questions;
 mod rules;
 mod streams;
@@ -142,6 +143,7 @@ described_routes! {
     users::token_for;
     users::link;
     installation::providers;
+    providers::add, providers::remove;
     usage::usage;
     usage::of_users;
 }

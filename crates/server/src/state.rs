@@ -8,7 +8,7 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, Slots};
-use turnwright_host::{Knowledge, McpEndpoint, McpServers, Memory, Oidc, ResourceSource, ServerRights};
+use turnwright_host::{Knowledge, McpEndpoint, McpServers, Memory, ModelProviders, Oidc, ResourceSource, ServerRights};
 
 use crate::apps::Apps;
 use crate::auth::{Auth, Caller, Site};
@@ -83,6 +83,7 @@ struct Shared {
     texts: OnceLock<Arc<dyn Texts>>,
     knowledge: OnceLock<Knowledge>,
     memory: OnceLock<Memory>,
+    model_providers: OnceLock<ModelProviders>,
     upkeep: OnceLock<Arc<dyn Upkeep>>,
     streams: Slots,
     revocations: watch::Sender<u64>,
@@ -117,6 +118,7 @@ impl ServerState {
             texts: OnceLock::new(),
             knowledge: OnceLock::new(),
             memory: OnceLock::new(),
+            model_providers: OnceLock::new(),
             upkeep: OnceLock::new(),
             streams: Slots::new(options.streams.all, options.streams.per_user),
             revocations: watch::Sender::new(0),
@@ -171,6 +173,18 @@ impl ServerState {
         let _ = knowledge.is_none_or(|knowledge| self.shared.knowledge.set(knowledge.clone()).is_ok());
         let _ = memory.is_none_or(|memory| self.shared.memory.set(memory.clone()).is_ok());
         self
+    }
+
+    /// With the model providers of a host, which can be added and removed then.
+    #[must_use]
+    pub fn with_model_providers(self, providers: ModelProviders) -> Self {
+        let _ = self.shared.model_providers.set(providers);
+        self
+    }
+
+    /// The model providers, where they can be changed.
+    pub(crate) fn model_providers(&self) -> Option<&ModelProviders> {
+        self.shared.model_providers.get()
     }
 
     /// The documents that are looked up.

@@ -133,7 +133,7 @@ async fn model(session: &Session) -> Result<ModelRef, EngineError> {
         Some(id) => session.engine().conversation(id).await?.overlay,
         None => turnwright_engine::SettingsOverlay::default(),
     };
-    Ok(own.merged(&session.overlay).over(session.engine().defaults()).model)
+    Ok(own.merged(&session.overlay).over(&session.engine().defaults()).model)
 }
 
 async fn turn(

@@ -59,7 +59,7 @@ export class OpenConversation {
     window.addEventListener("online", this.onBack);
     document.addEventListener("visibilitychange", this.onBack);
     void this.#live();
-    for (const unsent of this.unsent.value) void this.#deliver(unsent);
+    for (const unsent of this.unsent.value) if (unsent.state === "sending") void this.#deliver(unsent);
   }
 
   close() {
@@ -85,11 +85,11 @@ export class OpenConversation {
     while (!this.closing.signal.aborted) {
       try {
         await this.refresh();
-        wait_ms = 250;
         this.isLost.value = false;
         const last = this.last;
         if (last?.status === "running") await this.#tell(last);
         else await this.#listen();
+        wait_ms = 250;
       } catch (error) {
         if (this.closing.signal.aborted) return;
         if (error instanceof Refused && error.status === 404) {
@@ -251,6 +251,8 @@ export class OpenConversation {
         this.nudge();
         return;
       } catch (error) {
+        // Whoever has to sign in comes back to it, and it is sent then.
+        if (error instanceof Refused && error.status === 401) return;
         if (!(error instanceof Refused) || !error.isPassing) {
           this.#change(unsent.key, { state: "refused", why: sentence(error) });
           return;
@@ -274,7 +276,7 @@ export class OpenConversation {
   #keep(all) {
     this.unsent.value = all;
     try {
-      const rest = all.filter(({ state }) => state === "sending");
+      const rest = all.filter(({ state }) => state !== "kept");
       if (rest.length === 0) sessionStorage.removeItem(`unsent ${this.id}`);
       else sessionStorage.setItem(`unsent ${this.id}`, JSON.stringify(rest));
     } catch {

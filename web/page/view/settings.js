@@ -1,12 +1,14 @@
 // The settings of the installation, as far as whoever looks may see them, and of this browser.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, sentence } from "../lib/api.js";
+import { call, part, sentence } from "../lib/api.js";
 import { caller, loadModels, models } from "../lib/app.js";
 import { appearance } from "../lib/appearance.js";
 import { html } from "../lib/html.js";
 import { visible } from "../lib/markdown.js";
+import { ConnectForm } from "./connect.js";
 import { Tokens, Users } from "./people.js";
+import { Icon } from "./icon.js";
 import { MenuButton } from "./root.js";
 import { Rules } from "./rules.js";
 
@@ -38,9 +40,10 @@ function Providers() {
   const [providers, list] = useState(/** @type {any[] | null} */ (null));
   const [failure, fail] = useState("");
   const [tests, tell] = useState(/** @type {{took_ms: number, failures: Record<string, string>} | "testing" | null} */ (null));
-  useEffect(() => {
-    call("/providers").then(({ data }) => list(data), (error) => fail(sentence(error)));
-  }, []);
+  const load = () => call("/providers").then(({ data }) => list(data), (error) => fail(sentence(error)));
+  useEffect(() => void load(), []);
+  const isAdmin = caller.value?.scopes?.includes("admin");
+  const remove = (/** @type {string} */ id) => call(`/providers/${part(id)}`, { method: "DELETE" }).then(load).then(loadModels).catch((error) => fail(sentence(error)));
   const test = async () => {
     tell("testing");
     const begun = performance.now();
@@ -57,13 +60,15 @@ function Providers() {
   return html`<section class="settings-card" aria-label="Providers"><div class="row between"><h2>Providers</h2>
       <button disabled=${tests === "testing"} onClick=${test}>${tests === "testing" ? "Asking…" : "Test all"}</button></div>
     ${failure && html`<p class="failure" role="alert">${failure}</p>`}
-    <ul class="rows">${providers?.map(({ id, dialect, is_default, problem }) => {
+    <ul class="rows">${providers?.map(({ id, dialect, is_default, problem, origin }) => {
       const count = models.value?.filter(({ provider }) => provider === id).length ?? 0;
       const wrong = problem ?? told?.failures[id];
       return html`<li key=${id}><span class=${`dot ${wrong ? "bad" : told ? "good" : ""}`} aria-hidden="true"></span><strong><bdi>${visible(id)}</bdi></strong>
         <span class="faint">${dialect ?? ""}</span>${is_default && html`<span class="tag">answers by default</span>`}
-        <span class="grow ${wrong ? "failure" : "faint"}">${wrong ? visible(wrong) : told ? `answers, ${count} ${count === 1 ? "model" : "models"}` : ""}</span></li>`;
+        <span class="grow ${wrong ? "failure" : "faint"}">${wrong ? visible(wrong) : told ? `answers, ${count} ${count === 1 ? "model" : "models"}` : ""}</span>
+        ${isAdmin && origin === "added" && html`<button class="plain" aria-label=${`Remove ${id}`} onClick=${() => remove(id)}>Remove</button>`}</li>`;
     })}</ul>
+    ${isAdmin && html`<details class="reasoning"><summary><${Icon} name="chevron" />Add a provider by its key</summary><${ConnectForm} done=${load} /></details>`}
     ${told && html`<p class="faint small-text" role="status">All were asked for their models within ${told.took_ms} ms.</p>`}
-    <p class="faint small-text">Providers are written in <code>turnwright.toml</code> under <code>[providers.NAME]</code>; keys in the server's environment.</p></section>`;
+    <p class="faint small-text">They may also be written in <code>turnwright.toml</code> under <code>[providers.NAME]</code>, with keys in the server's environment.</p></section>`;
 }

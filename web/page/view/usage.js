@@ -31,7 +31,7 @@ export function Usage() {
       </header>
     <div class="page wide-page">
       ${failure && html`<p class="failure" role="alert">${failure}</p>`}
-      ${report?.budgets.map((/** @type {any} */ { id, limit, spent }) => ["usd", "tokens"].map((unit) => limit[unit] && html`<p>Budget, ${id}: ${spent[unit]} of ${limit[unit]} ${unit} <meter aria-label=${id} max=${limit[unit]} value=${spent[unit]} /></p>`))}
+      ${report?.budgets.map((/** @type {any} */ { id, limit, spent, resets_at }) => ["usd", "tokens"].map((unit) => limit[unit] && html`<p>Budget, ${id}: ${spent[unit]} of ${limit[unit]} ${unit} <meter aria-label=${id} max=${limit[unit]} value=${spent[unit]} />${resets_at && html` <span class="faint">begins anew <time datetime=${resets_at}>${resets_at.slice(0, 16).replace("T", " ")} UTC</time></span>`}</p>`))}
       ${report && !isUsed(report) && html`<p class="faint empty">No model was asked in these days.</p>`}
       ${report && isUsed(report) && html`<${Report} report=${report} />`}
       ${caller.value?.role === "admin" && html`<${Users} span=${span} />`}

@@ -2,24 +2,24 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../lib/api.js";
-import { models, practice, say, tellError, unavailable } from "../lib/app.js";
+import { models, practice, say, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { Icon } from "./icon.js";
-import { Code } from "./text.js";
+import { Connect } from "./connect.js";
 
 /** @type {{title: string, words: string, about: string, needs?: RegExp}[]} */
 const examples = [
   { title: "Two calls at once", words: "Call filesystem__list and filesystem__search for \"*.md\"", about: "Both run in parallel." },
   { title: "An approval", words: "Run the command \"date\"", about: "You are asked before it runs." },
-  { title: "A form", words: "Call trigger-elicitation-request", about: "A server asks you for values.", needs: /elicit/ },
+  { title: "A form", words: "Call practice__show_form", about: "A tool asks you for values. Nothing is done with them.", needs: /^practice__show_form$|elicit/ },
   { title: "A failing tool", words: "Read the file \"no-such-file.txt\"", about: "The error is shown, and the model hears of it." },
 ];
 
 export function Welcome() {
-  const [tools, know] = useState(/** @type {any[]} */ ([]));
+  const [tools, know] = useState(/** @type {any[] | null} */ (null));
+  // With the first model the form to practise with goes.
   useEffect(() => {
     call("/tools").then((list) => know(list.data), tellError);
-  }, []);
+  }, [models.value]);
   const isPractice = practice.value;
   return html`<div class="transcript"><div class="inner welcome">
     <h2>What can I do for you?</h2>
@@ -27,31 +27,16 @@ export function Welcome() {
       it is no language model, it only matches your words with the tools that are offered. Everything around it is real, the tools too.</p></div>
       <ul class="examples">${examples.map((example) => html`<${Example} key=${example.title} example=${example} tools=${tools} />`)}</ul>
       <${Connect} />`}
-    ${!isPractice && tools.length > 0 && html`<p class="faint">${tools.length} tools are offered. It asks before one of them acts.</p>`}
+    ${!isPractice && tools !== null && tools.length > 0 && html`<p class="faint">${tools.length} tools are offered. It asks before one of them acts.</p>`}
   </div></div>`;
 }
 
-/** @param {{example: any, tools: any[]}} props */
+/** @param {{example: any, tools: any[] | null}} props `tools`: null until they are known */
 function Example({ example, tools }) {
-  const found = example.needs ? tools.find((tool) => example.needs.test(tool.id)) : null;
-  const isMissing = example.needs && !found;
+  const found = example.needs ? tools?.find((tool) => example.needs.test(tool.id)) : null;
+  const isMissing = example.needs && tools !== null && !found;
   const words = found ? `Call ${found.id}` : example.words;
   return html`<li><button class="example" disabled=${isMissing} onClick=${() => say(words).catch(tellError)}>
     <strong>${example.title}</strong><span>${isMissing ? "Needs an MCP server whose tools ask; add one under “MCP servers”." : words}</span>
     <span class="faint">${example.about}</span></button></li>`;
-}
-
-/** How to get a real model. */
-function Connect() {
-  const found = [...new Set((models.value ?? []).map((model) => model.provider))].filter((name) => name !== "practice");
-  return html`<section class="connect" aria-label="Connect a model">
-    <h3>Connect a model</h3>
-    ${found.length > 0 && html`<p>Found here: ${found.join(", ")}. Choose one of its models above.</p>`}
-    ${unavailable.value.length > 0 && html`<details class="reasoning"><summary><${Icon} name="chevron" />Looked for in vain: ${unavailable.value.map(({ provider }) => provider).join(", ")}</summary>
-      <ul>${unavailable.value.map(({ provider, message }) => html`<li>${provider}: ${message}</li>`)}</ul></details>`}
-    <p>Start the server with your provider's key:</p>
-    <${Code} language="bash" isDone=${true} label="Shell" code=${"export OPENAI_API_KEY=…      # or ANTHROPIC_API_KEY, GEMINI_API_KEY, …\nturnwright serve"} />
-    <p>Or name a local server in <code>turnwright.toml</code>:</p>
-    <${Code} language="toml" isDone=${true} label="turnwright.toml" code=${'[providers.local]\ndialect  = "openai-chat"\nbase_url = "http://127.0.0.1:8080/v1"'} />
-  </section>`;
 }

@@ -48,7 +48,7 @@ struct Taken {
 /// Takes every conversation of a file over. What is here already stays as it is.
 pub(super) async fn import(engine: &Engine, file: &Path, listed: Listed, output: &mut Output) -> Result<(), Failure> {
     let bytes = read(file)?;
-    let found = import::read(&bytes, engine.defaults()).map_err(|error| Failure::usage(error.to_string()))?;
+    let found = import::read(&bytes, &engine.defaults()).map_err(|error| Failure::usage(error.to_string()))?;
     drop(bytes);
     let mut taken = Vec::new();
     for conversation in found.conversations {

@@ -40,7 +40,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     let metrics = Metrics::new();
     let host = tokio::select! {
         host = opened.start_with(Needs::Everything, |builder| {
-            let builder = builder.observer(Arc::new(metrics.clone())).showing_apps();
+            let builder = builder.observer(Arc::new(metrics.clone())).showing_apps().practising();
             if serve.conformance_fixtures { builder.conformance_fixtures() } else { builder }
         }) => host?,
         _ = signals.next() => return Ok(Exit::Done),
@@ -202,6 +202,7 @@ async fn serve_on(
     let base = base.as_str();
     let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
         .with_resources(host.resources().clone())
+        .with_model_providers(host.model_providers().clone())
         .with_metrics(metrics)
         .with_artifacts(host.artifacts().clone())
         .with_documents(host.documents().clone())

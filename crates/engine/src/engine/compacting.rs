@@ -42,7 +42,7 @@ impl Engine {
             let live = engine.load_newest(&id).await?;
             let (journal, model) = {
                 let state = live.lock();
-                let own = || state.overlay.merged(&SettingsOverlay::default()).over(&engine.inner.defaults).model;
+                let own = || state.overlay.merged(&SettingsOverlay::default()).over(&engine.inner.defaults()).model;
                 let answers = || state.journal.open_turn().map_or_else(own, |turn| turn.model().clone());
                 (state.journal.clone(), model.unwrap_or_else(answers))
             };

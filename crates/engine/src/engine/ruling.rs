@@ -135,11 +135,11 @@ impl Engine {
                 let open =
                     self.look(id, |journal| journal.open_turn().map(|turn| (turn.id(), turn.settings().clone()))).await?;
                 let known = open.unwrap_or_else(|| {
-                    (TurnId(turnwright_core::Seq::FIRST), self.inner.settings(&overlay, &self.inner.defaults))
+                    (TurnId(turnwright_core::Seq::FIRST), self.inner.settings(&overlay, &self.inner.defaults()))
                 });
                 (Some(known.0), known.1)
             }
-            None => (None, self.inner.defaults.clone()),
+            None => (None, (*self.inner.defaults()).clone()),
         };
         let catalog = self.inner.catalogs.of(&self.user);
         let Some(tool) = catalog.get_changed_too(name) else {

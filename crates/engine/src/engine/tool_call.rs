@@ -94,7 +94,7 @@ impl Engine {
             return Err(EngineError::NotFound { what: format!("tool `{}` of `{source}` for its pages", shown_name(name)) });
         };
         let approve =
-            if is_allowed && self.may_decide { ApproveMode::All } else { mode.unwrap_or(self.inner.defaults.approve) };
+            if is_allowed && self.may_decide { ApproveMode::All } else { mode.unwrap_or(self.inner.defaults().approve) };
         let came = self.called_alone(tool, arguments, Under { approve, conversation }).await?;
         let outcome = match &came {
             PageCalled::Came(result) => format!("{:?}", result.outcome),

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use turnwright_core::{ModelFacts, ModelRef};
 
 use super::nearest::{listed, nearest};
-use super::well_known::{VENDORS, Vendor, local_names};
+use super::well_known::{VENDORS, Vendor, local_candidates, local_names};
 use super::{Config, Dialect, Profile, ProviderConfig, Secret};
 use crate::Environment;
 
@@ -56,6 +56,8 @@ pub struct Endpoint {
 pub enum EndpointOrigin {
     /// The configuration.
     Configured,
+    /// A person, while a host ran.
+    Added,
     /// A variable, by name.
     Variable(String),
     /// Nobody yet: it is a server that may be running on this machine.
@@ -125,6 +127,35 @@ fn configured(name: &str, provider: &ProviderConfig, environment: &Environment) 
         connect: provider.connect_ms.map(Duration::from_millis),
         start: provider.start_ms.map(Duration::from_millis),
         idle: provider.idle_ms.map(Duration::from_millis),
+    })
+}
+
+/// A provider that a person added by its key or its address: one that is known by its name, or one that speaks Chat Completions
+/// where nothing else is said.
+///
+/// # Errors
+/// What is missing, in words for people.
+pub(crate) fn added(
+    name: &str,
+    environment: &Environment,
+    (base_url, dialect): (Option<&str>, Option<Dialect>),
+    api_key: Option<Secret>,
+) -> Result<Endpoint, String> {
+    let blank = Endpoint { name: name.to_owned(), origin: EndpointOrigin::Added, api_key, ..Endpoint::blank() };
+    let (vendor, local) = (Vendor::named(name), local_candidates(environment).into_iter().find(|local| local.name == name));
+    Ok(match (base_url, vendor, local) {
+        (Some(base_url), vendor, _) => {
+            let dialect = dialect.or(vendor.map(|vendor| vendor.dialect_elsewhere));
+            Endpoint { base_url: base_url.to_owned(), dialect: dialect.unwrap_or(Dialect::OpenaiChat), ..blank }
+        }
+        (None, Some(vendor), _) => Endpoint {
+            base_url: vendor.base_url.to_owned(),
+            dialect: dialect.unwrap_or(vendor.dialect),
+            default_model: Some(vendor.default_model.to_owned()),
+            ..blank
+        },
+        (None, None, Some(local)) => Endpoint { base_url: local.base_url, dialect: local.dialect, ..blank },
+        (None, None, None) => return Err(format!("`{name}` is no provider that is known by its name; say its address")),
     })
 }
 

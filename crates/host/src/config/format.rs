@@ -161,7 +161,8 @@ fn document(text: &str, bases: Bases<'_>) -> Result<String, String> {
     }
 }
 
-fn base_url(text: &str) -> Result<String, String> {
+/// An address before its API's own path, without a `/` at its end, or what would be right.
+pub(crate) fn base_url(text: &str) -> Result<String, String> {
     const API_PATHS: [&str; 4] = ["/chat/completions", "/responses", "/v1/messages", "/api/chat"];
     if http_url(text)?.contains('@') {
         return Err(

@@ -88,6 +88,11 @@ impl Loaded {
         endpoint::default_model(&self.config, &self.endpoints, is_built)
     }
 
+    /// Whether the configuration says which model answers by default: by `model`, or by a provider that is written in it.
+    pub fn names_a_model(&self) -> bool {
+        self.config.model.is_some() || !self.config.providers.is_empty()
+    }
+
     /// A problem that only whoever uses a value can see, with the place of that value or of the nearest table above it.
     pub fn problem(&self, keys: &[&str], text: impl Into<String>) -> Problem {
         let written = (0..=keys.len())

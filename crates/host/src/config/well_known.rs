@@ -18,7 +18,7 @@ pub(crate) struct Vendor {
     url_variables: &'static [&'static str],
     pub(crate) dialect: Dialect,
     /// What servers speak that stand in for it at another address.
-    dialect_elsewhere: Dialect,
+    pub(crate) dialect_elsewhere: Dialect,
     pub(crate) base_url: &'static str,
     /// What is asked where nobody names a model: small, able to call tools, and a name that lasts.
     pub(crate) default_model: &'static str,
@@ -159,7 +159,7 @@ fn ollama_url(host: &str) -> String {
 
 impl Endpoint {
     /// An endpoint on this machine with nothing chosen.
-    fn blank() -> Self {
+    pub(crate) fn blank() -> Self {
         Self {
             name: String::new(),
             origin: EndpointOrigin::Local,

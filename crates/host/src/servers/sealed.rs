@@ -17,9 +17,21 @@ const AFTER: &str = "}";
 const TABLES: [(&str, Option<&str>); 3] = [("env", None), ("headers", None), ("oauth", Some("client_secret"))];
 
 /// The name under which a secret is kept, where the text is a reference to one.
-pub(super) fn reference(text: &str) -> Option<&str> {
+pub(crate) fn reference(text: &str) -> Option<&str> {
     let name = text.strip_prefix(BEFORE)?.strip_suffix(AFTER)?;
     (name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(name)
+}
+
+/// Keeps a secret under a new name, and gives the reference to it.
+pub(crate) fn keep(secret: &str, tokens: &dyn TokenStore) -> io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    let name = bytes.iter().fold(String::new(), |mut name, byte| {
+        let _ = write!(name, "{byte:02x}");
+        name
+    });
+    tokens.save(&name, secret)?;
+    Ok(format!("{BEFORE}{name}{AFTER}"))
 }
 
 /// Puts a reference in the place of each secret that is written out, and keeps the secret.
@@ -29,14 +41,7 @@ pub(super) fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStore) -> 
         for (key, value) in values.iter_mut() {
             let is_secret = only.map_or_else(|| looks_secret(key), |only| only == key);
             if let Some(secret) = value.as_str().filter(|_| is_secret && is_written_out(value)) {
-                let mut bytes = [0_u8; 16];
-                getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-                let name = bytes.iter().fold(String::new(), |mut name, byte| {
-                    let _ = write!(name, "{byte:02x}");
-                    name
-                });
-                tokens.save(&name, secret)?;
-                *value = format!("{BEFORE}{name}{AFTER}").into();
+                *value = keep(secret, tokens)?.into();
             }
         }
     }

@@ -80,6 +80,7 @@ const TABLE: &[Row] = &[
     row("/api/v1/tools/call", READ, APPROVE),
     row("/api/v1/models", READ, CHAT),
     row("/api/v1/providers", READ, CHAT),
+    row("/api/v1/providers/{id}", READ, ADMIN),
     row("/api/v1/usage", READ, CHAT),
     row("/api/v1/usage/users", Need::AdminWith(Scope::Read), ADMIN),
     row("/api/v1/mcp/servers", READ, CHAT),

@@ -303,7 +303,7 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
     let written = ask.history.before_users().try_for_each(|item| item.messages.write(&mut bytes));
     bytes.push(b']');
     written.map_err(|error| unreadable(error.to_string()))?;
-    let settings = ask.overlay.over(state.engine().defaults());
+    let settings = ask.overlay.over(&state.engine().defaults());
     let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
     if branch(state, conversation, ask, &taken).await? {
         return Ok(());

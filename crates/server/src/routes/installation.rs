@@ -44,7 +44,7 @@ pub(super) fn with_set_aside<T>(state: &ServerState, tools: Vec<T>) -> api::Tool
     responses((status = 200, description = "They, and the providers that did not answer.", body = api::Models), Refused)
 )]
 pub(super) async fn models(State(state): State) -> Response {
-    let default = &state.engine().defaults().model;
+    let default = state.engine().defaults().model.clone();
     let mut answer = api::Models { data: Vec::new(), next_cursor: None, has_more: false, unavailable: Vec::new() };
     for (provider, models) in listed(state.engine()).await {
         match models {
@@ -69,13 +69,14 @@ pub(super) async fn models(State(state): State) -> Response {
     responses((status = 200, description = "They.", body = api::List<api::Provider>), Refused)
 )]
 pub(super) async fn providers(State(state): State) -> Response {
-    let (providers, default) = (state.engine().providers(), &state.engine().defaults().model);
+    let (providers, default) = (state.engine().providers(), state.engine().defaults().model.clone());
     let told = |id: String| {
         let (dialect, problem) = match providers.get(&id) {
             Ok(provider) => (Some(provider.dialect().to_owned()), None),
             Err(failure) => (None, Some(failure.message)),
         };
-        api::Provider { is_default: default.provider() == id, id, dialect, problem }
+        let origin = state.model_providers().and_then(|providers| providers.origin(&id));
+        api::Provider { is_default: default.provider() == id, id, dialect, problem, origin }
     };
     json(StatusCode::OK, api::List::whole(providers.names().into_iter().map(told).collect()))
 }

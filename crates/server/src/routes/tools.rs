@@ -119,7 +119,7 @@ pub(super) struct Named {
 
 async fn conversation_tools(state: &ServerState, id: &ConversationId) -> Result<Vec<api::ConversationTool>, ApiError> {
     let conversation = state.engine().conversation(id).await?;
-    let globs = conversation.overlay.over(state.engine().defaults()).tools.map(|globs| matchers(&globs));
+    let globs = conversation.overlay.over(&state.engine().defaults()).tools.map(|globs| matchers(&globs));
     let tools = state.engine().tools().await;
     let is_in = |name: &str| globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(name)));
     let told = tools.iter().map(|found| api::ConversationTool { tool: tool(state, found), enabled: is_in(&found.name) });

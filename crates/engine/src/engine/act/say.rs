@@ -14,7 +14,7 @@ use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
     let at = state.journal.next_seq();
     let settings = match state.journal.open_turn() {
-        None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults),
+        None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults()),
         // What joins a turn may change its model.
         Some(turn) => {
             fits(&SettingsOverlay { model: None, ..message.overlay.clone() }, turn)?;

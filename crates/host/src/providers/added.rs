@@ -1,0 +1,307 @@
+//! Providers that people add while a host runs, by a key or an address: asked once before anything is stored, kept with their keys
+//! sealed, and the default where the configuration names no model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use turnwright_core::ModelRef;
+use turnwright_engine::{Document, Documents, Engine, Provider, StoreError};
+use turnwright_mcp::{FileTokens, TokenStore};
+use turnwright_network::Network;
+use turnwright_tools::PracticeForm;
+
+use super::{PRACTICE, ProviderSet, made, origin};
+use crate::Environment;
+use crate::config::{self, Dialect, Endpoint, EndpointOrigin, Loaded, Secret};
+use crate::mcp_endpoint::caller;
+use crate::servers::sealed;
+
+/// The kind of its documents; the key is the provider's name.
+const KIND: &str = "model_provider";
+const VERSION: u32 = 1;
+/// How long a provider may take to answer before it is taken over.
+const TEST_LIMIT: Duration = Duration::from_secs(20);
+const MAX_NAME_BYTES: usize = 64;
+const MAX_KEY_BYTES: usize = 8_192;
+
+/// What is stored of a provider. The key is a reference to where it is sealed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Stored {
+    version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dialect: Option<Dialect>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api_key: Option<String>,
+    /// The model that answers by default.
+    model: String,
+    /// When it was added; the newest answers by default.
+    added_ms: u64,
+}
+
+/// A provider that was added.
+#[derive(Debug, Clone)]
+pub(crate) struct Added {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) model: ModelRef,
+    added_ms: u64,
+}
+
+/// What somebody wants to add.
+#[derive(Debug, Clone, Default)]
+pub struct NewProvider {
+    /// Its name: one that is known, or any with an address.
+    pub name: String,
+    /// Its key.
+    pub api_key: Option<Secret>,
+    /// Where it is, where that is not known by its name.
+    pub base_url: Option<String>,
+    /// What it speaks, where that is not known by its name.
+    pub dialect: Option<Dialect>,
+}
+
+/// A provider that was added and answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestedProvider {
+    /// Its name.
+    pub name: String,
+    /// What it speaks.
+    pub dialect: Dialect,
+    /// The model that is asked where nobody names another of it.
+    pub model: ModelRef,
+    /// How many models it has.
+    pub models: usize,
+}
+
+/// Why a provider is not added or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderChangeError {
+    /// It was not added by anybody.
+    #[error("there is no provider `{0}` that was added here")]
+    NotFound(String),
+    /// The configuration names it.
+    #[error("the provider `{0}` is written in the configuration file; change it there")]
+    Configured(String),
+    /// What is wrong with what was asked for.
+    #[error("{0}")]
+    Invalid(String),
+    /// It was asked, and refused or did not answer.
+    #[error("{0}")]
+    Failed(String),
+    /// Its key cannot be kept.
+    #[error("the key cannot be kept in the data directory: {0}")]
+    Unkept(#[source] std::io::Error),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The providers of a host, as they are added and removed while it runs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ModelProviders {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    set: Arc<ProviderSet>,
+    documents: Arc<dyn Documents>,
+    engine: Engine,
+    loaded: Loaded,
+    environment: Environment,
+    tokens: FileTokens,
+    /// Withdrawn with the first model.
+    practice: Option<PracticeForm>,
+    /// The default without those that were added; `None` where the configuration names it.
+    otherwise: Option<ModelRef>,
+    changing: Mutex<()>,
+}
+
+/// What a host answers with where nobody adds a provider.
+#[derive(Debug)]
+pub(crate) struct Unadded {
+    /// The form that is offered until a model is there.
+    pub(crate) practice: Option<PracticeForm>,
+    /// The default model; `None` where the configuration names it, and nobody changes it.
+    pub(crate) otherwise: Option<ModelRef>,
+}
+
+impl ModelProviders {
+    pub(crate) fn new(
+        (loaded, environment): (&Loaded, &Environment),
+        set: Arc<ProviderSet>,
+        documents: Arc<dyn Documents>,
+        engine: Engine,
+        Unadded { practice, otherwise }: Unadded,
+    ) -> Self {
+        let (tokens, changing) = (tokens(loaded), Mutex::default());
+        let (loaded, environment) = (loaded.clone(), environment.clone());
+        let shared = Shared { set, documents, engine, loaded, environment, tokens, practice, otherwise, changing };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// What names a provider: `configuration`, `added`, a variable, `local server`, `built in`.
+    pub fn origin(&self, name: &str) -> Option<String> {
+        self.shared.set.known(name).map(|entry| origin(entry.endpoint.as_ref()))
+    }
+
+    /// Asks a provider for its models, and keeps it where it answers: in place of what was added or found under its name. It
+    /// answers by default from then on, where the configuration names no model.
+    ///
+    /// # Errors
+    /// [`ProviderChangeError`]: nothing is stored then.
+    pub async fn add(&self, new: NewProvider) -> Result<TestedProvider, ProviderChangeError> {
+        let shared = &*self.shared;
+        let endpoint = wanted(&new, &shared.environment)?;
+        if let Some(key) = &endpoint.api_key {
+            // Before it is sent, so that no answer repeats it.
+            shared.environment.secrets().learn([key.expose()]);
+        }
+        let _changing = shared.changing.lock().await;
+        let known = shared.set.known(&endpoint.name).and_then(|entry| entry.endpoint.clone());
+        if known.is_some_and(|known| known.origin == EndpointOrigin::Configured) {
+            return Err(ProviderChangeError::Configured(endpoint.name));
+        }
+        let (model, models) = tested(&endpoint, &shared.loaded.network).await?;
+        let before = shared.documents.document(KIND, &endpoint.name).await?;
+        let kept = endpoint.api_key.as_ref().map(|key| sealed::keep(key.expose(), &shared.tokens));
+        let has_address = new.base_url.is_some_and(|address| !address.trim().is_empty());
+        let stored = Stored {
+            version: VERSION,
+            base_url: has_address.then(|| endpoint.base_url.clone()),
+            dialect: new.dialect,
+            api_key: kept.transpose().map_err(ProviderChangeError::Unkept)?,
+            model,
+            added_ms: shared.engine.clock().now_ms(),
+        };
+        let body = serde_json::to_string(&stored).map_err(|error| ProviderChangeError::Invalid(error.to_string()))?;
+        if let Err(error) = shared.documents.put_document(KIND, Document { key: endpoint.name.clone(), body }).await {
+            forget(stored.api_key.as_deref(), &shared.tokens);
+            return Err(error.into());
+        }
+        forget(before.and_then(|before| Stored::read(&before).ok()?.api_key).as_deref(), &shared.tokens);
+        self.take_over().await?;
+        let model = ModelRef::new(&endpoint.name, &stored.model);
+        Ok(TestedProvider { dialect: endpoint.dialect, name: endpoint.name, model, models })
+    }
+
+    /// Forgets a provider that was added, with its key.
+    ///
+    /// # Errors
+    /// [`ProviderChangeError::NotFound`], [`ProviderChangeError::Store`].
+    pub async fn remove(&self, name: &str) -> Result<(), ProviderChangeError> {
+        let shared = &*self.shared;
+        let _changing = shared.changing.lock().await;
+        let known = shared.documents.document(KIND, name).await?;
+        let known = known.ok_or_else(|| ProviderChangeError::NotFound(name.to_owned()))?;
+        shared.documents.remove_document(KIND, name).await?;
+        forget(Stored::read(&known).ok().and_then(|stored| stored.api_key).as_deref(), &shared.tokens);
+        self.take_over().await
+    }
+
+    /// Has what is stored now.
+    async fn take_over(&self) -> Result<(), ProviderChangeError> {
+        let shared = &*self.shared;
+        let (added, _) = read(&shared.loaded, &*shared.documents, &shared.environment).await?;
+        let newest = added.last().map(|newest| newest.model.clone());
+        shared.set.add(added.into_iter().map(|added| added.endpoint).collect());
+        if let Some(model) = shared.otherwise.clone().map(|otherwise| newest.unwrap_or(otherwise)) {
+            if let Some(practice) = shared.practice.as_ref().filter(|_| model.provider() != PRACTICE) {
+                practice.withdraw();
+            }
+            shared.engine.answer_by_default(model);
+        }
+        Ok(())
+    }
+}
+
+impl Stored {
+    fn read(document: &Document) -> Result<Self, String> {
+        let stored: Self =
+            serde_json::from_str(&document.body).map_err(|error| format!("what is stored of it is damaged: {error}"))?;
+        if stored.version > VERSION {
+            return Err("a newer version of Turnwright stored it".to_owned());
+        }
+        Ok(stored)
+    }
+
+    fn opened(self, name: &str, tokens: &dyn TokenStore, environment: &Environment) -> Result<Added, String> {
+        let key = self.api_key.as_deref().map(|kept| {
+            let place = sealed::reference(kept).ok_or("its key is not kept as it should be")?;
+            let key = tokens.load(place).map_err(|error| format!("its key cannot be read: {error}"))?;
+            key.map(Secret::new).ok_or_else(|| "its key is not in this data directory; add it again".to_owned())
+        });
+        let endpoint = config::added(name, environment, (self.base_url.as_deref(), self.dialect), key.transpose()?)?;
+        Ok(Added { endpoint, model: ModelRef::new(name, &self.model), added_ms: self.added_ms })
+    }
+}
+
+/// The providers that were added, the newest last, and what is wrong with others. Their keys are known as secrets from then on.
+pub(crate) async fn read(
+    loaded: &Loaded,
+    documents: &dyn Documents,
+    environment: &Environment,
+) -> Result<(Vec<Added>, Vec<String>), StoreError> {
+    let (mut added, mut problems, tokens) = (Vec::new(), Vec::new(), tokens(loaded));
+    for document in documents.documents(KIND).await? {
+        match Stored::read(&document).and_then(|stored| stored.opened(&document.key, &tokens, environment)) {
+            Ok(one) => added.push(one),
+            Err(why) => problems.push(format!("the provider `{}` that was added cannot be used: {why}", document.key)),
+        }
+    }
+    for one in &mut added {
+        one.endpoint.model_facts = config::model_facts(&loaded.config, &one.endpoint.name);
+    }
+    added.sort_by_key(|one| one.added_ms);
+    environment.secrets().learn(added.iter().filter_map(|one| one.endpoint.api_key.as_ref()).map(Secret::expose));
+    Ok((added, problems))
+}
+
+fn tokens(loaded: &Loaded) -> FileTokens {
+    FileTokens::new(loaded.data_dir.join("providers"))
+}
+
+fn forget(kept: Option<&str>, tokens: &dyn TokenStore) {
+    if let Some(name) = kept.and_then(sealed::reference)
+        && let Err(error) = tokens.remove(name)
+    {
+        tracing::warn!(%error, "a key that is not needed any more stays in the data directory, sealed");
+    }
+}
+
+/// What was asked for as an endpoint.
+fn wanted(new: &NewProvider, environment: &Environment) -> Result<Endpoint, ProviderChangeError> {
+    let invalid = ProviderChangeError::Invalid;
+    let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':');
+    if new.name.is_empty() || new.name.len() > MAX_NAME_BYTES || !new.name.chars().all(is_name) {
+        return Err(invalid(format!("a provider is called by letters, digits and `-_.:`, at most {MAX_NAME_BYTES} bytes")));
+    }
+    if new.name == PRACTICE || new.name == caller::NAME {
+        return Err(invalid(format!("`{}` is the name of a provider that is always there; choose another", new.name)));
+    }
+    let key = new.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty());
+    if key.is_some_and(|key| key.len() > MAX_KEY_BYTES || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return Err(invalid(format!("a key is one word of ASCII, at most {MAX_KEY_BYTES} bytes; this is something else")));
+    }
+    let address = new.base_url.as_deref().map(str::trim).filter(|address| !address.is_empty());
+    let address = address.map(config::base_url).transpose();
+    let address = address.map_err(|expected| invalid(format!("the address must be {expected}")))?;
+    config::added(&new.name, environment, (address.as_deref(), new.dialect), key.map(Secret::new)).map_err(invalid)
+}
+
+/// Asks an endpoint for its models: the one that answers by default, and how many there are.
+async fn tested(endpoint: &Endpoint, network: &Network) -> Result<(String, usize), ProviderChangeError> {
+    let failed = ProviderChangeError::Failed;
+    let provider: Arc<dyn Provider> = made(endpoint, network).map_err(|failure| failed(failure.message))?;
+    let name = &endpoint.name;
+    let models = match tokio::time::timeout(TEST_LIMIT, provider.models()).await {
+        Ok(models) => models.map_err(|failure| failed(failure.to_string()))?,
+        Err(_) => return Err(failed(format!("`{name}` did not list its models within {} s", TEST_LIMIT.as_secs()))),
+    };
+    let known = endpoint.default_model.as_ref().filter(|known| models.iter().any(|model| model.id == **known));
+    let model = known.cloned().or_else(|| Some(models.first()?.id.clone()));
+    model.map(|model| (model, models.len())).ok_or_else(|| failed(format!("`{name}` answers, and offers no models")))
+}
