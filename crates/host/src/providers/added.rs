@@ -47,7 +47,7 @@ struct Stored {
 pub(crate) struct Added {
     pub(crate) endpoint: Endpoint,
     pub(crate) model: ModelRef,
-    added_ms: u64,
+    at_ms: u64,
 }
 
 /// What somebody wants to add.
@@ -235,7 +235,7 @@ impl Stored {
             key.map(Secret::new).ok_or_else(|| "its key is not in this data directory; add it again".to_owned())
         });
         let endpoint = config::added(name, environment, (self.base_url.as_deref(), self.dialect), key.transpose()?)?;
-        Ok(Added { endpoint, model: ModelRef::new(name, &self.model), added_ms: self.added_ms })
+        Ok(Added { endpoint, model: ModelRef::new(name, &self.model), at_ms: self.added_ms })
     }
 }
 
@@ -255,7 +255,7 @@ pub(crate) async fn read(
     for one in &mut added {
         one.endpoint.model_facts = config::model_facts(&loaded.config, &one.endpoint.name);
     }
-    added.sort_by_key(|one| one.added_ms);
+    added.sort_by_key(|one| one.at_ms);
     environment.secrets().learn(added.iter().filter_map(|one| one.endpoint.api_key.as_ref()).map(Secret::expose));
     Ok((added, problems))
 }
