@@ -73,8 +73,18 @@ pub(crate) const MEASURED: Costs = Costs {
         unit: "MiB",
         origin: "benches/peers/server, in benches/README.md",
     },
-    statements_per_turn: Cost { name: "statements of a turn", value: 20.0, unit: "", origin: ASSUMED },
-    log_bytes_per_turn: Cost { name: "write-ahead log of a turn", value: 24_000.0, unit: "bytes", origin: ASSUMED },
+    statements_per_turn: Cost {
+        name: "statements of a turn",
+        value: 7.0,
+        unit: "",
+        origin: "counted by PostgreSQL, crates/app/tests/cli/costs.rs",
+    },
+    log_bytes_per_turn: Cost {
+        name: "write-ahead log of a turn, without images of pages",
+        value: 4_100.0,
+        unit: "bytes",
+        origin: "counted by PostgreSQL, crates/app/tests/cli/costs.rs",
+    },
     statements_per_second: Cost {
         name: "statements that one database of 16 cores does",
         value: 100_000.0,

@@ -278,6 +278,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// Removes what PostgreSQL could not write where it was started without room, as its own message asks a person to.
+    pub(crate) fn forget_lock(&self) -> Result<()> {
+        let lock = self.disk(Member::Postgres).join("data/postmaster.pid");
+        if std::fs::metadata(&lock).is_ok_and(|lock| lock.len() == 0) { std::fs::remove_file(lock) } else { Ok(()) }
+    }
+
     /// Ends all members.
     pub(crate) fn end(&mut self) {
         for member in Member::all() {

@@ -107,9 +107,13 @@ fn take_back(back: &Back, cluster: &mut Cluster) -> Result<()> {
         Back::Quicken(member) => cluster.network.quicken(member),
         Back::MakeRoom(member) => {
             std::fs::remove_file(cluster.disk(member).join(FILLER))?;
-            // A NATS server that found no room has given up its streams until it is started again.
-            if matches!(member, Member::Nats(_)) {
+            // A NATS server that found no room has given up its streams, and PostgreSQL may have left an empty file in its own
+            // way, until somebody starts them again.
+            if !matches!(member, Member::Node(_)) {
                 cluster.kill(member)?;
+                if member == Member::Postgres {
+                    cluster.forget_lock()?;
+                }
                 cluster.revive(member)?;
             }
             Ok(())

@@ -3,6 +3,7 @@
 //! unsafe tool runs twice, each watcher sees what is stored, and every turn ends or waits for a person.
 //!
 //! `TURNWRIGHT_CHAOS_SECONDS` is for how long (60), `TURNWRIGHT_CHAOS_SEED` what the faults follow from; `cargo xtask chaos` sets both.
+//! `TURNWRIGHT_CHAOS_ONLY` is one kind of faults (`kill`, `stop`, `cut`, `slow`, `disk`, `clock`), `TURNWRIGHT_CHAOS_CONVERSATIONS` how many there are (10).
 //! `TURNWRIGHT_CHAOS_BINARY` names another build of the nodes, such as one that is broken on purpose; with
 //! `TURNWRIGHT_CHAOS_KEEP` the logs are kept where nothing was wrong too.
 #![expect(
@@ -40,6 +41,7 @@ use crate::faults::Faults;
 use crate::laws::{Effect, Record, broken};
 use crate::plan::{Numbers, plan};
 
+/// Where `TURNWRIGHT_CHAOS_CONVERSATIONS` says nothing else.
 const CONVERSATIONS: u64 = 10;
 /// How long turns may take to end once nothing goes wrong any more.
 const SETTLE: Duration = Duration::from_mins(2);
@@ -139,7 +141,8 @@ fn a_cluster_loses_nothing_whatever_fails() {
     .unwrap();
 
     let clients = Arc::new(Clients::new(cluster.doors(), written.clone()));
-    let ids: Vec<String> = (0..CONVERSATIONS).map(|at| format!("c{at}")).collect();
+    let conversations = number("TURNWRIGHT_CHAOS_CONVERSATIONS").unwrap_or(CONVERSATIONS);
+    let ids: Vec<String> = (0..conversations).map(|at| format!("c{at}")).collect();
     let wholes: Vec<Arc<Mutex<Option<usize>>>> = ids.iter().map(|_| Arc::default()).collect();
     let mut talkers = Vec::new();
     let mut watchers = Vec::new();
@@ -153,7 +156,8 @@ fn a_cluster_loses_nothing_whatever_fails() {
             watchers.push(thread::spawn(move || own.watch(&name, &whole, numbers)));
         }
     }
-    let mut faults = Faults::new(plan(seed, length));
+    let only = std::env::var("TURNWRIGHT_CHAOS_ONLY").ok();
+    let mut faults = Faults::new(plan(seed, length, only.as_deref()));
     let begun = Instant::now();
     while begun.elapsed() < length {
         faults.until(begun.elapsed(), &mut cluster).unwrap();

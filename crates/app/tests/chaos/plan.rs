@@ -45,6 +45,18 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Its kind in a word.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Kill(_) | Self::KillLeader => "kill",
+            Self::Stop(_) => "stop",
+            Self::Cut(..) => "cut",
+            Self::Slow(_) => "slow",
+            Self::FullDisk(_) => "disk",
+            Self::Clock(..) => "clock",
+        }
+    }
+
     /// Whose process, disk, link or clock it takes: two faults at once do not have the same.
     fn takes(self) -> Vec<(Member, &'static str)> {
         match self {
@@ -99,8 +111,8 @@ impl Numbers {
     }
 }
 
-/// The faults of a run of this length, by when they begin. All are over at its end.
-pub(crate) fn plan(seed: u64, length: Duration) -> Vec<Planned> {
+/// The faults of a run of this length, by when they begin, of one kind or of all. All are over at its end.
+pub(crate) fn plan(seed: u64, length: Duration, only: Option<&str>) -> Vec<Planned> {
     let mut numbers = Numbers::from(seed);
     let mut planned: Vec<Planned> = Vec::new();
     let mut begins = QUIET;
@@ -109,10 +121,13 @@ pub(crate) fn plan(seed: u64, length: Duration) -> Vec<Planned> {
         // Half of them are longer than a lease of four seconds.
         let ends = begins + numbers.between(500, 8_500);
         let one = Planned { fault, begins, ends };
-        if ends < length && planned.iter().all(|before| before.ends < begins || !collide(before.fault, fault)) {
+        let is_meant = only.is_none_or(|kind| kind == fault.kind());
+        if is_meant && ends < length && planned.iter().all(|before| before.ends < begins || !collide(before.fault, fault)) {
             planned.push(one);
         }
-        begins += numbers.between(300, 3_000);
+        if is_meant {
+            begins += numbers.between(300, 3_000);
+        }
     }
     planned
 }
@@ -159,14 +174,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        assert_eq!(plan(7, MINUTE), plan(7, MINUTE));
-        assert_ne!(plan(7, MINUTE), plan(8, MINUTE));
+        assert_eq!(plan(7, MINUTE, None), plan(7, MINUTE, None));
+        assert_ne!(plan(7, MINUTE, None), plan(8, MINUTE, None));
     }
 
     #[test]
     fn no_two_faults_have_the_same_at_once_and_all_are_over_at_the_end() {
         for seed in 0..200 {
-            let planned = plan(seed, MINUTE);
+            let planned = plan(seed, MINUTE, None);
             assert!(planned.len() > 5, "{seed}: {planned:?}");
             for (at, one) in planned.iter().enumerate() {
                 assert!(one.begins >= QUIET && one.begins < one.ends && one.ends < MINUTE, "{seed}: {one:?}");
@@ -175,6 +190,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_kind_alone_may_be_asked_for() {
+        let planned = plan(7, MINUTE, Some("stop"));
+        assert!(planned.len() > 5 && planned.iter().all(|one| matches!(one.fault, Fault::Stop(_))), "{planned:?}");
     }
 
     #[test]
