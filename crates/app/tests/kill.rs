@@ -48,8 +48,6 @@ const MOMENTS: [Moment; 15] = [
 
 struct World {
     folder: tempfile::TempDir,
-    /// Of its own, where `TURNWRIGHT_TEST_DATABASE=postgres` wants the server of `scripts/start-test-postgres`.
-    database: Option<String>,
     model: ModelServer,
 }
 
@@ -117,7 +115,7 @@ impl World {
             model.base_url()
         );
         std::fs::write(folder.path().join("turnwright.toml"), config).unwrap();
-        Self { folder, database: own_database(), model }
+        Self { folder, model }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -128,7 +126,6 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnwright"));
         command.args(args).arg("--config").arg(self.path("turnwright.toml")).arg("--data-dir").arg(self.path("data"));
         command.current_dir(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.envs(self.database.iter().map(|address| ("TURNWRIGHT_DATABASE", address)));
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().ends_with("_API_KEY")) {
             command.env_remove(name);
         }
@@ -200,13 +197,6 @@ impl World {
         assert_eq!(code, 0, "{printed}\n{said}");
         printed
     }
-}
-
-fn own_database() -> Option<String> {
-    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    std::env::var("TURNWRIGHT_TEST_DATABASE").ok().filter(|kind| kind == "postgres")?;
-    let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    Some(format!("{}?schema=k{}_{number}", std::env::var("TURNWRIGHT_TEST_POSTGRES").unwrap(), std::process::id()))
 }
 
 fn assert_whole(world: &World, printed: &Value, what: &str) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// An answer comes within it or not at all: whoever asked asks somebody else then.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(3);
 const CONNECT: Duration = Duration::from_secs(2);
 
 /// Who asks, and whom.

@@ -3,7 +3,7 @@
 //! unsafe tool runs twice, each watcher sees what is stored, and every turn ends or waits for a person.
 //!
 //! `TURNWRIGHT_CHAOS_SECONDS` is for how long (60), `TURNWRIGHT_CHAOS_SEED` what the faults follow from; `cargo xtask chaos` sets both.
-//! `TURNWRIGHT_CHAOS_ONLY` is one kind of faults (`kill`, `stop`, `cut`, `slow`, `disk`, `clock`), `TURNWRIGHT_CHAOS_CONVERSATIONS` how many there are (10).
+//! `TURNWRIGHT_CHAOS_ONLY` is one kind of faults (`kill`, `stop`, `cut`, `slow`, `disk`, `clock`, or `still`: each node in turn for longer than its lease), `TURNWRIGHT_CHAOS_CONVERSATIONS` how many there are (10).
 //! `TURNWRIGHT_CHAOS_BINARY` names another build of the nodes, such as one that is broken on purpose; with
 //! `TURNWRIGHT_CHAOS_KEEP` the logs are kept where nothing was wrong too.
 #![expect(

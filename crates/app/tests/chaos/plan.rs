@@ -114,6 +114,9 @@ impl Numbers {
 /// The faults of a run of this length, by when they begin, of one kind or of all. All are over at its end.
 pub(crate) fn plan(seed: u64, length: Duration, only: Option<&str>) -> Vec<Planned> {
     let mut numbers = Numbers::from(seed);
+    if only == Some("still") {
+        return one_after_the_other(&mut numbers, length);
+    }
     let mut planned: Vec<Planned> = Vec::new();
     let mut begins = QUIET;
     while begins < length {
@@ -128,6 +131,21 @@ pub(crate) fn plan(seed: u64, length: Duration, only: Option<&str>) -> Vec<Plann
         if is_meant {
             begins += numbers.between(300, 3_000);
         }
+    }
+    planned
+}
+
+/// Each node in turn stands still for three of its leases, while the others take over what it drove: what a broken fence shows in.
+fn one_after_the_other(numbers: &mut Numbers, length: Duration) -> Vec<Planned> {
+    let mut planned = Vec::new();
+    let mut begins = QUIET;
+    for node in (0..NODES).cycle() {
+        let ends = begins + Duration::from_secs(12);
+        if ends >= length {
+            break;
+        }
+        planned.push(Planned { fault: Fault::Stop(Member::Node(node)), begins, ends });
+        begins = ends + numbers.between(1_000, 3_000);
     }
     planned
 }
@@ -196,6 +214,14 @@ mod tests {
     fn one_kind_alone_may_be_asked_for() {
         let planned = plan(7, MINUTE, Some("stop"));
         assert!(planned.len() > 5 && planned.iter().all(|one| matches!(one.fault, Fault::Stop(_))), "{planned:?}");
+    }
+
+    #[test]
+    fn each_node_stands_still_for_longer_than_its_lease() {
+        let planned = plan(7, MINUTE, Some("still"));
+        let stopped: Vec<Fault> = planned.iter().map(|one| one.fault).take(3).collect();
+        assert_eq!(stopped, [0, 1, 2].map(|node| Fault::Stop(Member::Node(node))));
+        assert!(planned.windows(2).all(|two| two[0].ends < two[1].begins), "{planned:?}");
     }
 
     #[test]

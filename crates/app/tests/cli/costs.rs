@@ -12,12 +12,12 @@ use crate::support::{Place, test_postgres};
 /// Turns that are counted; each asks for one tool and then answers.
 const TURNS: u64 = 20;
 
-/// Statements of such a turn on PostgreSQL.
+/// Statements of such a turn on PostgreSQL, at most; what waits together goes in one.
 const STATEMENTS: u64 = 7;
 /// Bytes of PostgreSQL's write-ahead log, without images of whole pages; at most a tenth more or less.
 const POSTGRES_BYTES: u64 = 4_100;
 /// Bytes of SQLite's, which holds whole pages; at most a tenth more or less.
-const SQLITE_BYTES: u64 = 56_200;
+const SQLITE_BYTES: u64 = 53_000;
 
 fn model() -> ModelServer {
     ModelServer::start([], |request| match results_shown(request) {
@@ -80,7 +80,7 @@ fn a_turn_on_postgresql_takes_so_many_statements_and_bytes() {
     // What is said whether or not there are turns is not a turn's: leases, looking for what others wrote, new connections.
     let counted = format!(
         "FROM pg_stat_statements JOIN pg_database ON pg_database.oid = dbid WHERE datname = current_database() AND \
-         calls >= {TURNS} AND query !~* 'driver|pg_stat|listen|pg_snapshot'"
+         calls >= {TURNS} / 2 AND query !~* 'driver|pg_stat|listen|pg_snapshot'"
     );
     let lines = format!("SELECT calls, regexp_replace(left(query, 110), '\\s+', ' ', 'g') {counted} ORDER BY calls DESC");
     println!("{}", psql(&address, &lines));
@@ -89,7 +89,7 @@ fn a_turn_on_postgresql_takes_so_many_statements_and_bytes() {
     let (statements, bytes) = (sums[0].as_u64().unwrap(), sums[1].as_u64().unwrap());
     println!("{TURNS} turns on PostgreSQL: {statements} statements; {} bytes each", bytes / TURNS);
     server.stop();
-    assert_eq!((statements + TURNS / 2) / TURNS, STATEMENTS);
+    assert_eq!(statements.div_ceil(TURNS), STATEMENTS);
     assert!(is_about(bytes / TURNS, POSTGRES_BYTES), "{} bytes", bytes / TURNS);
 }
 
