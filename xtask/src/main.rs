@@ -3,10 +3,12 @@
 //! The program has no dependencies, so that it is there at once. What the tree must look like is not checked here but by
 //! this package's tests, which are run with all the others.
 
+mod chaos;
 mod ci;
 mod dist;
 mod load;
 mod page;
+mod scale;
 mod skips;
 
 use std::io::{self, Write};
@@ -20,6 +22,9 @@ cargo xtask dist        makes what is given to others, in target/dist: an archiv
 cargo xtask run WORDS   makes the page where npm is there, and runs turnwright with these words
 cargo xtask load [SECONDS]
                         1,000 streams over 64 running conversations, five minutes unless said, on a release build
+cargo xtask chaos [SECONDS] [--seed N]
+                        three nodes over PostgreSQL and NATS, whose members fail at random, one minute unless said (root on Linux)
+cargo xtask scale       what is full first, up to 100 nodes and a million streams: the tables of docs/scale.md
 cargo xtask help        this text
 ";
 
@@ -30,6 +35,8 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["load"] => load::run(None),
         ["load", seconds] => load::run(Some(seconds)),
+        ["chaos", words @ ..] => chaos::run(words),
+        ["scale"] => scale::run(),
         ["page"] => page::make(),
         ["dist", words @ ..] => dist::run(words),
         ["run", words @ ..] => page::run_program(words),

@@ -37,6 +37,13 @@ pub trait Documents: Send + Sync + Debug {
     /// Where the store fails.
     async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError>;
 
+    /// Stores a document where there is none with its key; nothing happens otherwise. Of many who do so at once one is first, for
+    /// all of them.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError>;
+
     /// Removes a document; nothing happens where there is none.
     ///
     /// # Errors

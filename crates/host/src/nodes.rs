@@ -1,7 +1,6 @@
 //! Other servers over the same data.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use turnwright_engine::documents::{Document, Documents};
 use turnwright_nodes::{Credentials, JoinError, NatsNodes, Node, Options};
@@ -12,9 +11,6 @@ use crate::{Host, HostError};
 /// The document by which a database is known to other nodes.
 const KIND: &str = "cluster";
 const KEY: &str = "id";
-
-/// How long servers that start at once on a new database may take to agree on its name.
-const SETTLED_WITHIN: Duration = Duration::from_millis(250);
 
 impl Host {
     /// Shares turns with the other servers over the same data, where the configuration says how they are reached; whether it
@@ -68,8 +64,8 @@ fn credentials(nats: &NatsConfig) -> Credentials {
     }
 }
 
-/// By what the database is known: made once. Of servers that start at once on a new one the last to write wins, and all read
-/// that.
+/// By what the database is known: made once. Of servers that start at once on a new one the first to write gives the name, as
+/// the database decides, and all read that.
 async fn cluster_id(documents: &dyn Documents) -> Result<String, HostError> {
     if let Some(known) = documents.document(KIND, KEY).await? {
         return Ok(known.body);
@@ -78,7 +74,6 @@ async fn cluster_id(documents: &dyn Documents) -> Result<String, HostError> {
     getrandom::fill(&mut bytes)
         .map_err(|error| JoinError::Stream { name: "the name of this database".to_owned(), reason: error.to_string() })?;
     let body = format!("{:032x}", u128::from_be_bytes(bytes));
-    documents.put_document(KIND, Document { key: KEY.to_owned(), body: body.clone() }).await?;
-    tokio::time::sleep(SETTLED_WITHIN).await;
+    documents.add_document(KIND, Document { key: KEY.to_owned(), body: body.clone() }).await?;
     Ok(documents.document(KIND, KEY).await?.map_or(body, |known| known.body))
 }

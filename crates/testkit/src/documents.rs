@@ -36,6 +36,13 @@ impl Documents for MemoryDocuments {
         Ok(())
     }
 
+    async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.with(|all| {
+            all.entry((kind.to_owned(), document.key)).or_insert(document.body);
+        });
+        Ok(())
+    }
+
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
         self.with(|all| all.remove(&(kind.to_owned(), key.to_owned())));
         Ok(())

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -84,7 +84,19 @@ impl ModelServer {
         stops: impl IntoIterator<Item = &'static str>,
         script: impl Fn(&Value) -> Vec<Piece> + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), stops, script)
+    }
+
+    /// The same at another address of this machine.
+    ///
+    /// # Errors
+    /// Where it has no such address.
+    pub fn start_at(
+        address: IpAddr,
+        stops: impl IntoIterator<Item = &'static str>,
+        script: impl Fn(&Value) -> Vec<Piece> + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((address, 0))?;
         let address = listener.local_addr()?;
         let state = State { stops: stops.into_iter().collect(), ..State::default() };
         let shared = Arc::new(Shared { script: Box::new(script), state: Mutex::new(state), changed: Condvar::new() });

@@ -380,6 +380,15 @@ impl Documents for MemoryStore {
         Ok(())
     }
 
+    async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.ask(|tables| {
+            tables.documents.entry((kind.to_owned(), document.key)).or_insert(document.body);
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
+    }
+
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
         self.ask(|tables| {
             tables.documents.remove(&(kind.to_owned(), key.to_owned()));

@@ -16,6 +16,7 @@ mod assembling;
 mod budgets;
 mod chat;
 mod config;
+mod costs;
 mod door;
 mod doors;
 mod examples;

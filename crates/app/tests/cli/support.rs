@@ -45,6 +45,12 @@ impl Place {
         place
     }
 
+    /// One whose data is on PostgreSQL, whatever the other tests use; `None` where there is none.
+    pub(crate) fn on_postgres() -> Option<Self> {
+        let database = own_schema(&test_postgres()?);
+        Some(Self::new().with_variable("TURNWRIGHT_DATABASE", &database))
+    }
+
     /// The same with one more variable of the environment.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
@@ -106,12 +112,26 @@ impl Place {
 /// The address of a schema that nobody else has, where `TURNWRIGHT_TEST_DATABASE=postgres` wants the tests to use the server of
 /// `scripts/start-test-postgres`.
 fn own_database() -> Option<String> {
-    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     std::env::var("TURNWRIGHT_TEST_DATABASE").ok().filter(|kind| kind == "postgres")?;
-    let server = std::env::var("TURNWRIGHT_TEST_POSTGRES");
-    let server = server.unwrap_or_else(|_| unreachable!("these tests are run by scripts/start-test-postgres"));
+    let server = test_postgres();
+    Some(own_schema(&server.unwrap_or_else(|| unreachable!("these tests are run by scripts/start-test-postgres"))))
+}
+
+/// The server of `scripts/start-test-postgres`; says otherwise that the test is skipped, or fails where that must not be.
+pub(crate) fn test_postgres() -> Option<String> {
+    let server = std::env::var("TURNWRIGHT_TEST_POSTGRES").ok();
+    if server.is_none() {
+        let is_required = std::env::var_os("TURNWRIGHT_REQUIRE_TEST_POSTGRES").is_some_and(|value| value == "1");
+        assert!(!is_required, "no PostgreSQL: run the tests by `scripts/start-test-postgres COMMAND`");
+        println!("skipped: no PostgreSQL: run the tests by `scripts/start-test-postgres COMMAND`");
+    }
+    server
+}
+
+fn own_schema(server: &str) -> String {
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    Some(format!("{server}?schema=e{}_{number}", std::process::id()))
+    format!("{server}?schema=e{}_{number}", std::process::id())
 }
 
 impl Ran {

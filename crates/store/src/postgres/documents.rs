@@ -10,6 +10,7 @@ const DOCUMENT: &str = "SELECT key, body FROM document WHERE kind = $1 AND key =
 const DOCUMENTS: &str = "SELECT key, body FROM document WHERE kind = $1 ORDER BY key";
 const PUT: &str = "INSERT INTO document (kind, key, body) VALUES ($1, $2, $3)
     ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
+const ADD: &str = "INSERT INTO document (kind, key, body) VALUES ($1, $2, $3) ON CONFLICT (kind, key) DO NOTHING";
 const REMOVE: &str = "DELETE FROM document WHERE kind = $1 AND key = $2";
 
 #[async_trait]
@@ -24,6 +25,10 @@ impl Documents for PostgresStore {
 
     async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
         self.pool.ask(PUT, &[&clean(kind), &clean(&document.key), &clean(&document.body)]).await.map(drop)
+    }
+
+    async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.pool.ask(ADD, &[&clean(kind), &clean(&document.key), &clean(&document.body)]).await.map(drop)
     }
 
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {

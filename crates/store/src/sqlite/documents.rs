@@ -13,6 +13,7 @@ use super::write::Write;
 #[derive(Debug)]
 pub(super) enum Change {
     Put { kind: String, document: Document },
+    Add { kind: String, document: Document },
     Remove { kind: String, key: String },
 }
 
@@ -20,7 +21,7 @@ impl Change {
     /// About how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Put { document, .. } => document.body.len(),
+            Self::Put { document, .. } | Self::Add { document, .. } => document.body.len(),
             Self::Remove { .. } => 0,
         }
     }
@@ -29,6 +30,9 @@ impl Change {
         match self {
             Self::Put { kind, document } => {
                 connection.prepare_cached(sql::PUT_DOCUMENT)?.execute((kind, &document.key, &document.body))
+            }
+            Self::Add { kind, document } => {
+                connection.prepare_cached(sql::ADD_DOCUMENT)?.execute((kind, &document.key, &document.body))
             }
             Self::Remove { kind, key } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
         }
@@ -61,6 +65,10 @@ impl Documents for SqliteStore {
 
     async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
         self.writer.write(Write::Document(Change::Put { kind: kind.to_owned(), document })).await
+    }
+
+    async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.writer.write(Write::Document(Change::Add { kind: kind.to_owned(), document })).await
     }
 
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {

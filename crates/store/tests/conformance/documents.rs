@@ -21,6 +21,23 @@ pub(crate) async fn are_kept_by_kind_and_key_replaced_and_removed(documents: &dy
     assert_eq!(documents.document("other", "a").await.unwrap(), None);
 }
 
+pub(crate) async fn the_first_of_many_who_add_a_document_is_first_for_all(documents: &dyn Documents) {
+    let bodies = ["1", "2", "3", "4"];
+    let add = |body| async move {
+        documents.add_document("first", document("a", body)).await.unwrap();
+        documents.document("first", "a").await.unwrap().unwrap().body
+    };
+    let read = futures_util::future::join_all(bodies.map(add)).await;
+    assert!(bodies.contains(&read[0].as_str()) && read.iter().all(|body| *body == read[0]), "{read:?}");
+    documents.add_document("first", document("b", "5")).await.unwrap();
+    assert_eq!(documents.documents("first").await.unwrap(), [document("a", &read[0]), document("b", "5")]);
+}
+
+pub(crate) async fn the_first_of_many_who_add_a_document_is_first_in_a_store(full: &dyn Full) {
+    let store = full.open_all().await;
+    the_first_of_many_who_add_a_document_is_first_for_all(&*store).await;
+}
+
 pub(crate) async fn documents_are_kept_over_a_restart(full: &dyn Full) {
     let store = full.open_all().await;
     are_kept_by_kind_and_key_replaced_and_removed(&*store).await;

@@ -134,6 +134,7 @@ full_claims! {
     artifacts::what_an_append_says_that_it_holds_goes_with_the_last_conversation_that_has_it,
     artifacts::a_piece_that_is_stored_again_is_stored_once,
     documents::documents_are_kept_over_a_restart,
+    documents::the_first_of_many_who_add_a_document_is_first_in_a_store,
     knowledge::pieces_are_found_by_their_words_in_their_own_collections,
     knowledge::a_document_that_changes_is_found_as_it_is_now_and_one_that_is_gone_is_not,
     knowledge::a_large_document_is_found_whole_once_its_last_part_is_there,
