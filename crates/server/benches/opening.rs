@@ -45,7 +45,7 @@ async fn store_long(host: &Host) -> Result<(), Failure> {
         ]
     };
     let messages: Vec<Value> = (0..ENTRIES).flat_map(turn).collect();
-    let read = import::read(&serde_json::to_vec(&messages)?, host.engine().defaults())?;
+    let read = import::read(&serde_json::to_vec(&messages)?, &host.engine().defaults())?;
     let mut entries = read.conversations.into_iter().next().ok_or("nothing is said")?.entries;
     // To the end of the turn that is over by then.
     let end = entries.iter().take(ENTRIES).rposition(|entry| entry.kind() == "ended").ok_or("no turn ends")?;

@@ -91,7 +91,8 @@ impl Cluster {
         cluster.await_answer("PostgreSQL", |cluster| cluster.sql("SELECT 1").is_ok())?;
         cluster.await_answer("a leader of NATS", |cluster| cluster.nats_leader("meta").is_some())?;
         cluster.turnwright(&["users", "add", "chaos", "--role", "admin"])?;
-        cluster.token = cluster.turnwright(&["users", "token", "chaos"])?.trim().to_owned();
+        let token = cluster.turnwright(&["users", "token", "chaos"])?;
+        token.trim().clone_into(&mut cluster.token);
         for node in 0..NODES {
             cluster.launch(Member::Node(node))?;
         }

@@ -55,7 +55,7 @@ impl Faults {
         while let Some(planned) = self.next.filter(|planned| planned.begins <= passed) {
             self.next = self.waiting.next();
             let back = begin(planned.fault, cluster)?;
-            let lasts = planned.ends - planned.begins;
+            let lasts = planned.ends.saturating_sub(planned.begins);
             self.told.push(format!("{:.1} s: {:?} for {:.1} s", passed.as_secs_f64(), planned.fault, lasts.as_secs_f64()));
             self.begun.push(Begun { ends: planned.ends, back });
         }
@@ -87,8 +87,9 @@ fn begin(fault: Fault, cluster: &mut Cluster) -> Result<Back> {
         }
         Fault::FullDisk(member) => {
             let mut filler = std::fs::File::create(cluster.disk(member).join(FILLER))?;
+            let zeros = vec![0; 1 << 16];
             // Until there is no room, which is the error that ends it.
-            while filler.write_all(&[0; 1 << 16]).is_ok() {}
+            while filler.write_all(&zeros).is_ok() {}
             Ok(Back::MakeRoom(member))
         }
         Fault::Clock(member, seconds) if cluster.has_clocks() => {

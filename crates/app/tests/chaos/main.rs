@@ -9,7 +9,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a test fails by panicking, and bounds its own waits"
 )]
@@ -107,7 +106,20 @@ fn journals(cluster: &Cluster) -> BTreeMap<String, Vec<Value>> {
     journals
 }
 
+/// Keeps the logs and what was read of a run, and says where.
+fn keep(folder: &Path, seed: u64, record: &Record) {
+    let kept = std::env::temp_dir().join(format!("turnwright-chaos-{seed}"));
+    drop(std::fs::remove_dir_all(&kept));
+    std::fs::create_dir_all(&kept).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        std::fs::copy(entry.path(), kept.join(entry.file_name())).unwrap();
+    }
+    std::fs::write(kept.join("journals.json"), json!(record.journals).to_string()).unwrap();
+    println!("the logs, effects and journals are in {}", kept.display());
+}
+
 #[test]
+#[ignore = "lets a cluster fail for a minute: cargo xtask chaos"]
 fn a_cluster_loses_nothing_whatever_fails() {
     let programs = match programs() {
         Ok(programs) => programs,
@@ -207,14 +219,7 @@ fn a_cluster_loses_nothing_whatever_fails() {
     );
     let found = broken(&record);
     if !found.is_empty() || std::env::var_os("TURNWRIGHT_CHAOS_KEEP").is_some() {
-        let kept = std::env::temp_dir().join(format!("turnwright-chaos-{seed}"));
-        drop(std::fs::remove_dir_all(&kept));
-        std::fs::create_dir_all(&kept).unwrap();
-        for entry in std::fs::read_dir(folder.path()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
-            std::fs::copy(entry.path(), kept.join(entry.file_name())).unwrap();
-        }
-        std::fs::write(kept.join("journals.json"), json!(record.journals).to_string()).unwrap();
-        println!("the logs, effects and journals are in {}", kept.display());
+        keep(folder.path(), seed, &record);
     }
     // While there is a network, by which the model learns that nobody asks any more.
     cluster.end();
