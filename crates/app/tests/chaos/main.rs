@@ -9,6 +9,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a test fails by panicking, and bounds its own waits"
 )]
@@ -106,6 +107,14 @@ fn journals(cluster: &Cluster) -> BTreeMap<String, Vec<Value>> {
     journals
 }
 
+/// What all nodes are told of the model and their tools.
+fn configuration(base_url: impl std::fmt::Display) -> String {
+    format!(
+        "model = \"p/m\"\nlog_level = \"info\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{base_url}\"\nmodels = [\"m\"]\n\
+         [tools.command]\nsandbox = \"off\"\n"
+    )
+}
+
 /// Keeps the logs and what was read of a run, and says where.
 fn keep(folder: &Path, seed: u64, record: &Record) {
     let kept = std::env::temp_dir().join(format!("turnwright-chaos-{seed}"));
@@ -142,11 +151,7 @@ fn a_cluster_loses_nothing_whatever_fails() {
     let model: Mutex<Option<ModelServer>> = Mutex::new(None);
     let mut cluster = Cluster::start(folder.path(), programs, |network| {
         let server = ModelServer::start_at(network.outside().into(), [], script(&written)).unwrap();
-        let config = format!(
-            "model = \"p/m\"\nlog_level = \"info\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
-             [tools.command]\nsandbox = \"off\"\n",
-            server.base_url()
-        );
+        let config = configuration(server.base_url());
         *model.lock().unwrap() = Some(server);
         config
     })
