@@ -80,5 +80,8 @@ async fn usage_is_told_by_day_and_model_and_providers_by_name() {
         assert_eq!(refused.problem(), (400, "invalid_query".to_owned()), "{wrong}");
     }
     let providers = server.get("/api/v1/providers").await.json();
-    assert_eq!(providers["data"], json!([{"id": "test", "dialect": "scripted", "is_default": true, "problem": null}]));
+    assert_eq!(
+        providers["data"],
+        json!([{"id": "test", "dialect": "scripted", "is_default": true, "problem": null, "origin": null}])
+    );
 }

@@ -96,7 +96,8 @@ async fn no_route_tells_anybody_what_another_has_or_changes_it() {
             let bearer = format!("Bearer {his}");
             let headers = [("authorization", &*bearer), ("content-type", "application/json")];
             let there = server.ask(method.clone(), &filled(path, &annas, &anna, true), &headers, &body).await;
-            let expected = if path.starts_with("/api/v1/users/") { 403 } else { 404 };
+            let concerns_all = ["/api/v1/users/", "/api/v1/providers/"].iter().any(|begin| path.starts_with(begin));
+            let expected = if concerns_all { 403 } else { 404 };
             assert_eq!(there.status.as_u16(), expected, "{which} with {body}: {}", there.body);
             // Nothing tells it from what is not there at all. A chat begins what is not there.
             if !path.ends_with("/chat") {

@@ -173,7 +173,8 @@ impl Shared {
             match resolve(&above) {
                 Ok(real) => return Ok(plain(missing.iter().rev().fold(real, |path, name| path.join(name)))),
                 Err(deeper) if deeper.kind() == io::ErrorKind::NotFound && !above.as_os_str().is_empty() => {
-                    if place.dir().symlink_metadata(&above).is_ok() {
+                    // A folder is one that came meanwhile.
+                    if place.dir().symlink_metadata(&above).is_ok_and(|found| found.is_symlink()) {
                         return Err(failed(format!("`{}` goes through a link that leads nowhere", place.shown)));
                     }
                 }
