@@ -30,7 +30,7 @@ enum Drives {
 }
 
 impl Engine {
-    /// Waits until a turn is over or parked.
+    /// Waits until a turn is over or parked. Where the process that drove it dies meanwhile, this one goes on with it.
     ///
     /// # Errors
     /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`] and [`EngineError::ShuttingDown`]
@@ -38,6 +38,7 @@ impl Engine {
     pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
         let live = self.load_newest(id).await?;
         let mut foreign: Option<watch::Receiver<u64>> = None;
+        let mut took_up = false;
         loop {
             let settled = live.settled.notified();
             tokio::pin!(settled);
@@ -76,6 +77,11 @@ impl Engine {
                     // What is stored between the last look and this is found by the next.
                     foreign = Some(self.inner.store.foreign_writes());
                     self.inner.catch_up(&live).await?;
+                }
+                // Who drove it elsewhere is gone.
+                (Drives::Nobody, Some(_)) if !took_up && !self.is_draining() => {
+                    took_up = true;
+                    self.inner.ensure_driven(&live).await?;
                 }
                 // Nobody moves it on any more: whoever waits must not wait for ever.
                 (Drives::Nobody, _) if self.is_draining() => return Err(EngineError::ShuttingDown),
