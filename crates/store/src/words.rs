@@ -64,11 +64,25 @@ pub(crate) fn query(words: &[String]) -> Option<String> {
     if phrases.is_empty() { None } else { Some(phrases.join(" AND ")) }
 }
 
-/// The query for a text in which any of these words may be, as FTS5 writes it. `None` where there is nothing to look up.
-pub(crate) fn any_of(text: &str, most: usize) -> Option<String> {
-    let asked = asked(text, most);
-    let written: Vec<String> = asked.iter().map(|parts| format!("\"{}\"", parts.join(" "))).collect();
-    if written.is_empty() { None } else { Some(written.join(" OR ")) }
+/// The words of a question, each as FTS5 writes it.
+pub(crate) fn written(asked: &[Vec<String>]) -> Vec<String> {
+    asked.iter().map(|parts| format!("\"{}\"", parts.join(" "))).collect()
+}
+
+/// The query for a text in which any of these words is, as FTS5 writes it, where it is known in how many texts each is. A
+/// text that is found has to be looked at, and a word that is in many tells little of each: where these are more than `most` in
+/// all, it is the rarest of the words alone. `None` where no text has any.
+pub(crate) fn any_of(mut words: Vec<(usize, String)>, most: usize) -> Option<String> {
+    words.retain(|(texts, _)| *texts > 0);
+    words.sort_by_key(|(texts, _)| *texts);
+    let mut found = 0_usize;
+    let is_looked_up = |(texts, _): &(usize, String)| {
+        let is_rarest = found == 0;
+        found = found.saturating_add(*texts);
+        is_rarest || found <= most
+    };
+    let looked_up: Vec<String> = words.into_iter().take_while(is_looked_up).map(|(_, word)| word).collect();
+    if looked_up.is_empty() { None } else { Some(looked_up.join(" OR ")) }
 }
 
 /// The words of a question that say something, each once, of the first `most`. Of scripts without spaces each two signs that
@@ -155,17 +169,31 @@ mod tests {
 
     #[test]
     fn a_question_is_any_of_its_words_that_say_something() {
-        let table = [
-            ("How do I rotate the API key?", Some("\"rotate\" OR \"api\" OR \"key\"")),
-            ("the \"AND\" of NEAR( text:x", Some("\"near\" OR \"text\" OR \"x\"")),
-            ("what is the", None),
-            ("学习 Rust", Some("\"学 习\" OR \"rust\"")),
-            ("-- ;", None),
+        let table: [(&str, &[&str]); 5] = [
+            ("How do I rotate the API key?", &["\"rotate\"", "\"api\"", "\"key\""]),
+            ("the \"AND\" of NEAR( text:x", &["\"near\"", "\"text\"", "\"x\""]),
+            ("what is the", &[]),
+            ("学习 Rust", &["\"学 习\"", "\"rust\""]),
+            ("-- ;", &[]),
         ];
-        for (asked, expected) in table {
-            assert_eq!(any_of(asked, 8).as_deref(), expected, "{asked}");
+        for (question, expected) in table {
+            assert_eq!(written(&asked(question, 8)), expected, "{question}");
         }
-        assert_eq!(any_of("one two three two", 2).as_deref(), Some("\"one\" OR \"two\""));
+        assert_eq!(written(&asked("one two three two", 2)), ["\"one\"", "\"two\""]);
+    }
+
+    #[test]
+    fn of_words_that_are_in_very_many_texts_the_rarest_are_looked_up() {
+        let of = |words: &[(usize, &str)], most| {
+            any_of(words.iter().map(|(texts, word)| (*texts, (*word).to_owned())).collect(), most)
+        };
+        let words = [(900, "system"), (3, "flange"), (0, "nowhere"), (40, "bolt")];
+        assert_eq!(of(&words, 1_000).as_deref(), Some("flange OR bolt OR system"));
+        assert_eq!(of(&words, 100).as_deref(), Some("flange OR bolt"));
+        assert_eq!(of(&words, 1).as_deref(), Some("flange"));
+        assert_eq!(of(&[(900, "system"), (901, "user")], 100).as_deref(), Some("system"));
+        assert_eq!(of(&[(0, "nowhere")], 100), None);
+        assert_eq!(of(&[], 100), None);
     }
 
     #[test]

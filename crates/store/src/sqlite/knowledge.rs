@@ -18,7 +18,7 @@ use super::statements as sql;
 use super::write::Write;
 use crate::columns::integer;
 use crate::vectors;
-use crate::words::{any_of, spaced};
+use crate::words::{any_of, asked, spaced, written};
 
 mod nearest;
 
@@ -26,6 +26,8 @@ mod nearest;
 const PART_BYTES: usize = 128 * 1024;
 /// How many words of a question are looked up.
 const MOST_WORDS: usize = 32;
+/// How many pieces are looked at to find the best, where a question has rarer words and more frequent ones.
+const MOST_COMPARED: usize = 8_000;
 /// How many documents are removed at once.
 const MOST_REMOVED: usize = 100;
 /// How many bits of a piece's key are its number in the collection.
@@ -275,12 +277,14 @@ impl KnowledgeIndex for SqliteStore {
     }
 
     async fn by_words(&self, collections: &[String], text: &str, limit: usize) -> Result<Vec<PieceId>, StoreError> {
-        let Some(query) = any_of(text, MOST_WORDS) else { return Ok(Vec::new()) };
+        let words = written(&asked(text, MOST_WORDS));
         let (names, most) = (collections.to_vec(), i64::try_from(limit).unwrap_or(i64::MAX));
         let read = move |connection: &Connection| {
             let mut hits: Vec<(f64, i64)> = Vec::new();
             for name in &names {
                 let Some(found) = collection(connection, name)? else { continue };
+                let counted = words.iter().map(|word| Ok((pieces_with(connection, found.key, word)?, word.clone())));
+                let Some(query) = any_of(counted.collect::<rusqlite::Result<_>>()?, MOST_COMPARED) else { continue };
                 let mut statement = connection.prepare_cached(sql::PIECES_BY_WORDS)?;
                 let rows = statement.query_map((&query, found.key, most), |row| Ok((row.get(1)?, row.get(0)?)))?;
                 for row in rows {
@@ -345,6 +349,18 @@ impl KnowledgeIndex for SqliteStore {
     async fn put_vectors(&self, collection: &str, model: &str, vectors: Vec<(PieceId, Vec<f32>)>) -> Result<(), StoreError> {
         self.change(Change::Vectors { name: collection.to_owned(), model: model.to_owned(), vectors }).await
     }
+}
+
+/// In how many pieces of a collection a word is; no more are counted than say that it is a frequent one.
+fn pieces_with(connection: &Connection, collection: i64, word: &str) -> rusqlite::Result<usize> {
+    let mut statement = connection.prepare_cached(sql::PIECES_WITH)?;
+    let most = i64::try_from(MOST_COMPARED).unwrap_or(i64::MAX).saturating_add(1);
+    let mut rows = statement.query((word, collection, most))?;
+    let mut count = 0;
+    while rows.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
 }
 
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {

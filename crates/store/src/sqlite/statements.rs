@@ -202,6 +202,8 @@ statements! {
         SELECT key, ?2 FROM knowledge_piece WHERE key = ?1";
     PUT_VECTOR = "INSERT OR REPLACE INTO knowledge_vector (piece, vector)
         SELECT key, ?2 FROM knowledge_piece WHERE key = ?1";
+    PIECES_WITH = "SELECT rowid FROM knowledge_words
+        WHERE knowledge_words MATCH ?1 AND rowid BETWEEN ?2 << 40 AND ((?2 + 1) << 40) - 1 LIMIT ?3";
     PIECES_BY_WORDS = "SELECT rowid, bm25(knowledge_words) AS rank FROM knowledge_words
         WHERE knowledge_words MATCH ?1 AND rowid BETWEEN ?2 << 40 AND ((?2 + 1) << 40) - 1 ORDER BY rank, rowid LIMIT ?3";
     SIGNS = "SELECT piece, signs FROM knowledge_sign WHERE piece BETWEEN ?1 << 40 AND ((?1 + 1) << 40) - 1";

@@ -325,13 +325,16 @@ impl<'a> Walk<'a> {
             self.skip();
             return;
         };
-        let may_read = rustix::fs::fstat(&file).is_ok_and(|stat| {
-            kind_of_stat(&stat) == "file" && !self.shared.may_be_outside(folder, name, &stat) && !self.shared.is_ours(&stat)
+        let stat = rustix::fs::fstat(&file).ok().filter(|stat| {
+            kind_of_stat(stat) == "file" && !self.shared.is_linked(stat) && !self.shared.is_ours(stat)
         });
-        match may_read.then(|| lines_of(searcher, pattern, &file, self.kept.most())) {
-            Some(Ok(Some(matches))) if matches.is_empty() => {}
-            Some(Ok(Some(matches))) => self.kept.add(shown.to_path_buf(), matches),
-            Some(Ok(None) | Err(_)) | None => self.skip(),
+        match stat.map(|stat| (lines_of(searcher, pattern, &file, self.kept.most()), stat)) {
+            Some((Ok(Some(matches)), _)) if matches.is_empty() => {}
+            // This takes longer than most files do, and only what is shown can tell anything of what is outside.
+            Some((Ok(Some(matches)), stat)) if !self.shared.may_be_outside(folder, name, &stat) => {
+                self.kept.add(shown.to_path_buf(), matches);
+            }
+            Some((Ok(_) | Err(_), _)) | None => self.skip(),
         }
     }
 }
