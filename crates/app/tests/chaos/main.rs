@@ -99,6 +99,12 @@ fn a_cluster_loses_nothing_whatever_fails() {
             watchers.push(thread::spawn(move || own.watch(&name, &whole, numbers)));
         }
     }
+    // Nothing goes wrong before each conversation had a turn, however slow the machine is.
+    let opened = Instant::now();
+    while opened.elapsed() < SETTLE && clients.turns.load(Ordering::Relaxed) < ids.len() {
+        world.cluster.keep_up().unwrap();
+        thread::sleep(TICK);
+    }
     let only = std::env::var("TURNWRIGHT_CHAOS_ONLY").ok();
     let mut faults = Faults::new(plan(seed, length, only.as_deref()));
     let begun = Instant::now();
