@@ -1,5 +1,6 @@
 //! The real binary, killed with SIGKILL at chosen instants of a real turn and started again: the turn is finished or
-//! parked, the history is complete, and an unsafe tool never has its effect twice for one call.
+//! parked, the history is complete, and an unsafe tool never has its effect twice for one call. On PostgreSQL, where
+//! `TURNWRIGHT_TEST_DATABASE=postgres` wants that, the next process waits for the lease of the one that was killed.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -9,6 +10,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -49,6 +52,26 @@ const MOMENTS: [Moment; 15] = [
 struct World {
     folder: tempfile::TempDir,
     model: ModelServer,
+    /// Where it is not in the folder.
+    database: Option<String>,
+}
+
+/// The address of a schema that nobody else has, where the tests use the server of `scripts/start-test-postgres`.
+fn own_schema() -> Option<String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    std::env::var("TURNWRIGHT_TEST_DATABASE").ok().filter(|kind| kind == "postgres")?;
+    let server = std::env::var("TURNWRIGHT_TEST_POSTGRES").unwrap();
+    Some(format!("{server}?schema=k{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// A world for each of these moments, all at once.
+fn each(moments: impl IntoIterator<Item = Moment>, check: impl Fn(Moment) + Sync) {
+    thread::scope(|scope| {
+        for moment in moments {
+            let check = &check;
+            scope.spawn(move || check(moment));
+        }
+    });
 }
 
 /// Two steps with tools, then the answer: the first asks for two calls of an unsafe tool, the second for one.
@@ -115,7 +138,7 @@ impl World {
             model.base_url()
         );
         std::fs::write(folder.path().join("turnwright.toml"), config).unwrap();
-        Self { folder, model }
+        Self { folder, model, database: own_schema() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -126,6 +149,7 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnwright"));
         command.args(args).arg("--config").arg(self.path("turnwright.toml")).arg("--data-dir").arg(self.path("data"));
         command.current_dir(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(self.database.iter().map(|address| ("TURNWRIGHT_DATABASE", address)));
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().ends_with("_API_KEY")) {
             command.env_remove(name);
         }
@@ -152,7 +176,7 @@ impl World {
         let begun = Instant::now();
         while !self.path(name).exists() {
             assert!(begun.elapsed() < LIMIT, "{name} never came");
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -219,29 +243,29 @@ fn assert_whole(world: &World, printed: &Value, what: &str) {
 
 #[test]
 fn a_chat_killed_at_any_moment_is_finished_by_the_next_and_repeats_no_effect() {
-    for moment in MOMENTS {
+    each(MOMENTS, |moment| {
         let world = World::new(moment, "all");
         world.kill_at(world.chat(), moment);
         world.free_tools();
         assert_whole(&world, &world.finish(), &format!("{moment:?}"));
-    }
+    });
     println!("killed at {} moments", MOMENTS.len());
 }
 
 #[test]
 fn a_chat_that_asks_killed_before_anything_ran_goes_on_and_runs_each_call_once() {
     let before = MOMENTS.into_iter().take(5).chain([Moment::Parked]);
-    for moment in before {
+    each(before, |moment| {
         let world = World::new(moment, "ask");
         world.kill_at(world.chat(), moment);
         assert_whole(&world, &world.finish(), &format!("{moment:?}"));
         assert_eq!(world.effects().len(), 3, "{moment:?}: what a person allowed has happened");
-    }
+    });
 }
 
 #[test]
 fn a_decision_killed_while_the_tool_runs_asks_what_happened() {
-    for moment in [Moment::Tool("before-one"), Moment::Tool("after-one")] {
+    each([Moment::Tool("before-one"), Moment::Tool("after-one")], |moment| {
         let world = World::new(moment, "ask");
         let (code, printed, said) = world.run(&["chat", "Run the commands.", "--conversation", "kill", "--output", "json"]);
         assert_eq!(code, 3, "{printed}\n{said}");
@@ -255,12 +279,12 @@ fn a_decision_killed_while_the_tool_runs_asks_what_happened() {
         assert!(reasons.contains(&"unknown_outcome"), "{reasons:?}");
         world.free_tools();
         assert_whole(&world, &world.finish(), &format!("{moment:?}"));
-    }
+    });
 }
 
 #[test]
 fn a_turn_that_was_left_behind_goes_on_as_chosen() {
-    for moment in [Moment::Model("asked-1"), Moment::Model("calls-1"), Moment::Model("asked-2")] {
+    each([Moment::Model("asked-1"), Moment::Model("calls-1"), Moment::Model("asked-2")], |moment| {
         let world = World::new(moment, "all");
         world.kill_at(world.chat(), moment);
         let effects = world.effects();
@@ -271,5 +295,5 @@ fn a_turn_that_was_left_behind_goes_on_as_chosen() {
         let (code, printed, said) = world.run(&retry);
         assert_eq!((code, &printed["text"]), (0, &json!("All done.")), "{moment:?}: {said}");
         assert_eq!(world.effects(), effects, "{moment:?}: no command ran");
-    }
+    });
 }

@@ -16,7 +16,7 @@ use crate::{EngineError, Full, KeptBy, Slot};
 pub struct Limits {
     /// How many turns this process drives at once before no other may begin.
     pub turns: usize,
-    /// How many of them may belong to one user.
+    /// How many of them may belong to one user; where nodes share turns, of those that run or wait over all of them.
     pub turns_per_user: usize,
     /// The most text of one message, in bytes.
     pub message_bytes: usize,
@@ -178,6 +178,16 @@ impl Inner {
             Err(Full::ForAll { .. }) if is_for_all => Ok(None),
             Err(full) => Err(OverLimit::from(full).into()),
         }
+    }
+
+    /// Whether the user may have one more turn beside those of all nodes, as the store counts them. Requests that come to
+    /// several nodes at the same instant may each be the last that fits.
+    pub(crate) async fn must_have_room_elsewhere(&self, owner: &UserId, is_for_all: bool) -> Result<(), EngineError> {
+        let most = self.choices.limits.get().map_or(usize::MAX, |limits| limits.turns_per_user);
+        if !is_for_all || most == usize::MAX || self.store.running_turns_of(owner).await? < most {
+            return Ok(());
+        }
+        Err(OverLimit::UserTurns { most }.into())
     }
 }
 

@@ -91,6 +91,15 @@ pub trait Store: Send + Sync + Debug {
     /// The turns that are not over, over all conversations.
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;
 
+    /// How many turns of a user's conversations are not over and wait for no person.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn running_turns_of(&self, owner: &UserId) -> Result<usize, StoreError> {
+        let open = self.open_turns().await?;
+        Ok(open.iter().filter(|turn| turn.owner == *owner && !turn.parked).count())
+    }
+
     /// The answer that an idempotency key was given, with the fingerprint of its request.
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError>;
 

@@ -33,6 +33,7 @@ pub struct NatsNodes {
     client: Client,
     line: Arc<Line>,
     names: Names,
+    queue_id: String,
     replicas: usize,
     most: u64,
     queue: RwLock<Queue>,
@@ -73,9 +74,9 @@ impl NatsNodes {
             .await
             .map_err(|error| JoinError::Stream { name: names.told(), reason: error.to_string() })?;
         let context = async_nats::jetstream::new(client.clone());
-        claim_prefix(&context, &names, options.replicas, &options.cluster).await?;
-        let queue = Queue::open(&context, &names, options.replicas, options.queue).await?;
         let key = random_key().map_err(|reason| JoinError::Stream { name: names.nodes(), reason })?;
+        let queue_id = claim_prefix(&context, &names, options.replicas, &options.cluster, &key).await?;
+        let queue = Queue::open(&context, &names, options.replicas, options.queue).await?;
         let presence = Presence::open(&context, &names, options.replicas, (key, options.node)).await?;
         let heard = Mutex::new(Heard { told, remade: subscribed(&line) });
         let (ending, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -84,6 +85,7 @@ impl NatsNodes {
             client,
             line,
             names,
+            queue_id,
             replicas: options.replicas,
             most: options.queue,
             queue: RwLock::new(queue),
@@ -93,6 +95,11 @@ impl NatsNodes {
             ending,
             tasks,
         })
+    }
+
+    /// By what the queue is known. Nodes over one database have one; another NATS cluster has another, and so has another prefix.
+    pub fn queue_id(&self) -> &str {
+        &self.queue_id
     }
 
     /// The next offer, where there is one and the queue can be asked.

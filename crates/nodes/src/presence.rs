@@ -45,8 +45,15 @@ pub(crate) struct Presence {
     pub(crate) count: watch::Sender<Option<usize>>,
 }
 
-/// Checks that the prefix belongs to this database, or takes it.
-pub(crate) async fn claim_prefix(context: &Context, names: &Names, replicas: usize, ours: &str) -> Result<(), JoinError> {
+/// Checks that the prefix belongs to this database, or takes it. Gives the name by which all nodes know what is under it: `key`
+/// where nobody was there before.
+pub(crate) async fn claim_prefix(
+    context: &Context,
+    names: &Names,
+    replicas: usize,
+    ours: &str,
+    key: &str,
+) -> Result<String, JoinError> {
     let name = names.cluster();
     let wrong = |reason: String| JoinError::Stream { name: name.clone(), reason };
     let config = Config {
@@ -58,17 +65,20 @@ pub(crate) async fn claim_prefix(context: &Context, names: &Names, replicas: usi
         ..Config::default()
     };
     let bucket = context.create_or_update_key_value(config).await.map_err(|error| wrong(error.to_string()))?;
-    let created = bucket.create("cluster", ours.to_owned().into()).await;
-    let theirs = bucket.get("cluster").await.map_err(|error| wrong(error.to_string()))?;
-    let theirs = match (theirs, created) {
-        (Some(theirs), _) => String::from_utf8_lossy(&theirs).into_owned(),
-        (None, Ok(_)) => return Ok(()),
-        (None, Err(error)) => return Err(wrong(error.to_string())),
+    let first = async |key: &str, value: &str| {
+        let created = bucket.create(key, value.to_owned().into()).await;
+        let found = bucket.get(key).await.map_err(|error| wrong(error.to_string()))?;
+        match (found, created) {
+            (Some(found), _) => Ok(String::from_utf8_lossy(&found).into_owned()),
+            (None, Ok(_)) => Ok(value.to_owned()),
+            (None, Err(error)) => Err(wrong(error.to_string())),
+        }
     };
-    if theirs == ours {
-        return Ok(());
+    let theirs = first("cluster", ours).await?;
+    if theirs != ours {
+        return Err(JoinError::OtherCluster { prefix: names.prefix().to_owned(), theirs, ours: ours.to_owned() });
     }
-    Err(JoinError::OtherCluster { prefix: names.prefix().to_owned(), theirs, ours: ours.to_owned() })
+    first("id", key).await
 }
 
 impl Presence {

@@ -187,6 +187,56 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     other.close().await;
 }
 
+/// A connection of our own beside those of the store.
+async fn client(schema: &Schema) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(&schema.server, tokio_postgres::NoTls).await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
+    tokio::spawn(connection);
+    client
+}
+
+/// Does to a schema what a newer version may do while this one runs: more columns, tables and functions, none in place.
+async fn bring_up_to_a_newer_version(schema: &Schema) {
+    let client = client(schema).await;
+    let query = "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_type = 'BASE TABLE'";
+    let tables = client.query(query, &[&schema.name]).await.unwrap();
+    assert!(tables.len() > 5);
+    let name = &schema.name;
+    for table in tables.iter().map(|row| row.get::<_, String>(0)) {
+        client.batch_execute(&format!("ALTER TABLE {name}.\"{table}\" ADD COLUMN newer TEXT DEFAULT 'x'")).await.unwrap();
+    }
+    let more = format!(
+        "CREATE TABLE {name}.newer (key BIGINT PRIMARY KEY); CREATE FUNCTION {name}.newer(BIGINT) RETURNS BIGINT LANGUAGE sql AS 'SELECT $1';
+         UPDATE {name}.installation SET version = version + 1"
+    );
+    client.batch_execute(&more).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_of_this_version_go_on_and_start_where_a_newer_one_only_added_to_the_schema() {
+    let Some(schema) = Schema::new() else { return };
+    let running = PostgresStore::open(&schema.options()).await.unwrap();
+    fill(&running).await;
+    let version = async || {
+        let query = format!("SELECT version FROM {}.installation", schema.name);
+        client(&schema).await.query_one(&query, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    let before = version().await;
+    bring_up_to_a_newer_version(&schema).await;
+    // What is prepared on its connections goes on, and so does a process that starts only then.
+    is_whole(&running).await;
+    running.create(record("later")).await.unwrap();
+    running.append(append("later", 1, "one")).await.unwrap();
+    let started = PostgresStore::open(&schema.options()).await.unwrap();
+    is_whole(&started).await;
+    started.append(append("later", 2, "two")).await.unwrap();
+    assert_eq!(running.last_seq(&"later".parse().unwrap()).await.unwrap(), Seq::new(2));
+    assert_eq!(version().await, before + 1, "the older one leaves the newer schema as it is");
+    for store in [running, started] {
+        store.close().await;
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_used_is_named_without_its_password() {
     let Some(schema) = Schema::new() else { return };
@@ -208,10 +258,8 @@ async fn what_cannot_be_used_is_named_without_its_password() {
         assert!(said.contains(expected), "{said}");
         assert!(!said.contains(secret) && !said.contains("wrong-secret"), "{said}");
     }
-    let (client, connection) = tokio_postgres::connect(&schema.server, tokio_postgres::NoTls).await.unwrap();
-    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
-    tokio::spawn(connection);
-    client.batch_execute(&format!("UPDATE {}.installation SET version = 1000", schema.name)).await.unwrap();
+    let client = client(&schema).await;
+    client.batch_execute(&format!("UPDATE {}.installation SET version = 1000, oldest = 1000", schema.name)).await.unwrap();
     let newer = PostgresStore::open(&schema.options()).await.unwrap_err();
     assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 1")), "{newer}");
     let other = format!("{}x", schema.name);

@@ -62,7 +62,7 @@ impl Clients {
     }
 
     /// Asks one node after the other until one answers with success or a conflict; `None` where the run is over before.
-    fn ask(&self, numbers: &mut Numbers, head: &str, headers: &str, body: &Value) -> Option<Answer> {
+    pub(crate) fn ask(&self, numbers: &mut Numbers, head: &str, headers: &str, body: &Value) -> Option<Answer> {
         while !self.is_over() {
             match self.any(numbers).ask(head, headers, body) {
                 Ok(answer) if answer.status < 300 || answer.status == 409 => return Some(answer),
@@ -79,21 +79,30 @@ impl Clients {
         None
     }
 
+    /// Makes a conversation.
+    pub(crate) fn create(&self, conversation: &str, approve: &str, numbers: &mut Numbers) {
+        let create = json!({"id": conversation, "settings": {"approve": approve}});
+        self.ask(numbers, "POST /api/v1/conversations", "", &create);
+    }
+
+    /// Says something that nobody said before.
+    pub(crate) fn say(&self, conversation: &str, text: &str, numbers: &mut Numbers) -> Sent {
+        let key = format!("Idempotency-Key: {}\r\n", text.replace(' ', "-"));
+        let path = format!("POST /api/v1/conversations/{conversation}/messages");
+        let answer = self.ask(numbers, &path, &key, &json!({"content": text}));
+        let is_acknowledged = answer.is_some_and(|answer| answer.status < 300);
+        Sent { conversation: conversation.to_owned(), text: text.to_owned(), is_acknowledged }
+    }
+
     /// Talks in a conversation until the run closes; what was sent.
     pub(crate) fn talk(&self, conversation: &str, approve: &str, mut numbers: Numbers) -> Vec<Sent> {
-        let create = json!({"id": conversation, "settings": {"approve": approve}});
-        self.ask(&mut numbers, "POST /api/v1/conversations", "", &create);
+        self.create(conversation, approve, &mut numbers);
         let mut sent = Vec::new();
         for number in 0.. {
             if self.is_closing.load(Ordering::Relaxed) {
                 break;
             }
-            let text = format!("{conversation} {number}");
-            let key = format!("Idempotency-Key: {conversation}-{number}\r\n");
-            let path = format!("POST /api/v1/conversations/{conversation}/messages");
-            let answer = self.ask(&mut numbers, &path, &key, &json!({"content": text}));
-            let is_acknowledged = answer.is_some_and(|answer| answer.status < 300);
-            sent.push(Sent { conversation: conversation.to_owned(), text, is_acknowledged });
+            sent.push(self.say(conversation, &format!("{conversation} {number}"), &mut numbers));
             let stops = numbers.once_in(STOPS);
             self.tend(conversation, stops, &mut numbers);
         }
@@ -101,7 +110,7 @@ impl Clients {
     }
 
     /// Looks after a turn until it is over.
-    fn tend(&self, conversation: &str, mut stops: bool, numbers: &mut Numbers) {
+    pub(crate) fn tend(&self, conversation: &str, mut stops: bool, numbers: &mut Numbers) {
         let begun = Instant::now();
         loop {
             thread::sleep(PAUSE);
@@ -123,7 +132,7 @@ impl Clients {
     }
 
     /// Decides about all that waits. Whether something happened is looked up where it would have happened.
-    fn decide(&self, conversation: &str, numbers: &mut Numbers) {
+    pub(crate) fn decide(&self, conversation: &str, numbers: &mut Numbers) {
         let path = format!("GET /api/v1/conversations/{conversation}/calls");
         let Some(answer) = self.ask(numbers, &path, "", &Value::Null) else { return };
         for call in answer.body["data"].as_array().map(Vec::as_slice).unwrap_or_default() {

@@ -21,6 +21,8 @@ use crate::plan::{Member, NODES};
 const PASSWORD: &str = "tw-test-password";
 /// No start takes longer.
 const START: Duration = Duration::from_mins(1);
+/// How long after its start what ended by itself is started again.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// What the members run.
 #[derive(Debug, Clone)]
@@ -44,6 +46,7 @@ enum Wanted {
 struct Process {
     child: Option<Child>,
     wanted: Wanted,
+    launched: Instant,
     /// How often it was started, since it had ended by itself.
     ended: u32,
 }
@@ -62,8 +65,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Starts all of them, with a configuration that goes before what a cluster needs.
-    pub(crate) fn start(folder: &Path, programs: Programs, config: impl Fn(&Network) -> String) -> Result<Self> {
-        let network = Network::new()?;
+    pub(crate) fn start(folder: &Path, programs: Programs, network: Network, config: &str) -> Result<Self> {
         let mut cluster = Self {
             network,
             folder: folder.to_owned(),
@@ -79,7 +81,6 @@ impl Cluster {
             run("mount", &["-t", "tmpfs", "-o", room, "tmpfs", &disk.display().to_string()])?;
         }
         cluster.initialise_database()?;
-        let config = config(&cluster.network);
         for node in 0..NODES {
             let text = format!("{config}{}", cluster.own_config(Member::Node(node)));
             std::fs::write(cluster.disk(Member::Node(node)).join("turnwright.toml"), text)?;
@@ -136,7 +137,7 @@ impl Cluster {
         self.programs.clock.is_some()
     }
 
-    fn database(&self) -> String {
+    pub(crate) fn database(&self) -> String {
         format!("postgres://turnwright:{PASSWORD}@{}:5432/postgres", self.network.address(Member::Postgres))
     }
 
@@ -220,9 +221,12 @@ impl Cluster {
         let log = File::options().append(true).create(true).open(self.folder.join(format!("{}.log", name(member))))?;
         let mut command = self.command(member);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-        let process = self.processes.entry(member).or_insert(Process { child: None, wanted: Wanted::Running, ended: 0 });
+        let launched = Instant::now();
+        let new = Process { child: None, wanted: Wanted::Running, launched, ended: 0 };
+        let process = self.processes.entry(member).or_insert(new);
         process.child = Some(child);
         process.wanted = Wanted::Running;
+        process.launched = launched;
         Ok(())
     }
 
@@ -234,7 +238,7 @@ impl Cluster {
                 Some(child) => child.try_wait()?.is_some(),
                 None => true,
             };
-            if has_ended && process.wanted == Wanted::Running {
+            if has_ended && process.wanted == Wanted::Running && process.launched.elapsed() >= RESTART_AFTER {
                 process.ended += 1;
                 ended.push(*member);
             }

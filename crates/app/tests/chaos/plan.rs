@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) const NODES: u8 = 3;
 /// How far a wall clock is moved.
 const LEAP_SECONDS: i32 = 600;
-/// Nothing goes wrong before, so that turns are on their way.
+/// Nothing goes wrong before.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// A process with a network namespace of its own.

@@ -1,5 +1,7 @@
 //! The configuration and the database, where they are wrong.
 
+use std::path::Path;
+
 use crate::support::{Place, Ran};
 
 #[test]
@@ -49,4 +51,36 @@ fn the_data_directory_is_created_and_another_database_can_be_named() {
     assert!(place.path("deep/er/turnwright.db").exists());
     assert_eq!(place.run(&["chat", "hi", "--database", "sqlite:own.db"]).code, Some(0));
     assert!(place.path("own.db").exists());
+}
+
+#[test]
+fn the_deployment_files_set_what_there_is() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let text = |name: &str| std::fs::read_to_string(deploy.join(name)).unwrap();
+    let secret = "long-enough-to-be-hidden";
+    let fill = |text: &str| text.replace("${POSTGRES_PASSWORD:?}", secret).replace("${NATS_PASSWORD:?}", secret);
+
+    let compose = fill(&text("compose.yaml"));
+    let set = |line: &str| {
+        let (name, value) = line.trim().split_once(": ").filter(|(name, _)| name.starts_with("TURNWRIGHT_"))?;
+        Some((name.to_owned(), value.trim_matches('"').to_owned()))
+    };
+    let variables: Vec<(String, String)> = compose.lines().filter_map(set).collect();
+    assert!(variables.len() > 5, "{variables:?}");
+    let place = variables.iter().fold(Place::new(), |place, (name, value)| place.with_variable(name, value));
+    is_in_order(&place);
+
+    let kubernetes = text("kubernetes/turnwright.yaml");
+    let (_, map) = kubernetes.split_once("turnwright.toml: |\n").unwrap();
+    let (map, _) = map.split_once("\n---").unwrap();
+    let config: String = map.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    let place = Place::new().with_variable("NATS_PASSWORD", secret);
+    place.write("turnwright.toml", config);
+    is_in_order(&place);
+}
+
+fn is_in_order(place: &Place) {
+    let ran = place.run(&["config", "check"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("warning"), "{ran:?}");
 }

@@ -1,6 +1,8 @@
 //! What a turn costs a database, counted by the database: statements, and bytes of its log. Golden figures: who changes one
 //! says why.
 
+mod processor;
+
 use std::process::Command;
 
 use serde_json::{Value, json};

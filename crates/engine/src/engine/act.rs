@@ -129,12 +129,14 @@ pub(super) struct Act<T> {
     pub(super) answer: T,
     /// The place of the turn that it begins among those that run, where it begins one.
     pub(super) slot: Option<Slot>,
+    /// Whether any node may take the turn that it begins: then it counts beside those of all nodes.
+    pub(super) is_for_all: bool,
 }
 
 impl<T> Act<T> {
     /// One that begins no turn.
     pub(super) fn of(entries: Vec<Entry>, side: Vec<SideRecord>, answer: T) -> Self {
-        Self { entries, side, answer, slot: None }
+        Self { entries, side, answer, slot: None, is_for_all: false }
     }
 }
 
@@ -225,6 +227,7 @@ impl Engine {
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
         let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message))?;
+        inner.must_have_room_elsewhere(&live.owner, act.is_for_all).await?;
         act.side.insert(0, SideRecord::Create(record));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await?;
@@ -418,6 +421,7 @@ pub(super) async fn act<T>(
         if act.entries.is_empty() {
             return Ok(act.answer);
         }
+        inner.must_have_room_elsewhere(&live.owner, act.is_for_all).await?;
         act.side.extend(inner.ledger_records(&live.owner, closed, &act.entries).await?);
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let rules = rules_in(&act.side);
@@ -553,7 +557,7 @@ fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOv
     let claim = (!is_for_all).then(|| Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
     let entries = std::iter::once(retried).chain(claim).chain(offered).collect();
     let slot = inner.room_for_turn(&state.owner, is_for_all)?;
-    Ok(Act { slot, ..Act::of(entries, vec![still_open(inner, state, turn)], turn) })
+    Ok(Act { slot, is_for_all, ..Act::of(entries, vec![still_open(inner, state, turn)], turn) })
 }
 
 fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {

@@ -13,8 +13,9 @@ use crate::{EngineError, StoreError};
 
 /// How often it is looked whether there is room for another turn here, while there is none.
 const ROOM_EVERY: Duration = Duration::from_millis(50);
-/// When a turn that another process seems to drive is looked at again.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// When a turn that another process seems to drive is looked at again: where that one is dead, so much later than its lease
+/// runs out it is taken over.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// When a turn that could not be driven here is offered again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 

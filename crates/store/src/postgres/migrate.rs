@@ -1,4 +1,7 @@
 //! Brings a database to this build's schema, once, however many nodes start together; says what it cannot use.
+//!
+//! Nodes of two versions are on one database while they are upgraded one after the other. So a migration says which builds can
+//! go on with what it made, and a build takes a schema that is newer than itself where all that came since allows it.
 
 use turnwright_engine::StoreError;
 
@@ -6,8 +9,18 @@ use super::failure::{self, Failed};
 use super::link::Link;
 use super::options::PostgresOptions;
 
-/// The schema's history. `installation.version` counts how many of these a database has seen; none is ever changed.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_store.sql")];
+/// One step of the schema's history.
+struct Migration {
+    script: &'static str,
+    /// The least number of migrations that a build must know to go on with what this one made. Where it only adds (a table, a
+    /// column that may be left out, a function of a new name), that of the one before it; else its own. It must be true of
+    /// statements that are prepared already: whoever runs is not asked.
+    oldest: usize,
+}
+
+/// The schema's history. `installation.version` counts how many of these a database has seen, `oldest` is that of the last; none
+/// is ever changed.
+const MIGRATIONS: &[Migration] = &[Migration { script: include_str!("../migrations/postgres/0001_store.sql"), oldest: 1 }];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.
 const OLDEST_SERVER: i64 = 140_000;
@@ -27,7 +40,7 @@ const SEEN: &str = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1
 /// changed then.
 pub(super) async fn migrate(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
     check_server(link, options).await?;
-    if version(link, options).await? == Some(MIGRATIONS.len()) {
+    if standing(link, options).await? == Standing::Ready {
         return Ok(());
     }
     link.batch("BEGIN").await?;
@@ -69,16 +82,39 @@ async fn check_server(link: &Link, options: &PostgresOptions) -> Result<(), Fail
     Ok(())
 }
 
-/// How many migrations a schema has seen; `None` where it is new.
-async fn version(link: &Link, options: &PostgresOptions) -> Result<Option<usize>, Failed> {
+/// What is to be done before a schema can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is made.
+    New,
+    /// It gets what came after so many migrations.
+    Behind(usize),
+    /// Nothing.
+    Ready,
+    /// It cannot be used by this build.
+    TooNew,
+}
+
+/// Decides by the number of migrations that a schema has seen, the least that its users must know, and how many we know.
+fn stands(seen: i64, oldest: i64, known: usize) -> Standing {
+    match (usize::try_from(seen), usize::try_from(oldest)) {
+        (Ok(seen), _) if seen < known => Standing::Behind(seen),
+        (Ok(seen), _) if seen == known => Standing::Ready,
+        (Ok(_), Ok(oldest)) if oldest <= known => Standing::Ready,
+        (Ok(_), _) | (Err(_), _) => Standing::TooNew,
+    }
+}
+
+/// How a schema stands. One that is too new is refused.
+async fn standing(link: &Link, options: &PostgresOptions) -> Result<Standing, Failed> {
     let (shown, schema) = (&options.shown, &options.schema);
     let get = |error: tokio_postgres::Error| failure::of(shown, &error);
     let rows = link.once(SEEN, &[schema]).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let Some(row) = rows.first() else { return Ok(Standing::New) };
     let (is_there, is_ours, is_used): (bool, bool, bool) =
         (row.try_get(0).map_err(get)?, row.try_get(1).map_err(get)?, row.try_get(2).map_err(get)?);
     if !is_there || !is_used {
-        return Ok(None);
+        return Ok(Standing::New);
     }
     let foreign = || {
         let reason = format!(
@@ -90,56 +126,86 @@ async fn version(link: &Link, options: &PostgresOptions) -> Result<Option<usize>
         return Err(foreign());
     }
     let rows =
-        link.once(&format!("SELECT application, version FROM \"{schema}\".installation"), &[]).await.map_err(|failed| {
+        link.once(&format!("SELECT application, version, oldest FROM \"{schema}\".installation"), &[]).await.map_err(|failed| {
             match failed {
                 Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42703]") => foreign(),
                 other => other,
             }
         })?;
     let Some(row) = rows.first() else { return Err(foreign()) };
-    let (application, version): (String, i64) = (row.try_get(0).map_err(get)?, row.try_get(1).map_err(get)?);
+    let (application, seen): (String, i64) = (row.try_get(0).map_err(get)?, row.try_get(1).map_err(get)?);
     if application != "turnwright" {
         return Err(foreign());
     }
-    match usize::try_from(version) {
-        Ok(seen) if seen <= MIGRATIONS.len() => Ok(Some(seen)),
-        Ok(_) | Err(_) => Err(Failed::Refused(StoreError::Newer {
-            what: format!(
-                "the database `{shown}` (schema `{schema}`, version {version}, this build reads up to {})",
-                MIGRATIONS.len()
-            ),
+    let known = MIGRATIONS.len();
+    match stands(seen, row.try_get(2).map_err(get)?, known) {
+        Standing::TooNew => Err(Failed::Refused(StoreError::Newer {
+            what: format!("the database `{shown}` (schema `{schema}`, version {seen}, this build reads up to {known})"),
         })),
+        standing => Ok(standing),
     }
 }
 
 /// Runs what is missing, alone among all nodes. Looks again first: another may have been quicker.
 async fn missing(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
-    let (shown, schema) = (&options.shown, &options.schema);
-    link.once("SELECT pg_advisory_xact_lock(hashtextextended('turnwright ' || $1, 0))", &[schema]).await?;
-    let seen = version(link, options).await?;
-    if seen.is_none() {
-        let made = link
-            .batch(&format!(
-                "CREATE SCHEMA IF NOT EXISTS \"{schema}\";
-                 CREATE TABLE installation (application TEXT NOT NULL, version BIGINT NOT NULL);
-                 INSERT INTO installation VALUES ('turnwright', 0)"
-            ))
-            .await;
-        made.map_err(|failed| match failed {
-            Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42501]") => {
-                let user = options.config.get_user().unwrap_or("USER");
-                let reason = format!(
-                    "the database `{shown}` does not let `{user}` make the schema `{schema}`; as its owner: `GRANT CREATE ON DATABASE … TO {user}`"
-                );
-                Failed::Refused(StoreError::Unusable { reason })
-            }
-            other => other,
-        })?;
+    link.once("SELECT pg_advisory_xact_lock(hashtextextended('turnwright ' || $1, 0))", &[&options.schema]).await?;
+    let seen = match standing(link, options).await? {
+        Standing::Ready | Standing::TooNew => return Ok(()),
+        Standing::Behind(seen) => seen,
+        Standing::New => {
+            make(link, options).await?;
+            0
+        }
+    };
+    let new = MIGRATIONS.iter().skip(seen);
+    let mut oldest = 0;
+    for migration in new {
+        link.batch(migration.script).await?;
+        oldest = migration.oldest;
     }
-    for script in MIGRATIONS.iter().skip(seen.unwrap_or_default()) {
-        link.batch(script).await?;
-    }
-    let newest = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    link.once("UPDATE installation SET version = $1", &[&newest]).await?;
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    link.once("UPDATE installation SET version = $1, oldest = $2", &[&number(MIGRATIONS.len()), &number(oldest)]).await?;
     Ok(())
+}
+
+/// Makes the schema with its mark.
+async fn make(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
+    let (shown, schema) = (&options.shown, &options.schema);
+    let made = link
+        .batch(&format!(
+            "CREATE SCHEMA IF NOT EXISTS \"{schema}\";
+             CREATE TABLE installation (application TEXT NOT NULL, version BIGINT NOT NULL, oldest BIGINT NOT NULL);
+             INSERT INTO installation VALUES ('turnwright', 0, 0)"
+        ))
+        .await;
+    made.map_err(|failed| match failed {
+        Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42501]") => {
+            let user = options.config.get_user().unwrap_or("USER");
+            let reason = format!(
+                "the database `{shown}` does not let `{user}` make the schema `{schema}`; as its owner: `GRANT CREATE ON DATABASE … TO {user}`"
+            );
+            Failed::Refused(StoreError::Unusable { reason })
+        }
+        other => other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_schema_is_used_where_it_only_has_more() {
+        let standings = [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3), (-1, 0), (3, -1)].map(|(seen, oldest)| stands(seen, oldest, 2));
+        let ready = Standing::Ready;
+        let too_new = Standing::TooNew;
+        assert_eq!(standings, [Standing::Behind(1), ready, ready, ready, too_new, too_new, too_new]);
+    }
+
+    #[test]
+    fn each_migration_names_itself_or_one_before_and_never_an_older_one_than_the_last() {
+        let oldest: Vec<usize> = MIGRATIONS.iter().map(|migration| migration.oldest).collect();
+        assert!(oldest.iter().zip(1..).all(|(oldest, own)| (1..=own).contains(oldest)), "{oldest:?}");
+        assert!(oldest.is_sorted(), "{oldest:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId};
+use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
 use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, Page, StoreError};
 
 use super::pool::Pool;
@@ -35,6 +35,8 @@ const TAKES_BACK: &str = r#"SELECT EXISTS (SELECT 1 FROM conversation JOIN entry
     AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried'))"#;
 const OPEN_TURNS: &str = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner
     FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation ORDER BY open_turn.conversation";
+const RUNNING_TURNS: &str = "SELECT count(*) FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation
+    WHERE conversation.owner = $1 AND open_turn.is_parked = 0";
 const IDEMPOTENT: &str = "SELECT fingerprint, answer FROM idempotency WHERE key = $1";
 
 pub(super) async fn conversation(pool: &Pool, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
@@ -83,6 +85,12 @@ pub(super) async fn takes_back(pool: &Pool, id: &ConversationId) -> Result<bool,
 
 pub(super) async fn open_turns(pool: &Pool) -> Result<Vec<OpenTurn>, StoreError> {
     pool.ask(OPEN_TURNS, &[]).await?.rows.iter().map(open_turn).collect()
+}
+
+pub(super) async fn running_turns_of(pool: &Pool, owner: &UserId) -> Result<usize, StoreError> {
+    let answer = pool.ask(RUNNING_TURNS, &[&owner.as_str()]).await?;
+    let count: i64 = answer.rows.first().map_or(Ok(0), |row| get(row, 0))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 pub(super) async fn idempotent(pool: &Pool, key: &str) -> Result<Option<Idempotent>, StoreError> {

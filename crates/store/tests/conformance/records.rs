@@ -69,10 +69,13 @@ pub(super) async fn the_index_of_open_turns_follows_the_journal(backend: &dyn Ba
     store.append(with(append("b", 1, vec![said("1")]), vec![open(1, false, KeptBy::Chat)])).await.unwrap();
     let both = [row("a", 1, false, KeptBy::Servers), row("b", 1, false, KeptBy::Chat)];
     assert_eq!(store.open_turns().await.unwrap(), both);
+    let (own, other) = (turnwright_core::UserId::local(), "ada".parse().unwrap());
+    assert_eq!((store.running_turns_of(&own).await, store.running_turns_of(&other).await), (Ok(2), Ok(0)));
 
     store.append(with(append("a", 2, vec![said("2")]), vec![open(2, true, KeptBy::Servers)])).await.unwrap();
     store.append(with(append("b", 2, vec![said("2")]), vec![SideRecord::TurnOver])).await.unwrap();
     assert_eq!(store.open_turns().await.unwrap(), [row("a", 2, true, KeptBy::Servers)]);
+    assert_eq!(store.running_turns_of(&own).await, Ok(0), "what waits for a person does not run");
 
     store.append(with(append("a", 3, vec![said("3")]), vec![SideRecord::TurnOver])).await.unwrap();
     assert_eq!(store.open_turns().await.unwrap(), []);

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{Piece, finish_chunk, text_chunk};
+use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
-use super::{until_end, world, world_in};
-use crate::support::Place;
+use super::{MIDDLE, until_end, world, world_in};
+use crate::serve::Server;
+use crate::support::{Place, wait_for};
 
 fn short() -> Vec<Piece> {
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}});
@@ -55,6 +57,57 @@ fn what_is_spent_at_one_node_counts_at_the_other() {
     let usage = |at: usize| world.servers[at].ask("GET /api/v1/usage", &Value::Null)["budgets"].clone();
     assert_eq!(usage(0)[0]["spent"]["tokens"], json!(asked * 1_000));
     assert_eq!(usage(0), usage(1));
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
+fn a_user_has_as_many_turns_over_all_nodes_as_one_may_have() {
+    let script = |_request: &Value| vec![text_chunk("One "), Piece::Point(MIDDLE), finish_chunk("stop"), Piece::Done];
+    let more = "[server.limits]\nturns_per_user = 2\n";
+    let Some(world) = world_in(Place::new(), more, 2, &[MIDDLE], script) else { return };
+    let send = |at: usize, conversation: &str| {
+        let path = format!("POST /api/v1/conversations/{conversation}/messages");
+        world.servers[at].request(&path, &json!({"content": "Go."}).to_string())
+    };
+    for conversation in ["a", "b", "c"] {
+        world.servers[0].ask("POST /api/v1/conversations", &json!({"id": conversation}));
+    }
+    for (at, conversation) in [(0, "a"), (1, "b")] {
+        assert!(send(at, conversation).starts_with("HTTP/1.1 202"));
+    }
+    wait_for("both turns to run", || (world.model.requests().len() == 2).then_some(()));
+    for at in 0..2 {
+        let refused = send(at, "c");
+        assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("too_many_user_turns"), "{at}: {refused}");
+        assert!(send(at, "a").starts_with("HTTP/1.1 202"), "what is added to a turn that runs begins none");
+    }
+    world.model.run_free();
+    wait_for("room for another", || send(1, "c").starts_with("HTTP/1.1 202").then_some(()));
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
+fn nodes_of_two_nats_clusters_on_one_database_are_told_and_lose_nothing() {
+    let Some(world) = world(1, &[], |_| short()) else { return };
+    let apart = NatsServer::start(&program().unwrap().unwrap(), &world.place.path("apart"), Keeps::Messages, &[]).unwrap();
+    let config = std::fs::read_to_string(world.place.path("turnwright.toml")).unwrap();
+    world.place.write("turnwright.toml", config.replace(&world.nats.url(), &apart.url()));
+    let stray = Server::start(&world.place);
+    let warning = "this database was last used by nodes that share turns over another NATS cluster or prefix";
+    assert!(stray.said().contains(warning), "{}", stray.said());
+    assert!(!world.servers[0].said().contains(warning), "{}", world.servers[0].said());
+    world.create();
+    for server in [&stray, &world.servers[0]] {
+        let told = server.ask("POST /api/v1/conversations/c/chat", &json!({"content": "Go."}));
+        assert_eq!(told["turn"]["status"], "completed", "{told}");
+    }
+    let messages = world.servers[0].ask("GET /api/v1/conversations/c/messages", &Value::Null);
+    assert_eq!(messages["data"].as_array().unwrap().len(), 4, "{messages}");
+    stray.stop();
     for server in world.servers {
         server.stop();
     }

@@ -89,7 +89,7 @@ fn open(
         side.extend(title_of(&message.content).map(SideRecord::Title));
     }
     let answer = Sent { message_id: MessageId(at), turn_id: turn, state: SentState::Started };
-    Ok(Act { slot, ..Act::of(entries, side, answer) })
+    Ok(Act { slot, is_for_all, ..Act::of(entries, side, answer) })
 }
 
 /// The longest title that is made from a message, in characters.

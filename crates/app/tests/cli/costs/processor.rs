@@ -1,0 +1,135 @@
+//! What a turn, and an event that a stream is told, cost the processor: a server on SQLite beside one on PostgreSQL, round by round, so that what disturbs one disturbs
+//! the other.
+
+use std::thread;
+
+use serde_json::json;
+
+use super::{model, own_database, psql};
+use crate::serve::Server;
+use crate::support::{Place, test_postgres};
+use crate::watching::Watcher;
+
+const ROUNDS: usize = 7;
+const CONVERSATIONS: usize = 16;
+const TURNS: usize = 25;
+/// What a turn on PostgreSQL may take of what one on SQLite takes.
+const MOST: f64 = 2.0;
+
+/// Fields of `/proc/PID/stat`, from the state on.
+fn stat(process: u32) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+/// Ticks of the processor that a process has had, and its children that are over.
+fn ticks(process: u32) -> u64 {
+    let fields = stat(process).unwrap_or_default();
+    fields.iter().skip(11).take(4).map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
+fn parent(process: u32) -> Option<u32> {
+    stat(process)?[1].parse().ok()
+}
+
+/// The same of a process with all its children.
+fn ticks_of_family(process: u32) -> u64 {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    ticks(process) + all.filter(|one| parent(*one) == Some(process)).map(ticks).sum::<u64>()
+}
+
+/// Takes turns in all conversations at once.
+fn take_turns(server: &Server, name: &str) {
+    thread::scope(|scope| {
+        for conversation in 0..CONVERSATIONS {
+            scope.spawn(move || {
+                for _ in 0..TURNS {
+                    let path = format!("POST /api/v1/conversations/{name}{conversation}/chat");
+                    let told = server.ask(&path, &json!({"content": "What does a.txt say?"}));
+                    assert_eq!(told["turn"]["status"], "completed", "{told}");
+                }
+            });
+        }
+    });
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+#[ignore = "measures: benches/README.md has the command"]
+fn a_turn_on_postgresql_takes_at_most_twice_the_processor_of_one_on_sqlite() {
+    let Some(address) = test_postgres() else { return };
+    let address = own_database(&address);
+    let backend: u32 = psql(&address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'").parse().unwrap();
+    let postmaster = parent(backend).unwrap();
+    let model = model();
+    let places = ["", &address].map(|address| Place::new().with_variable("TURNWRIGHT_DATABASE", address));
+    let servers = places.each_ref().map(|place| super::server(place, &model));
+    servers.iter().for_each(|server| take_turns(server, "c"));
+    let turns = (CONVERSATIONS * TURNS) as f64;
+    // A tick is ten milliseconds, by Linux' own word to programs.
+    let milliseconds = |before: u64, after: u64| (after - before) as f64 * 10.0 / turns;
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let round = servers.each_ref().map(|server| {
+            let (node, database) = (ticks(server.pid()), ticks_of_family(postmaster));
+            take_turns(server, "c");
+            (milliseconds(node, ticks(server.pid())), milliseconds(database, ticks_of_family(postmaster)))
+        });
+        rounds.push(round);
+    }
+    let of = |value: fn(&[(f64, f64); 2]) -> f64| median(rounds.iter().map(value).collect());
+    let ratio = of(|[sqlite, postgres]| postgres.0 / sqlite.0);
+    println!(
+        "{ROUNDS} rounds of {turns} turns each: CPU of a turn on SQLite {:.2} ms, on PostgreSQL {:.2} ms ({ratio:.2} times), the database's own {:.2} ms",
+        of(|[sqlite, _]| sqlite.0),
+        of(|[_, postgres]| postgres.0),
+        of(|[_, postgres]| postgres.1),
+    );
+    servers.into_iter().for_each(Server::stop);
+    assert!(ratio <= MOST, "{rounds:?}");
+}
+
+/// How many streams watch each conversation.
+const WATCHERS: usize = 8;
+
+/// Reads a conversation's events until so many turns are over; how many there were.
+fn watch(server: &Server, conversation: &str) -> usize {
+    let mut watcher = Watcher::open(server.address(), &format!("/api/v1/conversations/{conversation}/events"), None).unwrap();
+    let (mut events, mut over) = (0, 0);
+    while over < TURNS {
+        let told = watcher.next().unwrap();
+        events += 1;
+        over += usize::from(told.event["type"] == "turn.finished");
+    }
+    events
+}
+
+#[test]
+#[ignore = "measures: benches/README.md has the command"]
+fn what_a_stream_costs_for_each_event_that_it_is_told() {
+    let model = model();
+    let place = Place::new().with_variable("TURNWRIGHT_DATABASE", "");
+    let server = super::server(&place, &model);
+    take_turns(&server, "warm");
+    let mut costs = Vec::new();
+    for round in 0..ROUNDS {
+        let begun = ticks(server.pid());
+        take_turns(&server, &format!("alone{round}x"));
+        let alone = ticks(server.pid());
+        let names: Vec<String> = (0..CONVERSATIONS).map(|at| format!("watched{round}x{at}")).collect();
+        names.iter().for_each(|id| drop(server.ask("POST /api/v1/conversations", &json!({"id": id}))));
+        let events: usize = thread::scope(|scope| {
+            let watched: Vec<_> = names.iter().flat_map(|id| [id; WATCHERS]).map(|id| scope.spawn(|| watch(&server, id))).collect();
+            take_turns(&server, &format!("watched{round}x"));
+            watched.into_iter().map(|watcher| watcher.join().unwrap()).sum()
+        });
+        let watched = ticks(server.pid());
+        costs.push((watched - alone).saturating_sub(alone - begun) as f64 * 10_000.0 / events as f64);
+    }
+    println!("an event that a stream is told: {:.1} µs of CPU, the median of {costs:.1?}", median(costs.clone()));
+    server.stop();
+}
