@@ -238,6 +238,18 @@ async fn nodes_of_this_version_go_on_and_start_where_a_newer_one_only_added_to_t
 }
 
 #[tokio::test]
+async fn a_database_whose_mark_says_nothing_of_older_versions_is_used() {
+    let Some(schema) = Schema::new() else { return };
+    let made = PostgresStore::open(&schema.options()).await.unwrap();
+    fill(&made).await;
+    made.close().await;
+    client(&schema).await.batch_execute(&format!("ALTER TABLE {}.installation DROP COLUMN oldest", schema.name)).await.unwrap();
+    let opened = PostgresStore::open(&schema.options()).await.unwrap();
+    is_whole(&opened).await;
+    opened.close().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_is_named_without_its_password() {
     let Some(schema) = Schema::new() else { return };
     PostgresStore::open(&schema.options()).await.unwrap().close().await;

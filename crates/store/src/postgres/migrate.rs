@@ -125,13 +125,14 @@ async fn standing(link: &Link, options: &PostgresOptions) -> Result<Standing, Fa
     if !is_ours {
         return Err(foreign());
     }
-    let rows =
-        link.once(&format!("SELECT application, version, oldest FROM \"{schema}\".installation"), &[]).await.map_err(|failed| {
-            match failed {
-                Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42703]") => foreign(),
-                other => other,
-            }
-        })?;
+    // Through JSON, since a mark that was made before `oldest` was told has no such column.
+    let query = format!(
+        "SELECT application, version, coalesce((to_jsonb(mark) ->> 'oldest')::bigint, version) FROM \"{schema}\".installation AS mark"
+    );
+    let rows = link.once(&query, &[]).await.map_err(|failed| match failed {
+        Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42703]") => foreign(),
+        other => other,
+    })?;
     let Some(row) = rows.first() else { return Err(foreign()) };
     let (application, seen): (String, i64) = (row.try_get(0).map_err(get)?, row.try_get(1).map_err(get)?);
     if application != "turnwright" {
@@ -164,6 +165,7 @@ async fn missing(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
         oldest = migration.oldest;
     }
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    link.batch("ALTER TABLE installation ADD COLUMN IF NOT EXISTS oldest BIGINT NOT NULL DEFAULT 0").await?;
     link.once("UPDATE installation SET version = $1, oldest = $2", &[&number(MIGRATIONS.len()), &number(oldest)]).await?;
     Ok(())
 }
@@ -196,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_newer_schema_is_used_where_it_only_has_more() {
-        let standings = [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3), (-1, 0), (3, -1)].map(|(seen, oldest)| stands(seen, oldest, 2));
+        let standings =
+            [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3), (-1, 0), (3, -1)].map(|(seen, oldest)| stands(seen, oldest, 2));
         let ready = Standing::Ready;
         let too_new = Standing::TooNew;
         assert_eq!(standings, [Standing::Behind(1), ready, ready, ready, too_new, too_new, too_new]);

@@ -325,9 +325,9 @@ impl<'a> Walk<'a> {
             self.skip();
             return;
         };
-        let stat = rustix::fs::fstat(&file).ok().filter(|stat| {
-            kind_of_stat(stat) == "file" && !self.shared.is_linked(stat) && !self.shared.is_ours(stat)
-        });
+        let stat = rustix::fs::fstat(&file)
+            .ok()
+            .filter(|stat| kind_of_stat(stat) == "file" && !self.shared.is_linked(stat) && !self.shared.is_ours(stat));
         match stat.map(|stat| (lines_of(searcher, pattern, &file, self.kept.most()), stat)) {
             Some((Ok(Some(matches)), _)) if matches.is_empty() => {}
             // This takes longer than most files do, and only what is shown can tell anything of what is outside.
