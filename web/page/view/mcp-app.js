@@ -8,7 +8,6 @@ import { announce, toolNamed } from "../lib/app.js";
 import { appearance } from "../lib/appearance.js";
 import { save } from "../lib/export.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { endOf, MOST_HEIGHT, Pace, PROTOCOL, resultOf, wish } from "../lib/mcp-app.js";
 import { Approve } from "./approval.js";
 import { addContext, addWords } from "./composer.js";
@@ -32,7 +31,7 @@ export function McpApp({ part, conversation, isOpen }) {
     if (isDue && tool === null) toolNamed(part.name).then((tool) => know(tool ?? {}), () => {});
   }, [isDue]);
   if (!isDue || !tool?.app) return null;
-  const name = visible(tool.title ?? tool.tool_name);
+  const name = tool.title ?? tool.tool_name;
   if (!isShown) {
     return html`<div class="app-row"><button type="button" class="plain small" onClick=${() => show(true)}><${Icon} name="tool" />Show the app<span class="unseen"> of ${name}</span></button></div>`;
   }
@@ -83,11 +82,11 @@ function App({ part, tool, name, conversation, close }) {
     if (event.key === "Escape" && isLarge) enlarge(false);
   };
   return html`<section class=${isLarge ? "app-view large" : "app-view"} aria-label=${`App of ${server}: ${name}`} onKeyDown=${onKey}>
-    <div class="app-head"><span class="faint">App of <bdi>${visible(server)}</bdi>${app?.reaches.length > 0 && html`, which may reach ${app.reaches.join(", ")}`}</span>
+    <div class="app-head"><span class="faint">App of <bdi>${server}</bdi>${app?.reaches.length > 0 && html`, which may reach ${app.reaches.join(", ")}`}</span>
       <button type="button" class="plain small" onClick=${() => enlarge(!isLarge)}>${isLarge ? "Smaller" : "Larger"}</button>
       <button type="button" class="plain small" aria-label=${`Close the app of ${name}`} onClick=${() => session.current ? session.current.leave() : close()}><${Icon} name="close" /></button></div>
     ${wanted.length > 0 && html`<p class="app-row">It asks for: ${wanted.join(", ")}. <button type="button" class="small" onClick=${() => give([...given, ...wanted])}>Allow, and begin again</button></p>`}
-    ${failure !== "" && html`<div class="app-row" role="alert"><p class="failure">${visible(failure)}</p><p class="faint">The result is above, without the app.</p>
+    ${failure !== "" && html`<div class="app-row" role="alert"><p class="failure">${failure}</p><p class="faint">The result is above, without the app.</p>
       <button type="button" class="small" onClick=${() => again(round + 1)}>Try again</button></div>`}
     ${app && failure === "" && html`<iframe key=${`${round} ${given}`} ref=${frame} class="app-frame" title=${`${name}, a page of the MCP server ${server}`} src=${app.frame}
       sandbox="allow-scripts allow-same-origin allow-forms" referrerpolicy="no-referrer" allow=${given.join("; ")}></iframe>`}
@@ -110,11 +109,11 @@ function Ask({ question, server }) {
   const { tool } = question;
   if (tool) {
     return html`<div class="app-ask" ref=${box}><p><strong>${question.words}</strong></p>
-      <fieldset disabled=${!isLooked}><${Approve} name=${tool.name} title=${visible(tool.name)} server=${server} input=${tool.input}
+      <fieldset disabled=${!isLooked}><${Approve} name=${tool.name} title=${tool.name} server=${server} input=${tool.input}
         wait=${{ reason: "approval", rule: tool.rule }} decide=${async (/** @type {any} */ body) => question.answer(body)} /></fieldset></div>`;
   }
   return html`<div class="app-ask" ref=${box} role="group" aria-label=${question.words}><p><strong>${question.words}</strong></p>
-    <pre class="plain-text" tabindex="0" aria-label="What it is">${visible(question.detail)}</pre>
+    <pre class="plain-text" tabindex="0" aria-label="What it is">${question.detail}</pre>
     <div class="row"><button type="button" class="main-action" disabled=${!isLooked} onClick=${() => question.answer(true)}>${question.yes}</button>
       <button type="button" disabled=${!isLooked} onClick=${() => question.answer(false)}>No</button></div></div>`;
 }
