@@ -27,7 +27,8 @@ async function connect(id, body) {
   await loadModels();
   if (open.value?.info.value) await open.value.change({ model: added.model });
   else draft.value = { ...draft.value, model: added.model };
-  tell(`Connected: ${added.model} answers.`);
+  tell(added.key_checked === false ? `Connected: ${added.model}. It lists its models without a key, so whether yours is right shows with the first message.`
+    : `Connected: ${added.model} answers.`);
 }
 
 /** @param {{done?: () => void}} props */
