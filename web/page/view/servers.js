@@ -77,12 +77,12 @@ function Server({ server, load }) {
       </div>
     </div>
     ${server.reason && html`<p class="failure">${server.reason}</p>`}
-    ${server.state === "needs_sign_in" && html`<p>Sign in with <code>turnwright mcp login ${name}</code>.</p>`}
+    ${server.state === "needs_sign_in" && html`<${SignIn} server=${server} />`}
     <p class="runs"><code>${whatRuns(server.config ?? {}) || server.transport}</code></p>
     <p class="faint">${[server.transport, server.protocol && `MCP ${server.protocol.version}`, server.protocol?.server, `from ${server.origin}`].filter(Boolean).join(" · ")}</p>
     ${server.warnings?.map((/** @type {string} */ warning) => html`<p class="notice warning">${warning}</p>`)}
     <div class="row">
-      <button class="plain" aria-expanded=${shown === "tools"} onClick=${() => toggle("tools")}><${Icon} name="tools" />${server.tools.length} tools${server.set_aside.length > 0 ? `, ${server.set_aside.length} set aside` : ""}</button>
+      <button class="plain" aria-expanded=${shown === "tools"} onClick=${() => toggle("tools")}><${Icon} name="tools" />${server.tools.length} ${server.tools.length === 1 ? "tool" : "tools"}${server.set_aside.length > 0 ? `, ${server.set_aside.length} set aside` : ""}</button>
       <button class="plain" aria-expanded=${shown === "logs"} onClick=${() => toggle("logs")}>What it wrote</button>
       ${server.editable && !isRemoving && html`<button class="plain" onClick=${() => removing(true)}><${Icon} name="trash" />Remove</button>`}
       ${isRemoving && html`<span role="group" aria-label=${`Remove ${name}?`}>Remove it? <button class="danger" onClick=${() => act("remove", "removed")}>Remove</button>
@@ -91,6 +91,23 @@ function Server({ server, load }) {
     ${shown === "tools" && html`<${ToolsOf} server=${server} />`}
     ${shown === "logs" && html`<${LogsOf} server=${server} />`}
   </article>`;
+}
+
+/** The browser comes back to the machine of our server, which has to be this one. @param {{server: any}} props */
+function SignIn({ server }) {
+  const [address, know] = useState("");
+  const [failure, fail] = useState("");
+  const begin = () => {
+    fail("");
+    call(`/mcp/servers/${part(server.id)}/sign_in`, { body: {} }).then(({ address }) => know(address), (error) => fail(sentence(error)));
+  };
+  if (!/^(localhost|127\.0\.0\.1|\[::1\])$/.test(location.hostname)) {
+    return html`<p>Sign in on the machine of Turnwright: <code>turnwright mcp login ${server.name}</code></p>`;
+  }
+  const host = /^https?:\/\/([^/?#]+)/.exec(address)?.[1];
+  return html`${failure && html`<p class="failure" role="alert">${failure}</p>`}
+    ${host ? html`<p role="status">Sign in at <strong><bdi>${host}</bdi></strong> within five minutes. <a class="button" href=${address} target="_blank" rel="noopener noreferrer">Open it</a></p>`
+      : html`<p><button class="main-action" onClick=${begin}>Sign in</button></p>`}`;
 }
 
 /** @param {{server: any}} props */
