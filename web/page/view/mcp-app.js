@@ -8,7 +8,7 @@ import { announce, toolNamed } from "../lib/app.js";
 import { appearance } from "../lib/appearance.js";
 import { save } from "../lib/export.js";
 import { html } from "../lib/html.js";
-import { endOf, MOST_HEIGHT, Pace, PROTOCOL, resultOf, wish } from "../lib/mcp-app.js";
+import { endOf, MOST_HEIGHT, Pace, PROTOCOL, resultOf, soFar, wish } from "../lib/mcp-app.js";
 import { Approve } from "./approval.js";
 import { addContext, addWords } from "./composer.js";
 import { Icon } from "./icon.js";
@@ -26,11 +26,14 @@ let isOff = false;
 export function McpApp({ part, conversation, isOpen }) {
   const [tool, know] = useState(/** @type {any} */ (null));
   const [isShown, show] = useState(isOpen);
-  const isDue = !isOff && (part.state === "done" || part.state === "failed" || part.state === "ready" || part.state === "decided");
+  const isBegun = useRef(false);
+  // The question comes before the app: it is not begun while a person decides, and out of sight where it was.
+  const isDue = !isOff && (isBegun.current || (part.state === "writing" ? isOpen : part.state !== "asking" && part.state !== "denied"));
   useEffect(() => {
     if (isDue && tool === null) toolNamed(part.name).then((tool) => know(tool ?? {}), () => {});
   }, [isDue]);
   if (!isDue || !tool?.app) return null;
+  isBegun.current = isShown;
   const name = tool.title ?? tool.tool_name;
   if (!isShown) {
     return html`<div class="app-row"><button type="button" class="plain small" onClick=${() => show(true)}><${Icon} name="tool" />Show the app<span class="unseen"> of ${name}</span></button></div>`;
@@ -81,7 +84,7 @@ function App({ part, tool, name, conversation, close }) {
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape" && isLarge) enlarge(false);
   };
-  return html`<section class=${isLarge ? "app-view large" : "app-view"} aria-label=${`App of ${server}: ${name}`} onKeyDown=${onKey}>
+  return html`<section class=${isLarge ? "app-view large" : "app-view"} hidden=${part.state === "asking"} aria-label=${`App of ${server}: ${name}`} onKeyDown=${onKey}>
     <div class="app-head"><span class="faint">App of <bdi>${server}</bdi>${app?.reaches.length > 0 && html`, which may reach ${app.reaches.join(", ")}`}</span>
       <button type="button" class="plain small" onClick=${() => enlarge(!isLarge)}>${isLarge ? "Smaller" : "Larger"}</button>
       <button type="button" class="plain small" aria-label=${`Close the app of ${name}`} onClick=${() => session.current ? session.current.leave() : close()}><${Icon} name="close" /></button></div>
@@ -125,6 +128,7 @@ class Session {
   #isReady = false;
   #isOver = false;
   #isInputTold = false;
+  #partlyTold = "";
   #isEndTold = false;
   #mode = "inline";
   #open = 0;
@@ -311,6 +315,7 @@ class Session {
 
   #tellAll() {
     if (!this.#isReady || !this.#part) return;
+    if (this.#part.state === "writing") return this.#tellPartly(this.#part.inputText);
     if (!this.#isInputTold) {
       this.#isInputTold = true;
       this.#post({ method: "ui/notifications/tool-input", params: { arguments: this.#part.input ?? {} } });
@@ -319,6 +324,15 @@ class Session {
     if (!end || this.#isEndTold) return;
     this.#isEndTold = true;
     this.#post(end);
+  }
+
+  /** @param {string} text the arguments as far as the model wrote them */
+  #tellPartly(text) {
+    const read = soFar(text);
+    const told = JSON.stringify(read);
+    if (read === null || told === this.#partlyTold) return;
+    this.#partlyTold = told;
+    this.#post({ method: "ui/notifications/tool-input-partial", params: { arguments: read } });
   }
 
   /** @param {string} mode how it is shown from now on */
