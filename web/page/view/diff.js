@@ -17,7 +17,7 @@ export function Diff({ label, before, after }) {
   return html`<div class="code">
     <div class="code-head"><span>${label}</span><span>${changes.length === 0 ? "nothing changes"
       : `${come} ${come === 1 ? "line" : "lines"} added${isNew ? "" : `, ${gone} removed`}`}</span></div>
-    <div class="diff" tabindex="0" role="region" aria-label=${label}>
+    <div class="diff" tabindex="0" role="group" aria-label=${label}>
       <table class=${isNew ? "is-new" : ""}><thead class="unseen"><tr>${!isNew && html`<th scope="col">Before</th>`}<th scope="col">After</th></tr></thead>
         <tbody>${rows.slice(0, most).map((row, at) => row.kind === "gap"
           ? html`<tr key=${at} class="gap"><td colspan=${isNew ? 1 : 2}>${row.lines} unchanged ${row.lines === 1 ? "line" : "lines"}</td></tr>`

@@ -93,7 +93,7 @@ function Table({ rows }) {
   const [isWhole, whole] = useState(false);
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const shown = isWhole ? rows : rows.slice(0, FIRST_ROWS);
-  return html`<div class="table" tabindex="0" role="region" aria-label="Table">
+  return html`<div class="table" tabindex="0" role="group" aria-label="Table">
     <table><thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
       <tbody>${shown.map((row) => html`<tr>${columns.map((column) => html`<td>${cell(row[column])}</td>`)}</tr>`)}</tbody></table>
     ${shown.length < rows.length && html`<button type="button" onClick=${() => whole(true)}>Show all ${rows.length} rows</button>`}
