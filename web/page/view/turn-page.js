@@ -68,7 +68,7 @@ function Line({ entries }) {
   const models = spans.filter(({ kind }) => kind === "model").reduce((sum, span) => sum + (span.until ?? end) - span.from, 0);
   const waits = spans.filter(({ kind }) => kind === "wait").reduce((sum, span) => sum + (span.until ?? end) - span.from, 0);
   /** @type {[string, string][]} */
-  const figures = [["In all", until === null ? "not over" : time(end - from)], ["The model", time(models)], ["Waiting for people", time(waits)],
+  const figures = [["In all", until === null ? "not over" : time(end - from)], ["The model", time(models)], ["Waiting", time(waits)],
     ["Steps", String(spans.filter(({ kind }) => kind === "model").length)], ["Calls", String(spans.filter(({ kind }) => kind === "call").length)]];
   return html`<dl class="figures">${figures.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <div class="table" tabindex="0" role="region" aria-label="Time line"><table class="timeline"><thead><tr><th scope="col">What</th><th scope="col">Began after</th><th scope="col">Took</th><th scope="col">When</th></tr></thead>
