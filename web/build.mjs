@@ -59,14 +59,43 @@ const small = async (text) => {
 };
 /** The same for styles. */
 const withoutSpace = (text) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/\s*\n\s*/g, "").replace(/\s*([{};,])\s*/g, "$1").replaceAll(";}", "}");
+/** By the name that modules import a library by: which of its names they import. */
+const wanted = new Map();
+const LIST = /\b(import|export)\s*\{([^}]*)\}\s*from\s*"([^"]+)"/g;
+const namesOf = (list) => list.split(",").map((name) => name.trim()).filter((name) => name !== "");
+/** A library that exports no more than modules import of it, by name: what nothing needs then goes when it is made small. */
+const trimmed = (text, library) => {
+  const isWanted = (name) => wanted.get(library)?.has(name.split(/\s+as\s+/).at(-1)) || /\bdefault$/.test(name);
+  return text.replace(/\bexport\s*\{([^}]*)\}/g, (_, list) => `export{${namesOf(list).filter(isWanted).join(",")}}`);
+};
+const want = (text) => {
+  for (const [, , list, library] of text.matchAll(LIST)) {
+    const names = wanted.get(library) ?? wanted.set(library, new Set()).get(library);
+    for (const name of namesOf(list)) names.add(name.split(/\s+as\s+/)[0]);
+  }
+};
 for (const file of readdirSync(making, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())) {
   const path = join(file.parentPath, file.name);
   if (file.name.endsWith(".css")) {
     writeFileSync(path, withoutSpace(readFileSync(path, "utf8")));
-  } else if (file.name.endsWith(".js")) {
+  } else if (file.name.endsWith(".js") && !file.parentPath.includes("/vendor")) {
     const text = readFileSync(path, "utf8");
-    writeFileSync(path, await small(file.parentPath.includes("/vendor") ? text : withoutIndents(text)));
+    want(text);
+    writeFileSync(path, await small(withoutIndents(text)));
   }
+}
+const { imports } = JSON.parse(readFileSync(join(here, "page/index.html"), "utf8").match(/<script type="importmap">(.*?)<\/script>/s)[1]);
+// A library comes before those that it imports from.
+for (const library of new Set(["@preact/signals", "preact/hooks", ...Object.keys(imports)])) {
+  if (library.endsWith("/")) continue;
+  const path = join(making, imports[library].replace("./page/", ""));
+  const text = await small(trimmed(readFileSync(path, "utf8"), library));
+  want(text);
+  writeFileSync(path, text);
+}
+for (const name of languages) {
+  const path = join(making, "vendor/languages", `${name}.js`);
+  writeFileSync(path, await small(readFileSync(path, "utf8")));
 }
 
 const bytes = { gzip: 0, brotli: 0 };

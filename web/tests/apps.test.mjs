@@ -2,16 +2,15 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createServer, request } from "node:http";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { endOf, MOST_CHARACTERS, Pace, wish } from "../page/lib/mcp-app.js";
+import { endOf, MOST_CHARACTERS, Pace, soFar, wish } from "../page/lib/mcp-app.js";
+import { violations } from "./axe.mjs";
 import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const official = everything && join(everything, "../../..");
 const of = (name) => official && join(official, name, "dist/index.js");
 const isThere = Boolean(official && existsSync(of("server-debug") ?? ""));
@@ -116,6 +115,96 @@ test("an app is told how its call ended, once it has", () => {
   assert.deepEqual(call({ state: "denied", approval: { answerReason: "not today" } }), { method: "ui/notifications/tool-cancelled", params: { reason: "not today" } });
 });
 
+test("arguments are read as far as they are written, and nothing of them is made up or taken back", () => {
+  const written = '{"city": "Par\\u00eds \\\\ \\"x\\"", "days": [12, 30, {"deep": "y"}], "is": true, "no": null, "none": {}}';
+  const whole = JSON.parse(written);
+  /** Whether a text is the beginning of the other, and everything else the same or not there yet. */
+  const isPartOf = (one, other) => typeof one === "string" ? typeof other === "string" && other.startsWith(one)
+    : one === null || typeof one !== "object" ? one === other
+    : Object.keys(one).every((key) => key in other && isPartOf(one[key], other[key]));
+  let before = {};
+  for (let end = 1; end <= written.length; end += 1) {
+    const read = soFar(written.slice(0, end));
+    assert.ok(read && isPartOf(read, whole) && isPartOf(before, read), `${written.slice(0, end)}: ${JSON.stringify(read)}`);
+    before = read;
+  }
+  assert.deepEqual(before, whole);
+  for (const nothing of ["", "  ", "[1, 2", "12", '"x', "nonsense", "}{"]) assert.equal(soFar(nothing), null, nothing);
+});
+
+test("an app is told its arguments while they are written, then all of them, then the result", async () => {
+  const page = await lookAt(place);
+  await page.getByLabel("What runs without asking").selectOption("all");
+  await say(page, 'partly app hostile__show {"city":"Paris and the country around it"}');
+  const { section, view } = await opened(page, "App of hostile: show");
+  await view.getByText("ready").waitFor();
+  const frame = await viewOf(page);
+  const told = () => frame.evaluate(() => window.inbox.filter(({ method }) => method.startsWith("ui/notifications/tool-")).map(({ method, params }) => [method.slice(22), params]));
+  await frame.waitForFunction(() => window.inbox.some(({ method, params }) => method === "ui/notifications/tool-input-partial" && params.arguments.city));
+  const partly = await told();
+  assert.ok(partly.every(([what, { arguments: { city } }]) => what === "input-partial" && "Paris and the country around it".startsWith(city)), JSON.stringify(partly));
+  place.model.gate("app").open();
+  await frame.waitForFunction(() => window.inbox.some(({ method }) => method === "ui/notifications/tool-result"));
+  const all = await told();
+  assert.deepEqual(all.slice(-2).map(([what]) => what), ["input", "result"]);
+  assert.deepEqual(all.at(-2)[1], { arguments: { city: "Paris and the country around it" } });
+  assert.equal(all.filter(([what]) => what === "input").length, 1);
+  assert.equal(await section.isVisible(), true);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("while a person decides about its call the app is out of sight, and it is told where that was denied", async () => {
+  const page = await lookAt(place);
+  await say(page, 'partly unseen hostile__show {"city":"Rome"}');
+  const { section, view } = await opened(page, "App of hostile: show");
+  await view.getByText("ready").waitFor();
+  place.model.gate("unseen").open();
+  const deny = page.getByRole("button", { name: "Deny", exact: true });
+  await deny.waitFor();
+  await section.waitFor({ state: "hidden" });
+  const frame = await viewOf(page);
+  await deny.click();
+  await frame.waitForFunction(() => window.inbox.some(({ method }) => method === "ui/notifications/tool-cancelled"));
+  assert.deepEqual(page.wrong, []);
+});
+
+test("frames are loaded from the origin that the configuration names, and the page is no other's", async () => {
+  const config = (port) => `[server]\nauth = "tokens"\npublic_url = "http://page.tw.test:${port}"\n[apps]\nsandbox_origin = "http://frames.tw.test:${port}"\n`
+    + `[mcp.servers.hostile]\ncommand = "node"\nargs = ${JSON.stringify([hostile, "http://127.0.0.1:9"])}\n`;
+  const elsewhere = await startPlace({ config });
+  try {
+    elsewhere.run("users", "add", "ann", "--role", "admin");
+    const token = elsewhere.run("users", "token", "ann").match(/tw_\S+/)[0];
+    const page = await lookAt({ base: `http://page.tw.test:${elsewhere.port}` });
+    await page.getByLabel("Token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByLabel("What runs without asking").selectOption("all");
+    await say(page, "tool hostile__show {}");
+    const { section, view } = await opened(page, "App of hostile: show");
+    await view.getByText("ready").waitFor();
+    const origin = `http://frames.tw.test:${elsewhere.port}`;
+    assert.ok((await section.locator("iframe").getAttribute("src")).startsWith(`${origin}/apps/frame?`));
+    const strange = page.strangers.filter((url) => !url.startsWith(`${origin}/apps/frame?`) && url !== "about:srcdoc");
+    assert.deepEqual(strange, []);
+    const asked = (path, host) => new Promise((resolve, reject) => {
+      request({ host: "127.0.0.1", port: elsewhere.port, path, headers: { host: `${host}:${elsewhere.port}` } }, (response) => {
+        response.resume().on("end", () => resolve(response));
+      }).on("error", reject).end();
+    });
+    const route = `/apps/frame?page=${encodeURIComponent(`http://page.tw.test:${elsewhere.port}`)}`;
+    const frame = await asked(route, "frames.tw.test");
+    assert.equal(frame.statusCode, 200);
+    assert.match(frame.headers["content-security-policy"], new RegExp(`frame-ancestors http://page\\.tw\\.test:${elsewhere.port}$`));
+    assert.equal((await asked(route, "page.tw.test")).statusCode, 404);
+    assert.equal((await asked(route, "apps.localhost")).statusCode, 404);
+    for (const path of ["/", "/login", "/api/v1/me", "/healthz"]) assert.equal((await asked(path, "frames.tw.test")).statusCode, 404, path);
+    // Browsers say of a page without TLS what they do not take from it.
+    assert.deepEqual(page.wrong.filter((line) => !line.includes("Cross-Origin-Opener-Policy")), []);
+  } finally {
+    await elsewhere.stop();
+  }
+});
+
 test("an app of the official example shows, gets its result, calls its tool with a person's word, and its theme", { skip: !isThere }, async () => {
   const page = await lookAt(place);
   await say(page, "tool basic__get-time {}");
@@ -158,7 +247,9 @@ test("an app of the official debug server meets a host that answers as the proto
   await section.getByRole("button", { name: "Larger" }).click();
   await frame.waitForFunction(() => innerHeight > 500);
   await page.keyboard.press("Escape");
-  await frame.waitForFunction(() => innerHeight < 500);
+  // How high it is then is the app's own word.
+  await section.getByRole("button", { name: "Larger" }).waitFor();
+  assert.equal(await page.locator(".app-view.large").count(), 0);
   await section.getByRole("button", { name: "Close the app of Debug Tool" }).click();
   await section.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Show the app of Debug Tool" }).click();
@@ -322,9 +413,7 @@ test("a card with an app has no barrier that axe knows of, in either theme, and 
     await frame.evaluate(() => void window.ask("ui/open-link", { url: "https://example.test/" }));
     await section.getByRole("button", { name: "Open it" }).waitFor();
     await page.waitForFunction(() => !document.querySelector(".app-ask button:disabled"));
-    await page.evaluate(axe);
-    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"], iframes: false }));
-    assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 200))]), []);
+    assert.deepEqual(await violations(page, { iframes: false }), []);
     await section.getByRole("button", { name: "Larger" }).focus();
     await page.keyboard.press("Tab");
     await page.keyboard.press("Tab");

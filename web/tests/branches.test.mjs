@@ -81,6 +81,25 @@ test("a conversation is saved as text and as data", async () => {
   assert.deepEqual(data.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
   const openai = JSON.parse((await saved("OpenAI messages")).text);
   assert.equal(openai.find(({ role }) => role === "tool").content.includes("hello file"), true);
+  for (const form of ["Anthropic messages", "Gemini contents", "AI SDK messages"]) {
+    const { text } = await saved(form);
+    assert.ok(JSON.parse(text).length >= 2 && text.includes("hello file") && text.includes("The tool said"), form);
+  }
+});
+
+test("a conversation is copied as a branch, which goes its own way", async () => {
+  const page = await lookAt(place);
+  await say(page, "the trunk");
+  await page.getByText("You said: the trunk").waitFor();
+  const original = idOf(page);
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("button", { name: "Copy as a branch" }).click();
+  await page.waitForFunction((before) => !location.hash.includes(before), original);
+  await page.getByText("You said: the trunk").waitFor();
+  await say(page, "a twig");
+  await page.getByText("You said: a twig").waitFor();
+  assert.deepEqual(await said(original), ["the trunk", "You said: the trunk"]);
+  assert.equal((await said(idOf(page))).length, 4);
 });
 
 test("commands are found by a slash and run, and what is none is said", async () => {
@@ -131,6 +150,37 @@ test("a prompt of a server is put in by #, and a resource attached by @", { skip
   assert.match(JSON.stringify(place.model.requests.at(-1).messages.at(-1)), /Look at this/);
   const [message] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
   assert.deepEqual(message.content.map(({ type }) => type), ["text", "resource"]);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("files are attached by paste and by drop, seen before they are sent, taken away, and kept whole", async () => {
+  const page = await lookAt(place);
+  const composer = page.getByRole("textbox", { name: "Message" });
+  const given = (kind, name, type, base64) => composer.evaluate((box, [kind, name, type, base64]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name, { type }));
+    box.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+      : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+  }, [kind, name, type, base64]);
+  const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  await given("paste", "dot.png", "image/png", pixel);
+  const attached = page.locator(".attached li");
+  await attached.filter({ hasText: "dot.png" }).locator("img").waitFor();
+  await given("drop", "words.txt", "text/plain", Buffer.from("words of a file").toString("base64"));
+  await given("drop", "other.txt", "text/plain", Buffer.from("not this one").toString("base64"));
+  await attached.filter({ hasText: "other.txt" }).waitFor();
+  await page.getByRole("button", { name: "Remove other.txt" }).click();
+  await composer.fill("What is this?");
+  await page.keyboard.press("Enter");
+  await page.locator(".answer .md").waitFor();
+  assert.equal(await attached.count(), 0);
+  const [turn] = (await place.api(`/conversations/${idOf(page)}/turns`)).data;
+  assert.deepEqual(turn.content.map(({ type }) => type), ["text", "image", "resource"]);
+  assert.equal(turn.content[1].data, pixel);
+  assert.equal(turn.content[2].resource.text, "words of a file");
+  assert.match(JSON.stringify(place.model.requests.at(-1).messages.at(-1)), /words of a file/);
+  await page.reload();
+  await page.locator(".said", { hasText: "words of a file" }).getByRole("img", { name: "Attached image" }).waitFor();
   assert.deepEqual(page.wrong, []);
 });
 

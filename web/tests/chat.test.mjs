@@ -104,6 +104,31 @@ test("a message that is sent while the network is away is stored once when it is
   assert.equal(await page.locator(".said").count(), 2);
 });
 
+test("a network that goes away in mid-stream, and a machine that sleeps, lose and double nothing", async () => {
+  const page = await lookAt(place);
+  await say(page, "count through network");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  // What is open ends as it does where a cable is pulled; the turn goes on without us.
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  await session.send("Network.emulateNetworkConditions", { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 });
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
+  place.model.gate("network").open();
+  await session.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
+  await page.getByText("n119").first().waitFor();
+  assert.equal(await textOf(page), whole);
+  assert.equal(await page.locator(".turn").count(), 1);
+  // Asleep, nothing of it runs; what happened meanwhile is there after.
+  await session.send("Page.setWebLifecycleState", { state: "frozen" });
+  const id = decodeURIComponent(new URL(page.url()).hash.split("/").at(-1));
+  await place.api(`/conversations/${id}/chat`, { content: "said meanwhile" });
+  await session.send("Page.setWebLifecycleState", { state: "active" });
+  await page.getByText("You said: said meanwhile").waitFor();
+  assert.equal(await page.locator(".turn").count(), 2);
+  assert.deepEqual(page.wrong, []);
+});
+
 test("a turn is stopped, and what was said stays", async () => {
   const page = await lookAt(place);
   await say(page, "count through never");

@@ -1,7 +1,9 @@
 // The first run: practice with everything that it promises, and the way to a real model.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync, readdirSync, statSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
@@ -109,6 +111,82 @@ test("a server without a key is connected by its address, and a name that is tak
   assert.equal(refused.status, 422);
   assert.deepEqual(page.wrong, []);
 }));
+
+test("a key is tried where the list of models is everybody's, and where it cannot be that is said", () => unconfigured(async (place) => {
+  place.model.lock(KEY, { isListPublic: true, hasKeyPath: true });
+  const page = await lookAt(place);
+  const key = page.getByLabel("Key", { exact: true });
+  const connect = page.getByRole("button", { name: "Test and connect" });
+  await page.getByRole("combobox", { name: "Provider" }).selectOption("openrouter");
+  await page.getByText("At another address").click();
+  await page.getByLabel(/^Address/).fill(place.model.url);
+  await key.fill("sk-or-v1-not-this-one-at-all-0123456789");
+  await connect.click();
+  await page.getByRole("alert").getByText(/refused the key/).waitFor();
+  assert.deepEqual((await place.api("/providers")).data.filter(({ origin }) => origin === "added"), []);
+  await key.fill(KEY);
+  await connect.click();
+  await page.getByText("Connected: openrouter/one answers.").waitFor();
+  // One that nobody knows has nothing that says whether its key is right.
+  await page.goto(`${place.base}/#/settings`);
+  await page.getByText("Add a provider by its key").click();
+  await page.getByRole("combobox", { name: "Provider" }).selectOption("other");
+  await page.getByLabel("Its name").fill("elsewhere");
+  await page.getByLabel(/^Address/).fill(place.model.url);
+  await key.fill("not-this-one-either-0123456789");
+  await connect.click();
+  await page.getByText(/Connected: elsewhere\/one\. It lists its models without a key/).waitFor();
+  assert.deepEqual(page.wrong, []);
+}));
+
+/** A server that speaks as Ollama does, at a port of this machine. */
+async function ollama(port) {
+  const server = createServer(async (request, response) => {
+    for await (const piece of request) void piece;
+    response.setHeader("content-type", "application/x-ndjson");
+    if (request.url === "/api/tags") response.end(JSON.stringify({ models: [{ name: "qwen3:0.6b", model: "qwen3:0.6b" }] }));
+    else response.end(`${JSON.stringify({ model: "qwen3:0.6b", message: { role: "assistant", content: "I am local." }, done: true, done_reason: "stop", prompt_eval_count: 9, eval_count: 4 })}\n`);
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return server;
+}
+
+test("a server that was found on this machine is used at the press of a button", async () => {
+  const spot = createServer().listen(0, "127.0.0.1");
+  await once(spot, "listening");
+  const { port } = spot.address();
+  spot.close();
+  await once(spot, "close");
+  const place = await startPlace({ model: "unsaid", env: { OLLAMA_HOST: `127.0.0.1:${port}` } });
+  let local = null;
+  try {
+    const page = await lookAt(place, { path: "/#/settings" });
+    const providers = page.getByRole("region", { name: "Providers" });
+    await providers.getByRole("button", { name: "Test all" }).click();
+    const row = providers.locator("li", { hasText: "ollama" });
+    await row.getByText("not running").waitFor();
+    assert.equal(await providers.locator(".failure, .dot.bad").count(), 0, "that nothing runs is no failure");
+    await page.goto(`${place.base}/#/`);
+    await page.getByText(/Looked for in vain: .*ollama/).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Use ollama" }).count(), 0);
+    local = await ollama(port);
+    await page.reload();
+    await page.getByText("Found on this machine").waitFor();
+    await page.getByRole("button", { name: "Use ollama" }).click();
+    await page.getByText("Connected: ollama/qwen3:0.6b answers.").waitFor();
+    await page.getByText("This is practice.").waitFor({ state: "detached" });
+    await say(page, "who are you?");
+    await page.getByText("I am local.").waitFor();
+    await page.goto(`${place.base}/#/settings`);
+    await providers.getByRole("button", { name: "Test all" }).click();
+    await row.getByText("answers, 1 model").waitFor();
+    assert.deepEqual([page.wrong, page.strangers], [[], []]);
+  } finally {
+    local?.close();
+    await place.stop();
+  }
+});
 
 test("only an admin connects a provider", async () => {
   const place = await startPlace({ model: "unsaid", config: '[server]\nauth = "tokens"\n' });

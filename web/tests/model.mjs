@@ -8,17 +8,28 @@ export async function startModel() {
   const gates = new Map();
   const failures = { left: 0 };
   const requests = [];
-  const door = { key: "" };
+  const door = { key: "", isListPublic: false, hasKeyPath: false };
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const piece of request) body += piece;
-    if (door.key !== "" && request.headers.authorization !== `Bearer ${door.key}`) {
+    const isList = request.url?.endsWith("/models");
+    if (request.url?.endsWith("/key") && !door.hasKeyPath) {
+      response.statusCode = 404;
+      response.end("there is no such page");
+      return;
+    }
+    if (door.key !== "" && !(isList && door.isListPublic) && request.headers.authorization !== `Bearer ${door.key}`) {
       response.statusCode = 401;
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ error: { message: `Incorrect API key provided: ${request.headers.authorization}`, type: "invalid_request_error" } }));
       return;
     }
-    if (request.url?.endsWith("/models")) {
+    if (request.url?.endsWith("/key")) {
+      response.setHeader("content-type", "application/json");
+      response.end('{"data":{"label":"mine"}}');
+      return;
+    }
+    if (isList) {
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ object: "list", data: ["one", "two"].map((id) => ({ id, object: "model" })) }));
       return;
@@ -44,6 +55,16 @@ export async function startModel() {
         delta: { tool_calls: [{ index, id: `c${index}`, type: "function", function: { name, arguments: JSON.stringify(input) } }] },
         finish_reason: null,
       }),
+      /** A call whose arguments stop in the middle until the gate opens. */
+      partly: async (name, input, gate) => {
+        const text = JSON.stringify(input);
+        const piece = (more) => say({ delta: { tool_calls: [{ index: 0, ...more }] }, finish_reason: null });
+        await piece({ id: "c0", type: "function", function: { name, arguments: "" } });
+        const half = Math.ceil(text.length * 0.7);
+        for (let at = 0; at < half; at += 3) await piece({ function: { arguments: text.slice(at, Math.min(half, at + 3)) } });
+        await gate();
+        await piece({ function: { arguments: text.slice(half) } });
+      },
       gate: (name) => (gates.get(name) ?? gates.set(name, gate()).get(name)).pass(),
     };
     const reason = await answer(asked, speak);
@@ -56,8 +77,8 @@ export async function startModel() {
   return {
     url: `http://127.0.0.1:${server.address().port}/v1`,
     requests,
-    /** Lets nobody in without this key. */
-    lock: (key) => (door.key = key),
+    /** Lets nobody in without this key, but to the list of models where that is everybody's. */
+    lock: (key, more = {}) => Object.assign(door, { key, ...more }),
     failNext: (times) => (failures.left = times),
     gate: (name) => gates.get(name) ?? gates.set(name, gate()).get(name),
     close: () => {
@@ -129,7 +150,7 @@ const ASKED = {
   "Sign me up": "tool everything__trigger-elicitation-request {}",
 };
 
-async function answer(asked, { text, think, call, gate }) {
+async function answer(asked, { text, think, call, partly, gate }) {
   // An image that a tool gave follows its result in a message of its own.
   const last = asked.messages.slice(-2).findLast(({ role }) => role === "tool");
   const said = asked.messages.findLast(({ role }) => role === "user")?.content ?? "";
@@ -143,6 +164,11 @@ async function answer(asked, { text, think, call, gate }) {
   if (wanted) {
     await text("I will look. ");
     await call(0, wanted[1], JSON.parse(wanted[2]));
+    return "tool_calls";
+  }
+  const slow = question.match(/^partly (\S+) (\S+) (\{.*\})$/s);
+  if (slow) {
+    await partly(slow[2], JSON.parse(slow[3]), () => gate(slow[1]));
     return "tool_calls";
   }
   const both = question.match(/^both (\S+) (\S+) (\{.*\})$/s);

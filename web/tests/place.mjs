@@ -24,27 +24,30 @@ async function freePort() {
 }
 
 /**
- * @param {{config?: string, model?: boolean | "unsaid", below?: string}} [options] `model`: the scripted one, practice, or none that the
- * configuration names; `below`: the path that the server is told to be below
+ * @param {{config?: string | ((port: number) => string), model?: boolean | "unsaid", below?: string, env?: Record<string, string>}} [options]
+ * `config`: where it has to know the port of the server, a function of it; `model`: the scripted one, practice, or none that the
+ * configuration names; `below`: the path that the server is told to be below; `env`: what its environment holds besides
  */
-export async function startPlace({ config = "", model: isScripted = true, below = "" } = {}) {
+export async function startPlace({ config = "", model: isScripted = true, below = "", env = {} } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "turnwright-page-"));
   const model = await startModel();
   const chosen = isScripted === "unsaid" ? "" : isScripted
     ? `model = "scripted/one"\n[providers.scripted]\ndialect = "openai-chat"\nbase_url = "${model.url}"\nmodels = ["one", "two"]\nmax_retries = 0\n`
     : 'model = "practice/practice"\n';
-  writeFileSync(join(folder, "turnwright.toml"), `${chosen}${config}${below && `[server]\nbase_path = "${below}"\n`}`);
+  const port = await freePort();
+  const own = typeof config === "string" ? config : config(port);
+  writeFileSync(join(folder, "turnwright.toml"), `${chosen}${own}${below && `[server]\nbase_path = "${below}"\n`}`);
   writeFileSync(join(folder, "a.txt"), "hello file\n");
   mkdirSync(join(folder, "config"));
   writeFileSync(join(folder, "config/mcp-servers.json"), '{"mcpServers": {}}');
-  const port = await freePort();
+  // No server of this machine is taken for one that was found.
+  const environment = { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data"), OLLAMA_HOST: "127.0.0.1:9", ...env };
   let child = null;
   const place = {
-    folder, model, base: `http://127.0.0.1:${port}${below}`,
+    folder, model, port, base: `http://127.0.0.1:${port}${below}`,
     async start() {
       child = spawn(binary, ["serve", "--listen", `127.0.0.1:${port}`], {
-        cwd: folder, stdio: ["ignore", "ignore", "pipe"],
-        env: { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data") },
+        cwd: folder, stdio: ["ignore", "ignore", "pipe"], env: environment,
       });
       let said = "";
       await new Promise((resolve, reject) => {
@@ -57,7 +60,7 @@ export async function startPlace({ config = "", model: isScripted = true, below 
     },
     /** Runs a command over the same data. */
     run(...words) {
-      const ran = spawnSync(binary, words, { cwd: folder, env: { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data") } });
+      const ran = spawnSync(binary, words, { cwd: folder, env: environment });
       if (ran.status !== 0) throw new Error(String(ran.stderr));
       return String(ran.stdout);
     },
@@ -92,7 +95,8 @@ let browser = null;
 
 /** A browser window. What the page does wrong is collected in `wrong`, what it asks of others in `strangers`. */
 export async function lookAt(place, { path = "/", theme = "light", width = 1200, height = 800 } = {}) {
-  browser ??= await chromium.launch({ executablePath: process.env.TURNWRIGHT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  // Names of the kind that nobody has lead to this machine, so that origins can be told apart.
+  browser ??= await chromium.launch({ executablePath: process.env.TURNWRIGHT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--host-resolver-rules=MAP *.tw.test 127.0.0.1"] });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, permissions: ["clipboard-read", "clipboard-write"] });
   const page = await context.newPage();
   page.wrong = [];

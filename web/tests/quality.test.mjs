@@ -1,23 +1,13 @@
 // What holds for all screens: nobody is kept out, nothing foreign runs, nothing stands still.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { violations } from "./axe.mjs";
 import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let place;
 before(async () => { place = await startPlace(); });
 after(async () => { await closeBrowser(); await place?.stop(); });
-
-/** What axe-core finds wrong with what is shown. */
-async function violations(page) {
-  // The page's policy lets no script in that is not its own; the test's comes through the debugger.
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`);
-}
 
 for (const theme of ["light", "dark"]) {
   for (const width of [1200, 390]) {

@@ -2,11 +2,10 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { violations } from "./axe.mjs";
 import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let place;
 before(async () => {
   place = await startPlace({
@@ -15,12 +14,6 @@ before(async () => {
   });
 });
 after(async () => { await closeBrowser(); await place?.stop(); });
-
-async function violations(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`);
-}
 
 test("what was used is shown as charts with the table beside them, and had as CSV", async () => {
   const page = await lookAt(place);

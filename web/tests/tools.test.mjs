@@ -5,6 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { artifactOf, textOf } from "../page/lib/artifact.js";
+import { startGuarded } from "./guarded.mjs";
 import { closeBrowser, everything, lookAt, say, startPlace } from "./place.mjs";
 
 let place;
@@ -167,6 +168,41 @@ test("a server is added with a view of what will run, looked at, stopped, starte
   await card.getByRole("button", { name: "Remove" }).click();
   await card.getByRole("button", { name: "Remove", exact: true }).click();
   await card.waitFor({ state: "detached" });
+});
+
+test("a server that wants a sign-in is signed in to by a button, and by another go where that was refused", async () => {
+  const guarded = await startGuarded();
+  try {
+    const page = await lookAt(place, { path: "/#/servers" });
+    await page.getByRole("button", { name: "Add a server" }).click();
+    await page.getByLabel("Kind", { exact: true }).selectOption("url");
+    await page.getByLabel("Name", { exact: true }).fill("guarded");
+    await page.getByLabel("Address", { exact: true }).fill(guarded.url);
+    assert.equal(await page.getByLabel("What will run").innerText(), guarded.url);
+    await page.getByRole("button", { name: "Connect" }).click();
+    const card = page.getByRole("article", { name: "Server guarded" });
+    await card.getByText("needs a sign-in", { exact: true }).waitFor();
+    const visit = async () => {
+      await card.getByRole("button", { name: "Sign in" }).click();
+      await card.getByText(new URL(guarded.url).host).first().waitFor();
+      const tab = page.context().waitForEvent("page");
+      await card.getByRole("link", { name: "Open it" }).click();
+      await (await tab).waitForLoadState();
+      await (await tab).close();
+    };
+    guarded.state.isWilling = false;
+    await visit();
+    assert.equal(guarded.state.visits, 1);
+    await page.reload();
+    guarded.state.isWilling = true;
+    await visit();
+    await card.getByText("ready", { exact: true }).waitFor();
+    await card.getByRole("button", { name: "1 tool" }).click();
+    await card.getByText("Behind a sign-in").waitFor();
+    assert.deepEqual(page.wrong, []);
+  } finally {
+    guarded.close();
+  }
 });
 
 test("a server that cannot run says why", async () => {

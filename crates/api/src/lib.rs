@@ -40,7 +40,7 @@ pub use context::{ContextKind, ContextPart, ContextPlace};
 pub use conversation::{Conversation, ConversationPatch, ConversationRequest, Excerpt, TurnSummary};
 pub use knowledge::{Knowledge, KnowledgeAnswer, KnowledgeDocument, KnowledgePiece, Memory};
 pub use list::List;
-pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest};
+pub use mcp::{McpLogLine, McpProtocol, McpServer, McpServerRequest, McpSignIn};
 pub use mcp_feature::{
     McpApp, McpAppCallAnswer, McpAppCallRequest, McpAppRequest, McpArgument, McpCompleteRequest, McpCompletion,
     McpCompletionContext, McpContent, McpContents, McpPrompt, McpPromptArgument, McpPromptMessage, McpPromptMessages,

@@ -69,6 +69,13 @@ pub struct McpServerRequest {
     pub keys: Map<String, Value>,
 }
 
+/// A sign-in that was begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct McpSignIn {
+    /// What a person opens in a browser on the machine of this server.
+    pub address: String,
+}
+
 /// A line that a server wrote, or that was written about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpLogLine {

@@ -154,4 +154,7 @@ pub struct AddedProvider {
     pub model: String,
     /// How many models it offers.
     pub models: u64,
+    /// Whether it answered what it answers to a right key alone; false where its list of models is everybody's, so that a wrong
+    /// key shows with the first message. Null where it has no key.
+    pub key_checked: Option<bool>,
 }

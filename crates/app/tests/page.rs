@@ -118,3 +118,23 @@ fn no_text_of_others_does_anything_wherever_it_is_shown() {
 fn who_looks_elsewhere_is_told_what_waits() {
     run("notify.test.mjs");
 }
+
+#[test]
+fn cards_say_what_calls_did_and_what_they_ask() {
+    run("cards.test.mjs");
+}
+
+#[test]
+fn nobody_is_kept_out_of_any_state_of_any_screen() {
+    run("barriers.test.mjs");
+}
+
+#[test]
+fn keys_alone_are_enough_and_what_happens_is_said() {
+    run("keyboard.test.mjs");
+}
+
+#[test]
+fn several_people_have_what_is_theirs() {
+    run("people.test.mjs");
+}

@@ -46,7 +46,7 @@ pub(crate) use added::mcp_server;
 pub use apps::AppsConfig;
 pub use budgets::{BudgetConfig, BudgetsConfig, UserBudgetsConfig};
 pub use endpoint::{DefaultModel, Endpoint, EndpointOrigin};
-pub(crate) use endpoint::{added, key_names, model_facts};
+pub(crate) use endpoint::{added, key_names, key_path, model_facts};
 pub use expand::{ExpandError, Expanded, expand};
 pub(crate) use format::base_url;
 pub use http::{HttpAuthentication, HttpBasic, HttpNamed, HttpOperations, HttpTools};

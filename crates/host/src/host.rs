@@ -355,6 +355,7 @@ impl Host {
         self.tasks.close();
         self.tasks.wait().await;
         self.engine.shutdown().await;
+        self.servers.set.sign_ins.end().await;
         self.servers.set.settle().await;
         if let Some(mark) = &self.command_mark {
             // What a command left behind in a way that its own end did not see.

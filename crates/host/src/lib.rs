@@ -38,7 +38,7 @@ pub use mcp_endpoint::{McpEndpoint, McpServing, Questions};
 pub use turnwright_network::Network;
 pub use turnwright_providers::{Probe, ProbeFinding, SchemaReading, SchemaStrictness, Verdict, catalogue_date};
 
-pub use providers::{ModelProviders, NewProvider, ProviderChangeError, TestedProvider};
+pub use providers::{KeyCheck, ModelProviders, NewProvider, ProviderChangeError, TestedProvider};
 pub use servers::{Asked, McpChangeError, McpImport, McpImported, McpServers, McpStatus, NewMcpServer, Owner, ServerRights};
 /// How the serving of an MCP client ended.
 pub use turnwright_mcp::serve::StdioEnd;

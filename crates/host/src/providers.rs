@@ -10,7 +10,7 @@ use turnwright_engine::{Provider, Providers, SystemClock};
 use turnwright_network::Network;
 use turnwright_providers::{EndpointConfig, HttpProvider, Practice, ProfileChoice, Secret, dialect_named};
 
-pub use added::{ModelProviders, NewProvider, ProviderChangeError, TestedProvider};
+pub use added::{KeyCheck, ModelProviders, NewProvider, ProviderChangeError, TestedProvider};
 pub(crate) use added::{Unadded, read as read_added};
 
 use crate::config::{Endpoint, EndpointOrigin, fallback, key_names};

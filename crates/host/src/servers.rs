@@ -7,6 +7,7 @@ mod by;
 mod import;
 pub(crate) mod sealed;
 mod set;
+mod sign_ins;
 mod status;
 mod stored;
 
@@ -225,6 +226,7 @@ impl McpServers {
             Origin::Added(stored) => stored,
             Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
         };
+        self.set.sign_ins.give_up(name).await;
         self.set.store.remove_document(KIND, name).await?;
         if let Some(stored) = stored {
             sealed::forget(&stored.config, &Map::new(), self.set.tokens());
@@ -274,6 +276,37 @@ impl McpServers {
         let (_, server) = self.startable(name).await?;
         server.stop().await;
         self.start(name).await
+    }
+
+    /// Begins a sign-in at a server, in place of one that somebody had begun before: the address that a person opens in a browser of
+    /// this machine, to which it comes back. The server is started anew once they did, for which they have five minutes.
+    ///
+    /// # Errors
+    /// [`McpChangeError::Invalid`] with the reason where there is nothing to sign in to; otherwise as [`McpServers::start`].
+    pub async fn sign_in(&self, name: &str) -> Result<String, McpChangeError> {
+        let (_, server) = self.startable(name).await?;
+        let sign_ins = &self.set.sign_ins;
+        sign_ins.give_up(name).await;
+        let (show, shown) = tokio::sync::oneshot::channel();
+        let (servers, of) = (self.clone(), name.to_owned());
+        let mut begun = sign_ins.begin(async move {
+            let signed_in = server.sign_in(move |address| drop(show.send(address.to_owned()))).await;
+            match &signed_in {
+                Ok(()) => drop(servers.restart(&of).await),
+                Err(error) => tracing::warn!(server = of, %error, "nobody signed in at an MCP server"),
+            }
+            signed_in
+        });
+        tokio::select! {
+            Ok(address) = shown => {
+                sign_ins.keep(name, begun);
+                Ok(address)
+            }
+            ended = &mut begun => Err(McpChangeError::Invalid(match ended {
+                Ok(Err(error)) => error.to_string(),
+                Ok(Ok(())) | Err(_) => format!("the sign-in at `{name}` ended before it began"),
+            })),
+        }
     }
 
     /// A person agrees to the definitions of a server's tools as they are now, or to that of one; the server is started where

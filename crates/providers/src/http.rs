@@ -51,6 +51,15 @@ impl HttpProvider {
         let listed = self.endpoint.list_models().await;
         listed.map_err(|failed| explain(&self.endpoint.config, "", failed.failure))
     }
+
+    /// Asks for something that needs the key, at a path below the base address, and says whether it was given.
+    ///
+    /// # Errors
+    /// Why not; of the kind [`ProviderFailureKind::Auth`] where the key is not taken.
+    pub async fn answers_at(&self, path: &str) -> Result<(), ProviderFailure> {
+        let opened = self.endpoint.get(path).await;
+        opened.map(drop).map_err(|failed| explain(&self.endpoint.config, "", failed.failure))
+    }
 }
 
 #[async_trait]
@@ -248,11 +257,15 @@ impl Endpoint {
         Failed { failure, should_retry }
     }
 
-    async fn list_models(&self) -> Result<Listed, Failed> {
-        let path = self.config.dialect.models_path().to_owned();
+    /// Asks once, with the key and the headers that the dialect has on every request.
+    async fn get(&self, path: &str) -> Result<Opened, Failed> {
         let headers = self.config.dialect.headers().iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let request = HttpRequest { path, headers, body: Vec::new().into(), optional: Vec::new() };
-        let mut opened = self.send(Method::GET, &request).await?;
+        let request = HttpRequest { path: path.to_owned(), headers, body: Vec::new().into(), optional: Vec::new() };
+        self.send(Method::GET, &request).await
+    }
+
+    async fn list_models(&self) -> Result<Listed, Failed> {
+        let mut opened = self.get(self.config.dialect.models_path()).await?;
         let body = read(&mut opened.response, MAX_MODELS_BYTES, self.config.timeouts.idle).await;
         if body.is_whole {
             let ids = self.config.dialect.models(&body.bytes)?;

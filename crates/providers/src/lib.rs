@@ -24,7 +24,7 @@ pub use practice::Practice;
 pub use probe::{Probe, ProbeFinding, Verdict, probe};
 pub use reading::{SchemaReading, SchemaStrictness, schema_readings};
 pub use secret::Secret;
-/// What a configuration says about a dialect and how an endpoint differs from it, and the date of what is known of models.
-pub use turnwright_dialects::{ProfileChoice, UnknownProfile, by_name as dialect_named, catalogue_date};
+/// What a configuration says about a dialect and how an endpoint differs from it, and what is known of models, with its date.
+pub use turnwright_dialects::{ProfileChoice, UnknownProfile, by_name as dialect_named, catalogue_date, catalogue_facts};
 /// Conversations in the forms of others, out and in.
 pub use turnwright_dialects::{export, import};

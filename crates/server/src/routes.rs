@@ -121,6 +121,7 @@ described_routes! {
     mcp_servers::start;
     mcp_servers::stop;
     mcp_servers::restart;
+    mcp_servers::sign_in;
     mcp_servers::tools;
     mcp_servers::approve;
     mcp_servers::logs;

@@ -5,8 +5,6 @@ import { Lexer, Parser, Renderer } from "marked";
 import remend from "remend";
 import { visible } from "./visible.js";
 
-export { visible };
-
 /**
  * @typedef {{kind: "html", html: string} | {kind: "code", code: string, language: string}} Block
  * @typedef {{text: string, settledTo: number, chunks: Block[][], tail: Block[], links: any, isBehind: boolean}} Growing

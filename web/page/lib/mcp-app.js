@@ -162,6 +162,47 @@ export class Pace {
 }
 
 /**
+ * Arguments as far as they are written: what is open is closed, and what cannot be read yet is left out. Null where nothing can.
+ * @param {string} text the beginning of an object as JSON
+ */
+export function soFar(text) {
+  /** @type {string[]} */
+  const open = [];
+  let isString = false;
+  let escape = 0;
+  let whole = "";
+  const closed = (/** @type {string} */ written) => written + open.toReversed().join("");
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text[at];
+    if (isString) {
+      if (letter === "\\") escape = at++;
+      else isString = letter !== '"';
+    } else if (letter === '"') {
+      isString = true;
+      escape = 0;
+    } else if (letter === ",") whole = closed(text.slice(0, at));
+    else if (letter === "{" || letter === "[") {
+      open.push(letter === "{" ? "}" : "]");
+      whole = closed(text.slice(0, at + 1));
+    } else if (letter === "}" || letter === "]") {
+      open.pop();
+      whole = closed(text.slice(0, at + 1));
+    }
+  }
+  // Neither a key nor an escape that is not whole can be read; a number may go on.
+  const last = isString ? [closed(`${text}"`), escape > 0 ? closed(`${text.slice(0, escape)}"`) : ""] : [text.endsWith('"') ? closed(text) : ""];
+  for (const written of [...last, whole]) {
+    try {
+      const read = JSON.parse(written);
+      if (read !== null && typeof read === "object" && !Array.isArray(read)) return read;
+    } catch {
+      // What was whole before it is read.
+    }
+  }
+  return null;
+}
+
+/**
  * What the app is told of the end of its call; null while there is none.
  * @param {import("./message.js").CallPart} part
  */

@@ -4,7 +4,6 @@ import { useRef, useState } from "preact/hooks";
 import { call, sentence } from "../lib/api.js";
 import { tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 
 /** The line that a server's configuration means. @param {any} config */
 export function whatRuns(config) {
@@ -74,8 +73,8 @@ export function AddServer({ close, added }) {
       <textarea id="add-more" class="mono" rows="2" value=${variables} onInput=${input(set)} spellcheck="false" placeholder=${kind === "url" ? "Authorization: Bearer ${TOKEN}" : "TOKEN=${TOKEN}"}></textarea>
       <span class="faint more">A reference such as <code>${"${NAME}"}</code> is read from the server's environment and keeps a secret out of the database.</span></div>
     ${line.trim() !== "" && html`<div class="will-run"><p><strong>${kind === "url" ? "Turnwright will connect to" : kind === "image" ? "This image will be run in a container, without a network" : "This program will be started on the machine of the server, with your rights"}</strong></p>
-      <pre class="plain-text" tabindex="0" aria-label="What will run">${visible(kind === "url" ? line.trim() : words.map((word, at) => `${at === 0 ? "program " : "argument"}  ${word}`).join("\n"))}</pre></div>`}
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+      <pre class="plain-text" tabindex="0" aria-label="What will run">${kind === "url" ? line.trim() : words.map((word, at) => `${at === 0 ? "program " : "argument"}  ${word}`).join("\n")}</pre></div>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     <div class="row"><button class="main-action" disabled=${isSending || name.trim() === "" || line.trim() === ""}>${kind === "url" ? "Connect" : "Add and start"}</button>
       <button type="button" onClick=${close}>Cancel</button></div>
   </form></section>`;

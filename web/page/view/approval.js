@@ -4,7 +4,6 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, tell, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Arguments, readArguments } from "./arguments.js";
 import { RuleEditor, ruleWords } from "./rule.js";
 import { ChangedDefinition, WhatWillHappen } from "./what.js";
@@ -85,11 +84,11 @@ export function Approve({ name, title, server, input, wait, decide }) {
   };
   return html`<div class="approve" role="group" tabindex="-1" ref=${box} aria-label=${`Decision about ${title}`} onKeyDown=${onKey}>
     <p class="why">${reasons[wait.reason] ?? reasons.approval}
-      ${" "}<span class="faint">${wait.rule ? html`Why: <code>${visible(wait.rule)}</code>.` : visible(wait.note ?? "")}</span></p>
+      ${" "}<span class="faint">${wait.rule ? html`Why: <code>${wait.rule}</code>.` : wait.note}</span></p>
     ${wait.reason === "definition_changed" && html`<${ChangedDefinition} name=${name} />`}
     ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} write=${write} />`
       : html`<${WhatWillHappen} name=${name} server=${server} input=${input} />`}
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     ${mode === "ruling" && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
       store=${(/** @type {string} */ decision, /** @type {any} */ remember) => send({ decision, remember })} />`}
     ${mode === "denying" && html`<form class="row deny" onSubmit=${(/** @type {Event} */ event) => {
@@ -123,7 +122,7 @@ function Choices({ wait, isSending, canAllow, send, edit, turn }) {
       ${choice("in this turn", { decision: "allow", remember: "turn" }, "", "t")}
       ${choice("in this conversation", { decision: "allow", remember: "conversation" }, "", "c")}
       <button onClick=${() => turn("ruling")} aria-keyshortcuts="a">always… <kbd aria-hidden="true">a</kbd></button>
-      <span class="faint rule-line">stores <code>${visible(ruleWords(wait.always))}</code></span></div>`}`;
+      <span class="faint rule-line">stores <code>${ruleWords(wait.always)}</code></span></div>`}`;
 }
 
 /** What is to have the focus once this question is gone. @param {HTMLElement | null} box @returns {HTMLElement | null} */

@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { sentence } from "../lib/api.js";
 import { artifactAddress, readPart } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 
 /** What is shown at once, in bytes. */
 const PART = 32_768;
@@ -14,7 +13,7 @@ export function Artifact({ id, name, kind, bytes }) {
   const [from, go] = useState(/** @type {number | null} */ (null));
   const isText = kind.startsWith("text/") || kind === "application/json";
   return html`<div class="artifact">
-    <p><bdi>${visible(name)}</bdi> <span class="faint">${visible(kind)}, ${bytes} bytes</span>
+    <p><bdi>${name}</bdi> <span class="faint">${kind}, ${bytes} bytes</span>
       ${isText && html` <button type="button" onClick=${() => go(from === null ? 0 : null)}>${from === null ? "Read it" : "Hide it"}</button>`}
       ${" "}<a href=${artifactAddress(id)} download=${name}>Save</a></p>
     ${from !== null && html`<${Part} id=${id} name=${name} from=${from} go=${go} />`}
@@ -33,7 +32,7 @@ function Part({ id, name, from, go }) {
   const { text, to, total } = shown;
   const last = Math.max(0, Math.ceil(total / PART) - 1) * PART;
   return html`<div>
-    <pre class="plain-text" tabindex="0" aria-label=${`Part of ${name}`}>${visible(text)}</pre>
+    <pre class="plain-text" tabindex="0" aria-label=${`Part of ${name}`}>${text}</pre>
     ${total > PART && html`<p role="group" aria-label="Parts">
       <button type="button" disabled=${from === 0} onClick=${() => go(Math.max(0, from - PART))}>Back</button>${" "}
       <button type="button" disabled=${from >= last} onClick=${() => go(from + PART)}>On</button>${" "}

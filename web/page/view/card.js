@@ -1,7 +1,6 @@
 // A tool call as a card: one line while closed, everything while open.
 
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Approve } from "./approval.js";
 import { suggest } from "./composer.js";
 import { Icon } from "./icon.js";
@@ -26,7 +25,7 @@ const words = {
 export function CallCard({ part, conversation, isOpen }) {
   const [word, colour] = state(part, isOpen);
   const isAsking = part.state === "asking" && isOpen;
-  const name = visible(part.title || part.tool || part.name);
+  const name = part.title || part.tool || part.name;
   return html`<div class=${`card ${colour}`}>
     <details open=${isAsking}>
       <summary>
@@ -34,7 +33,7 @@ export function CallCard({ part, conversation, isOpen }) {
         <span class=${`dot ${colour}`} aria-hidden="true"></span>
         <span class="word">${word}</span>
         <bdi class="tool">${name}</bdi>
-        <bdi class="server">${visible(part.server || part.name.split("__")[0] || "")}</bdi>
+        <bdi class="server">${part.server || part.name.split("__")[0] || ""}</bdi>
         <bdi class="short">${short(part)}</bdi>
         <span class="time">${time(part.durationMs)}</span>
       </summary>
@@ -42,7 +41,7 @@ export function CallCard({ part, conversation, isOpen }) {
         ${!isAsking && html`<${Arguments} part=${part} />`}
         ${part.progress && html`<${ProgressBar} progress=${part.progress} />`}
         ${part.output && html`<${Result} output=${part.output} isError=${part.state === "failed"} />`}
-        ${part.errorText && html`<p class="failure">${visible(part.errorText)}</p>`}
+        ${part.errorText && html`<p class="failure">${part.errorText}</p>`}
         ${part.approval && !isAsking && html`<p class="faint">${decided(part)}</p>`}
         ${part.input !== undefined && !isAsking && html`<div class="row"><${Copy} text=${asCommand(part)} what="call as a command" words="Copy as command" />
           ${part.state === "failed" && isOpen && html`<button type="button" class="plain small" onClick=${() => suggest(`Call ${part.name} again with ${JSON.stringify(part.input)}`)}><${Icon} name="retry" />Ask for it again</button>`}</div>`}
@@ -71,10 +70,10 @@ function decided({ approval }) {
   if (!approval || approval.isApproved === null) return "";
   if (approval.isAutomatic) {
     const why = approval.reason || (approval.isApproved ? "allowed by a rule" : "denied by a rule");
-    return visible(`${why.charAt(0).toUpperCase()}${why.slice(1)}.`);
+    return `${why.charAt(0).toUpperCase()}${why.slice(1)}.`;
   }
   const why = approval.answerReason ? `: ${approval.answerReason}` : "";
-  return visible(`${approval.isApproved ? "Allowed by a person" : "Denied by a person"}${why}.`);
+  return `${approval.isApproved ? "Allowed by a person" : "Denied by a person"}${why}.`;
 }
 
 /** @param {{part: CallPart}} props */
@@ -86,16 +85,16 @@ function Arguments({ part }) {
 
 /** @param {{progress: {progress: number, total: number | null, message: string}}} props */
 export function ProgressBar({ progress: { progress, total, message } }) {
-  const label = message ? visible(message) : "Progress";
+  const label = message || "Progress";
   return html`<div class="progress"><progress aria-label=${label} ...${total === null ? {} : { value: progress, max: total }}></progress>
     <span>${label}${total === null ? "" : ` ${Math.round((100 * progress) / total)} %`}</span></div>`;
 }
 
 /** The argument that says most, in one line. @param {CallPart} part */
 function short(part) {
-  if (part.input === undefined) return visible(part.inputText.slice(-80));
+  if (part.input === undefined) return part.inputText.slice(-80);
   const first = Object.values(part.input ?? {}).find((value) => typeof value === "string" || typeof value === "number");
-  return visible(String(first ?? "").replace(/\s+/g, " ").slice(0, 120));
+  return String(first ?? "").replace(/\s+/g, " ").slice(0, 120);
 }
 
 /** @param {number | null} duration_ms */

@@ -93,12 +93,16 @@ function Transcript({ conversation }) {
   useEffect(() => {
     if (unsent.some(({ state }) => state === "sending")) toEnd();
   }, [unsent.length]);
+  const newest = turns.at(-1)?.id;
   useEffect(() => {
-    if (before.current === "running" && state === "idle") announce("The answer is complete");
-    if (before.current === "running" && state === "waiting") announce("The turn waits for your decision");
-    if (before.current !== "running" && state === "running" && announced.value === "") announce("Working");
+    const was = before.current;
     before.current = state;
-  }, [state]);
+    // A turn may be over before anybody saw it run.
+    if (was === "loading") return;
+    if (state === "idle") announce("The answer is complete");
+    if (state === "waiting") announce("The turn waits for your decision");
+    if (was !== "running" && state === "running" && announced.value === "") announce("Working");
+  }, [state, newest]);
   const toEnd = () => {
     isAtEnd.current = true;
     away(false);

@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, caller, draft, loadModels, models, open, tell, unavailable } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Icon } from "./icon.js";
 import { Code } from "./text.js";
 
@@ -28,7 +27,8 @@ async function connect(id, body) {
   await loadModels();
   if (open.value?.info.value) await open.value.change({ model: added.model });
   else draft.value = { ...draft.value, model: added.model };
-  tell(`Connected: ${added.model} answers.`);
+  tell(added.key_checked === false ? `Connected: ${added.model}. It lists its models without a key, so whether yours is right shows with the first message.`
+    : `Connected: ${added.model} answers.`);
 }
 
 /** @param {{done?: () => void}} props */
@@ -65,7 +65,7 @@ export function ConnectForm({ done }) {
     </div>
     <details class="reasoning" open=${provider === "other"}><summary><${Icon} name="chevron" />At another address</summary>
       <label>Address, before the API's own path<input type="url" class="mono" required=${provider === "other"} value=${address} onInput=${input(point)} placeholder="http://127.0.0.1:8080/v1" /></label></details>
-    ${failure && html`<p class="failure" role="alert">Not connected: ${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">Not connected: ${failure}</p>`}
     <div class="row"><button class="main-action" disabled=${isAsking || id === ""}>${isAsking ? "Asking…" : "Test and connect"}</button>
       <span class="faint small-text">The key is kept on the server, sealed, and sent to the provider alone.</span></div>
   </form>`;
@@ -83,14 +83,14 @@ export function Connect() {
   const other = found.filter((name) => !local.includes(name));
   return html`<section class="connect" aria-label="Connect a model">
     <h3>Connect a model</h3>
-    ${other.length > 0 && html`<p>Configured: ${visible(other.join(", "))}. Choose one of its models above.</p>`}
+    ${other.length > 0 && html`<p>Configured: ${other.join(", ")}. Choose one of its models above.</p>`}
     ${mayConnect() ? html`
       ${here.length > 0 && html`<p>Found on this machine:</p><div class="row">${here.map((name) => html`<button key=${name}
-        onClick=${() => connect(name, {}).catch((error) => fail(sentence(error)))}>Use ${visible(name)}</button>`)}</div>`}
-      ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+        onClick=${() => connect(name, {}).catch((error) => fail(sentence(error)))}>Use ${name}</button>`)}</div>`}
+      ${failure && html`<p class="failure" role="alert">${failure}</p>`}
       <${ConnectForm} />` : html`<p>An admin of this server can connect one.</p>`}
     ${unavailable.value.length > 0 && html`<details class="reasoning"><summary><${Icon} name="chevron" />Looked for in vain: ${unavailable.value.map(({ provider }) => provider).join(", ")}</summary>
-      <ul>${unavailable.value.map(({ provider, message }) => html`<li>${provider}: ${visible(message)}</li>`)}</ul></details>`}
+      <ul>${unavailable.value.map(({ provider, message }) => html`<li>${provider}: ${message}</li>`)}</ul></details>`}
     <details class="reasoning"><summary><${Icon} name="chevron" />Without the page</summary>
       <${Code} language="bash" isDone=${true} label="Shell" code=${"export OPENAI_API_KEY=…      # or ANTHROPIC_API_KEY, GEMINI_API_KEY, …\nturnwright serve"} />
       <${Code} language="toml" isDone=${true} label="turnwright.toml" code=${'[providers.local]\ndialect  = "openai-chat"\nbase_url = "http://127.0.0.1:8080/v1"'} /></details>

@@ -3,7 +3,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { diff, folded } from "../lib/diff.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 
 const FIRST_ROWS = 200;
 
@@ -16,9 +15,9 @@ export function Diff({ label, before, after }) {
   const come = changes.filter((row) => row.after !== null).length;
   const gone = changes.filter((row) => row.before !== null).length;
   return html`<div class="code">
-    <div class="code-head"><span>${visible(label)}</span><span>${changes.length === 0 ? "nothing changes"
+    <div class="code-head"><span>${label}</span><span>${changes.length === 0 ? "nothing changes"
       : `${come} ${come === 1 ? "line" : "lines"} added${isNew ? "" : `, ${gone} removed`}`}</span></div>
-    <div class="diff" tabindex="0" role="region" aria-label=${visible(label)}>
+    <div class="diff" tabindex="0" role="group" aria-label=${label}>
       <table class=${isNew ? "is-new" : ""}><thead class="unseen"><tr>${!isNew && html`<th scope="col">Before</th>`}<th scope="col">After</th></tr></thead>
         <tbody>${rows.slice(0, most).map((row, at) => row.kind === "gap"
           ? html`<tr key=${at} class="gap"><td colspan=${isNew ? 1 : 2}>${row.lines} unchanged ${row.lines === 1 ? "line" : "lines"}</td></tr>`
@@ -33,5 +32,5 @@ export function Diff({ label, before, after }) {
 function Side({ text, isOld, kind }) {
   if (text === null) return html`<td class=${isOld ? "old none" : "new none"}></td>`;
   const sign = kind === "same" ? "  " : isOld ? "- " : "+ ";
-  return html`<td class=${`${isOld ? "old" : "new"} ${kind}`}><span class="sign">${sign}</span>${visible(text)}</td>`;
+  return html`<td class=${`${isOld ? "old" : "new"} ${kind}`}><span class="sign">${sign}</span>${text}</td>`;
 }

@@ -3,15 +3,14 @@
 import { useId, useState } from "preact/hooks";
 import { Refused, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 
 /** @type {Record<string, string>} */
 const answered = { accept: "Answered.", decline: "Declined.", cancel: "Cancelled." };
 
 /** @param {{id: string, question: any, answer: (body: any) => Promise<void>, isOpen: boolean}} props */
 export function Question({ id, question, answer, isOpen }) {
-  const message = visible(question.message ?? "");
-  const server = visible(question.server ?? "a server");
+  const message = question.message ?? "";
+  const server = question.server ?? "a server";
   if (!isOpen) {
     const how = question.state === "expired" ? "Closed without an answer." : (answered[question.action] ?? "Closed.");
     return html`<div class="card still question"><p><bdi>${server}</bdi> asked: ${message}</p><p class="faint">${how}</p></div>`;
@@ -36,8 +35,8 @@ function Address({ question, answer }) {
   } catch {
     // It is shown as it is.
   }
-  return html`<p>It asks you to open this address${host && html` at <strong><bdi>${visible(host)}</bdi></strong>`}:</p>
-    <p class="address"><code>${visible(url)}</code></p>
+  return html`<p>It asks you to open this address${host && html` at <strong><bdi>${host}</bdi></strong>`}:</p>
+    <p class="address"><code>${url}</code></p>
     <${Answers} answer=${answer} accept="I did it" content=${() => undefined}>
       ${isWeb && html`<a class="button" href=${url} target="_blank" rel="noopener noreferrer">Open it</a>`}
     <//>`;
@@ -46,9 +45,9 @@ function Address({ question, answer }) {
 /** A server that wants a model asked. @param {{sampling: any, answer: (body: any) => Promise<void>}} props */
 function Sampling({ sampling, answer }) {
   const words = (/** @type {any} */ content) => [content].flat().map((block) => block.text ?? JSON.stringify(block)).join("\n");
-  return html`<p>It wants ${sampling.model ? html`<code>${visible(sampling.model)}</code>` : "the model"} asked this, and is told the answer:</p>
-    ${(sampling.system_prompt ?? sampling.systemPrompt) && html`<pre class="plain-text" tabindex="0" aria-label="System prompt">${visible(sampling.system_prompt ?? sampling.systemPrompt)}</pre>`}
-    ${sampling.messages.map((/** @type {any} */ said) => html`<pre class="plain-text" tabindex="0" aria-label=${`Message of the ${said.role}`}>${visible(words(said.content))}</pre>`)}
+  return html`<p>It wants ${sampling.model ? html`<code>${sampling.model}</code>` : "the model"} asked this, and is told the answer:</p>
+    ${(sampling.system_prompt ?? sampling.systemPrompt) && html`<pre class="plain-text" tabindex="0" aria-label="System prompt">${sampling.system_prompt ?? sampling.systemPrompt}</pre>`}
+    ${sampling.messages.map((/** @type {any} */ said) => html`<pre class="plain-text" tabindex="0" aria-label=${`Message of the ${said.role}`}>${words(said.content)}</pre>`)}
     <${Answers} answer=${answer} accept="Ask the model" content=${() => undefined} />`;
 }
 
@@ -99,7 +98,7 @@ function Answers({ answer, accept, content, onRefused, children }) {
   };
   return html`<form class="fields" onSubmit=${submit} novalidate>
     ${children}
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     <div class="row"><button class="main-action" disabled=${isSending}>${accept}</button>
       <button type="button" disabled=${isSending} onClick=${() => send("decline")}>Decline</button>
       <button type="button" class="plain" disabled=${isSending} onClick=${() => send("cancel")}>Cancel</button></div>
@@ -169,10 +168,10 @@ const inputs = { email: "email", uri: "url", date: "date", "date-time": "datetim
 export function Field({ form, field, value, wrong, write }) {
   const id = `${form}-${useId()}`;
   const { schema } = field;
-  const label = html`${visible(field.title)}${field.isRequired && html`<span class="faint"> (needed)</span>`}`;
+  const label = html`${field.title}${field.isRequired && html`<span class="faint"> (needed)</span>`}`;
   const described = { "aria-describedby": `${id}-more`, "aria-invalid": wrong !== "", "aria-required": field.isRequired };
-  const more = html`<span class="more" id=${`${id}-more`}>${field.help && html`<span class="faint">${visible(field.help)}</span>`}
-    ${wrong && html`<span class="failure">${visible(wrong)}</span>`}</span>`;
+  const more = html`<span class="more" id=${`${id}-more`}>${field.help && html`<span class="faint">${field.help}</span>`}
+    ${wrong && html`<span class="failure">${wrong}</span>`}</span>`;
   const onInput = (/** @type {any} */ event) => write(event.target.value);
   if (field.kind === "several") {
     const toggle = (/** @type {any} */ choice) =>
@@ -180,7 +179,7 @@ export function Field({ form, field, value, wrong, write }) {
         : field.choices.map((known) => known.value).filter((known) => value.includes(known) || known === choice));
     return html`<fieldset class="field"><legend>${label}</legend>
       ${field.choices.map((choice) => html`<label class="check"><input type="checkbox" checked=${value.includes(choice.value)}
-        onChange=${() => toggle(choice.value)} />${visible(choice.title)}</label>`)}${more}</fieldset>`;
+        onChange=${() => toggle(choice.value)} />${choice.title}</label>`)}${more}</fieldset>`;
   }
   if (field.kind === "boolean") {
     return html`<div class="field"><label class="check"><input type="checkbox" checked=${value} ...${described}
@@ -192,7 +191,7 @@ export function Field({ form, field, value, wrong, write }) {
       <select id=${id} ...${described} value=${at < 0 ? "" : String(at)} onChange=${(/** @type {any} */ event) =>
         write(event.target.value === "" ? "" : field.choices[Number(event.target.value)]?.value)}>
         <option value="">Choose…</option>
-        ${field.choices.map((choice, index) => html`<option value=${String(index)}>${visible(choice.title)}</option>`)}</select>${more}</div>`;
+        ${field.choices.map((choice, index) => html`<option value=${String(index)}>${choice.title}</option>`)}</select>${more}</div>`;
   }
   if (field.kind === "json" || (field.kind === "string" && (schema.maxLength ?? 0) > 200)) {
     return html`<div class="field"><label for=${id}>${label}${field.kind === "json" && html`<span class="faint"> as JSON</span>`}</label>

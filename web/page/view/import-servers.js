@@ -4,7 +4,6 @@ import { useState } from "preact/hooks";
 import { call, sentence } from "../lib/api.js";
 import { tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { whatRuns } from "./add-server.js";
 
 const KEYS = ["command", "args", "env", "cwd", "url", "headers"];
@@ -51,10 +50,10 @@ export function ImportServers({ close, added }) {
     <p class="faint">Paste or choose <code>claude_desktop_config.json</code>, <code>.mcp.json</code>, <code>.cursor/mcp.json</code> or <code>.vscode/mcp.json</code>. Nothing runs before you add it.</p>
     <label>File<input type="file" accept=".json,application/json" onChange=${read} /></label>
     <label>Its text<textarea class="mono" rows="5" value=${text} spellcheck="false" onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea></label>
-    ${problem && html`<p class="failure" role="alert">${visible(problem)}</p>`}
-    <ul class="found">${found.map((one) => html`<li key=${one.name} class="will-run"><strong><bdi>${visible(one.name)}</bdi></strong>
-      <pre class="plain-text" tabindex="0" aria-label=${`What ${one.name} would run`}>${visible(whatRuns(one.config))}${Object.keys(one.config.env ?? one.config.headers ?? {}).map((name) => `\n${name}=…`)}</pre>
+    ${problem && html`<p class="failure" role="alert">${problem}</p>`}
+    <ul class="found">${found.map((one) => html`<li key=${one.name} class="will-run"><strong><bdi>${one.name}</bdi></strong>
+      <pre class="plain-text" tabindex="0" aria-label=${`What ${one.name} would run`}>${whatRuns(one.config)}${Object.keys(one.config.env ?? one.config.headers ?? {}).map((name) => `\n${name}=…`)}</pre>
       <div class="row"><button disabled=${done[one.name] === "added"} aria-label=${`${one.config.url ? "Connect" : "Add and start"} ${one.name}`} onClick=${() => add(one)}>${one.config.url ? "Connect" : "Add and start"}</button>
-        ${done[one.name] && html`<span class=${done[one.name] === "added" ? "faint" : "failure"}>${visible(done[one.name] ?? "")}</span>`}</div></li>`)}</ul>
+        ${done[one.name] && html`<span class=${done[one.name] === "added" ? "faint" : "failure"}>${done[one.name] ?? ""}</span>`}</div></li>`)}</ul>
     <div class="row"><button type="button" onClick=${close}>Close</button></div></section>`;
 }

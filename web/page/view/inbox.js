@@ -3,7 +3,6 @@
 import { call, part } from "../lib/api.js";
 import { conversations, inbox, loadInbox } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Approve } from "./approval.js";
 import { Question } from "./form.js";
 import { MenuButton } from "./root.js";
@@ -38,7 +37,7 @@ function Waiting({ wait }) {
   }
   const [server, ...tool] = wait.name.split("__");
   return html`<article class="card asking">
-    <h2 class="wait-head"><bdi>${visible(tool.join("__") || wait.name)}</bdi> <span class="server">${visible(server)}</span>
+    <h2 class="wait-head"><bdi>${tool.join("__") || wait.name}</bdi> <span class="server">${server}</span>
       <a href=${`#/c/${encodeURIComponent(wait.conversation_id)}`}><bdi>${conversation?.title ?? wait.conversation_id}</bdi></a></h2>
     ${wait.question ? html`<${Question} id=${wait.id} question=${wait.question} isOpen=${true}
         answer=${(/** @type {any} */ body) => after(call(`${path}/questions/${part(wait.id)}/answer`, { body }))} />`

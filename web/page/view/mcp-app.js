@@ -8,8 +8,7 @@ import { announce, toolNamed } from "../lib/app.js";
 import { appearance } from "../lib/appearance.js";
 import { save } from "../lib/export.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
-import { endOf, MOST_HEIGHT, Pace, PROTOCOL, resultOf, wish } from "../lib/mcp-app.js";
+import { endOf, MOST_HEIGHT, Pace, PROTOCOL, resultOf, soFar, wish } from "../lib/mcp-app.js";
 import { Approve } from "./approval.js";
 import { addContext, addWords } from "./composer.js";
 import { Icon } from "./icon.js";
@@ -27,12 +26,15 @@ let isOff = false;
 export function McpApp({ part, conversation, isOpen }) {
   const [tool, know] = useState(/** @type {any} */ (null));
   const [isShown, show] = useState(isOpen);
-  const isDue = !isOff && (part.state === "done" || part.state === "failed" || part.state === "ready" || part.state === "decided");
+  const isBegun = useRef(false);
+  // The question comes before the app: it is not begun while a person decides, and out of sight where it was.
+  const isDue = !isOff && (isBegun.current || (part.state === "writing" ? isOpen : part.state !== "asking" && part.state !== "denied"));
   useEffect(() => {
     if (isDue && tool === null) toolNamed(part.name).then((tool) => know(tool ?? {}), () => {});
   }, [isDue]);
   if (!isDue || !tool?.app) return null;
-  const name = visible(tool.title ?? tool.tool_name);
+  isBegun.current = isShown;
+  const name = tool.title ?? tool.tool_name;
   if (!isShown) {
     return html`<div class="app-row"><button type="button" class="plain small" onClick=${() => show(true)}><${Icon} name="tool" />Show the app<span class="unseen"> of ${name}</span></button></div>`;
   }
@@ -82,12 +84,12 @@ function App({ part, tool, name, conversation, close }) {
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape" && isLarge) enlarge(false);
   };
-  return html`<section class=${isLarge ? "app-view large" : "app-view"} aria-label=${`App of ${server}: ${name}`} onKeyDown=${onKey}>
-    <div class="app-head"><span class="faint">App of <bdi>${visible(server)}</bdi>${app?.reaches.length > 0 && html`, which may reach ${app.reaches.join(", ")}`}</span>
+  return html`<section class=${isLarge ? "app-view large" : "app-view"} hidden=${part.state === "asking"} aria-label=${`App of ${server}: ${name}`} onKeyDown=${onKey}>
+    <div class="app-head"><span class="faint">App of <bdi>${server}</bdi>${app?.reaches.length > 0 && html`, which may reach ${app.reaches.join(", ")}`}</span>
       <button type="button" class="plain small" onClick=${() => enlarge(!isLarge)}>${isLarge ? "Smaller" : "Larger"}</button>
       <button type="button" class="plain small" aria-label=${`Close the app of ${name}`} onClick=${() => session.current ? session.current.leave() : close()}><${Icon} name="close" /></button></div>
     ${wanted.length > 0 && html`<p class="app-row">It asks for: ${wanted.join(", ")}. <button type="button" class="small" onClick=${() => give([...given, ...wanted])}>Allow, and begin again</button></p>`}
-    ${failure !== "" && html`<div class="app-row" role="alert"><p class="failure">${visible(failure)}</p><p class="faint">The result is above, without the app.</p>
+    ${failure !== "" && html`<div class="app-row" role="alert"><p class="failure">${failure}</p><p class="faint">The result is above, without the app.</p>
       <button type="button" class="small" onClick=${() => again(round + 1)}>Try again</button></div>`}
     ${app && failure === "" && html`<iframe key=${`${round} ${given}`} ref=${frame} class="app-frame" title=${`${name}, a page of the MCP server ${server}`} src=${app.frame}
       sandbox="allow-scripts allow-same-origin allow-forms" referrerpolicy="no-referrer" allow=${given.join("; ")}></iframe>`}
@@ -110,11 +112,11 @@ function Ask({ question, server }) {
   const { tool } = question;
   if (tool) {
     return html`<div class="app-ask" ref=${box}><p><strong>${question.words}</strong></p>
-      <fieldset disabled=${!isLooked}><${Approve} name=${tool.name} title=${visible(tool.name)} server=${server} input=${tool.input}
+      <fieldset disabled=${!isLooked}><${Approve} name=${tool.name} title=${tool.name} server=${server} input=${tool.input}
         wait=${{ reason: "approval", rule: tool.rule }} decide=${async (/** @type {any} */ body) => question.answer(body)} /></fieldset></div>`;
   }
   return html`<div class="app-ask" ref=${box} role="group" aria-label=${question.words}><p><strong>${question.words}</strong></p>
-    <pre class="plain-text" tabindex="0" aria-label="What it is">${visible(question.detail)}</pre>
+    <pre class="plain-text" tabindex="0" aria-label="What it is">${question.detail}</pre>
     <div class="row"><button type="button" class="main-action" disabled=${!isLooked} onClick=${() => question.answer(true)}>${question.yes}</button>
       <button type="button" disabled=${!isLooked} onClick=${() => question.answer(false)}>No</button></div></div>`;
 }
@@ -126,6 +128,7 @@ class Session {
   #isReady = false;
   #isOver = false;
   #isInputTold = false;
+  #partlyTold = "";
   #isEndTold = false;
   #mode = "inline";
   #open = 0;
@@ -312,6 +315,7 @@ class Session {
 
   #tellAll() {
     if (!this.#isReady || !this.#part) return;
+    if (this.#part.state === "writing") return this.#tellPartly(this.#part.inputText);
     if (!this.#isInputTold) {
       this.#isInputTold = true;
       this.#post({ method: "ui/notifications/tool-input", params: { arguments: this.#part.input ?? {} } });
@@ -320,6 +324,15 @@ class Session {
     if (!end || this.#isEndTold) return;
     this.#isEndTold = true;
     this.#post(end);
+  }
+
+  /** @param {string} text the arguments as far as the model wrote them */
+  #tellPartly(text) {
+    const read = soFar(text);
+    const told = JSON.stringify(read);
+    if (read === null || told === this.#partlyTold) return;
+    this.#partlyTold = told;
+    this.#post({ method: "ui/notifications/tool-input-partial", params: { arguments: read } });
   }
 
   /** @param {string} mode how it is shown from now on */

@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Copy } from "./text.js";
 
 const SCOPES = ["read", "chat", "approve", "admin"];
@@ -45,9 +44,9 @@ export function Tokens() {
   };
   const toggle = (/** @type {string} */ scope) => write({ ...form, scopes: form.scopes.includes(scope) ? form.scopes.filter((other) => other !== scope) : [...form.scopes, scope] });
   return html`<section class="settings-card" aria-label="Your tokens"><h2>Your tokens</h2>
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     ${made && html`<${Secret} text=${made} what="token" about="Your new token. It is shown this once." />`}
-    <ul class="rows">${tokens?.map((token) => html`<li key=${token.id}><strong><bdi>${visible(token.name)}</bdi></strong><span class="grow faint">${token.scopes.join(", ")} · made ${day(token.created_at)}${token.expires_at ? ` · ends ${day(token.expires_at)}` : ""}${token.last_used_at ? ` · used ${day(token.last_used_at)}` : " · never used"}</span>
+    <ul class="rows">${tokens?.map((token) => html`<li key=${token.id}><strong><bdi>${token.name}</bdi></strong><span class="grow faint">${token.scopes.join(", ")} · made ${day(token.created_at)}${token.expires_at ? ` · ends ${day(token.expires_at)}` : ""}${token.last_used_at ? ` · used ${day(token.last_used_at)}` : " · never used"}</span>
       <button class="small danger" aria-label=${`Revoke ${token.name}`} onClick=${() => revoke(token.id)}>Revoke</button></li>`)}</ul>
     <form onSubmit=${make} class="inline-fields" aria-label="Make a token"><label>Name<input value=${form.name} onInput=${(/** @type {any} */ event) => write({ ...form, name: event.target.value })} placeholder="laptop" /></label>
       <label>Ends after days<input type="number" min="1" value=${form.days} onInput=${(/** @type {any} */ event) => write({ ...form, days: event.target.value })} placeholder="never" /></label>
@@ -84,9 +83,9 @@ export function Users() {
     });
   };
   return html`<section class="settings-card" aria-label="Users"><h2>Users</h2>
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     ${made && html`<${Secret} text=${made.text} what="link" about=${`This signs a browser in as ${made.name}, once, within 15 minutes.`} />`}
-    <ul class="rows">${users?.map((user) => html`<li key=${user.id}><strong class="grow"><bdi>${visible(user.name)}</bdi>${!user.enabled && html` <span class="tag bad">kept out</span>`}</strong>
+    <ul class="rows">${users?.map((user) => html`<li key=${user.id}><strong class="grow"><bdi>${user.name}</bdi>${!user.enabled && html` <span class="tag bad">kept out</span>`}</strong>
       <select class="narrow" aria-label=${`Role of ${user.name}`} value=${user.role} onChange=${(/** @type {any} */ event) => change(user, { role: event.target.value })}><option>admin</option><option>member</option></select>
       <button class="small" onClick=${() => link(user)} aria-label=${`Link for ${user.name}`}>Link</button>
       <button class="small" onClick=${() => change(user, { enabled: !user.enabled })} aria-label=${`${user.enabled ? "Keep out" : "Let in"} ${user.name}`}>${user.enabled ? "Keep out" : "Let in"}</button></li>`)}</ul>

@@ -3,7 +3,6 @@
 import { useState } from "preact/hooks";
 import { artifactOf } from "../lib/artifact.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Artifact } from "./artifact.js";
 import { Code } from "./text.js";
 
@@ -37,10 +36,10 @@ export function Blocks({ content, isPlain = false }) {
 function ContentBlock({ block, isPlain }) {
   switch (block.type) {
     case "text":
-      return isPlain ? html`<p class="words">${visible(block.text)}</p>` : html`<${Text} text=${block.text} />`;
+      return isPlain ? html`<p class="words">${block.text}</p>` : html`<${Text} text=${block.text} />`;
     case "image": {
       const kind = block.mimeType ?? block.mime_type;
-      if (!IMAGES.includes(kind)) return html`<p class="faint">An image of the kind ${visible(String(kind))}, which is not shown.</p>`;
+      if (!IMAGES.includes(kind)) return html`<p class="faint">An image of the kind ${String(kind)}, which is not shown.</p>`;
       return html`<img class="shown" alt=${isPlain ? "Attached image" : "Image from the tool"} src=${`data:${kind};base64,${block.data}`} />`;
     }
     case "audio":
@@ -48,11 +47,11 @@ function ContentBlock({ block, isPlain }) {
     case "resource_link": {
       const kept = artifactOf(block.uri);
       if (kept) return html`<${Artifact} id=${kept} name=${String(block.name ?? kept)} kind=${String(block.mimeType ?? "")} bytes=${block.size} />`;
-      return html`<p>Resource: <bdi>${visible(block.title ?? block.name ?? "")}</bdi> <code>${visible(block.uri ?? "")}</code></p>`;
+      return html`<p>Resource: <bdi>${block.title ?? block.name ?? ""}</bdi> <code>${block.uri ?? ""}</code></p>`;
     }
     case "resource": {
       const { uri, text } = block.resource ?? {};
-      return html`<div><p class="faint"><code>${visible(uri ?? "")}</code></p>
+      return html`<div><p class="faint"><code>${uri ?? ""}</code></p>
         ${typeof text === "string" ? html`<${Text} text=${text} />` : html`<p class="faint">A file that is not text.</p>`}</div>`;
     }
     default:
@@ -75,7 +74,7 @@ function Pages({ text, language }) {
   const shown = rest > 0 ? text.slice(0, most) : text;
   return html`<div>
     ${language ? html`<${Code} code=${shown} language=${language} isDone=${true} />`
-      : html`<pre class="plain-text" tabindex="0" aria-label="Text">${visible(shown)}</pre>`}
+      : html`<pre class="plain-text" tabindex="0" aria-label="Text">${shown}</pre>`}
     ${rest > 0 && html`<button type="button" onClick=${() => more(most + MORE_CHARACTERS)}>Show more (${rest.toLocaleString("en")} characters left)</button>`}
   </div>`;
 }
@@ -94,8 +93,8 @@ function Table({ rows }) {
   const [isWhole, whole] = useState(false);
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const shown = isWhole ? rows : rows.slice(0, FIRST_ROWS);
-  return html`<div class="table" tabindex="0" role="region" aria-label="Table">
-    <table><thead><tr>${columns.map((column) => html`<th scope="col">${visible(column)}</th>`)}</tr></thead>
+  return html`<div class="table" tabindex="0" role="group" aria-label="Table">
+    <table><thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
       <tbody>${shown.map((row) => html`<tr>${columns.map((column) => html`<td>${cell(row[column])}</td>`)}</tr>`)}</tbody></table>
     ${shown.length < rows.length && html`<button type="button" onClick=${() => whole(true)}>Show all ${rows.length} rows</button>`}
   </div>`;
@@ -104,7 +103,7 @@ function Table({ rows }) {
 /** @param {any} value */
 function cell(value) {
   if (value === undefined || value === null) return "";
-  return visible(typeof value === "object" ? JSON.stringify(value) : String(value)).slice(0, 2_000);
+  return (typeof value === "object" ? JSON.stringify(value) : String(value)).slice(0, 2_000);
 }
 
 /** A list of flat objects, or an object that holds nothing else. @param {any} value */

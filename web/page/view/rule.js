@@ -3,7 +3,6 @@
 import { useState } from "preact/hooks";
 import { caller } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 
 /** @type {Record<string, string>} */
 export const reach = {
@@ -47,7 +46,7 @@ export function RuleEditor({ rule, isSending, back, store }) {
   const isSame = action === rule.action && tool.trim() === rule.tool && JSON.stringify(when) === JSON.stringify(rule.when ?? {});
   const words = isSame ? ruleWords(rule) : ruleWords({ action, tool: tool.trim(), when });
   return html`<form class="fields rule" aria-label="The rule that is stored" onSubmit=${send}>
-    <p>This is stored, ${reach[scope]}: <code>${visible(words)}</code></p>
+    <p>This is stored, ${reach[scope]}: <code>${words}</code></p>
     <div class="rule-fields">
       <label>What it does<select value=${action} onChange=${input(act)}><option value="allow">allows such calls</option><option value="deny">denies such calls</option></select></label>
       <label>Tool<input class="mono" value=${tool} onInput=${input(name)} spellcheck="false" autocomplete="off" /></label>

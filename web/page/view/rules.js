@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, caller, conversations, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { readArguments } from "./arguments.js";
 import { reach, readWhen, ruleWords } from "./rule.js";
 
@@ -30,7 +29,7 @@ export function Rules() {
     ${rules?.length === 0 && html`<p class="faint">There are none.</p>`}
     <ul class="rows">${rules?.map((rule) => {
       const conversation = rule.conversation_id && (conversations.value.find(({ id }) => id === rule.conversation_id)?.title ?? rule.conversation_id);
-      return html`<li key=${rule.id}><code class="grow">${visible(ruleWords(rule))}</code><span class="faint">${reach[rule.scope] ?? rule.scope}</span>
+      return html`<li key=${rule.id}><code class="grow">${ruleWords(rule)}</code><span class="faint">${reach[rule.scope] ?? rule.scope}</span>
         ${conversation && html`<a href=${`#/c/${encodeURIComponent(rule.conversation_id)}`}><bdi>${conversation}</bdi></a>`}
         ${rule.scope !== "configuration" && html`<button class="small" aria-label=${`Forget ${ruleWords(rule)}`} onClick=${() => forget(rule)}>Forget</button>`}</li>`;
     })}</ul>
@@ -60,7 +59,7 @@ function AddRule({ close, added }) {
       <label>Tool, * for any part<input class="mono" required value=${rule.tool} onInput=${set("tool")} placeholder="filesystem__*" autocomplete="off" spellcheck="false" /></label>
       <label>Where it holds<select value=${rule.scope} onChange=${set("scope")}>${["user", ...(caller.value?.role === "admin" ? ["everyone"] : [])].map((scope) => html`<option value=${scope}>${reach[scope]}</option>`)}</select></label></div>
     <label>Conditions on the arguments, as JSON<input class="mono" value=${rule.when} onInput=${set("when")} placeholder='{"path": {"below": "/home/me/notes"}}' autocomplete="off" spellcheck="false" /></label>
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     <div class="row"><button class="main-action">Store</button><button type="button" class="plain" onClick=${close}>Cancel</button></div></form>`;
 }
 
@@ -89,7 +88,7 @@ function Explain() {
       <label>Tool<input class="mono" required value=${tool} onInput=${(/** @type {any} */ event) => name(event.target.value)} placeholder="command__run" autocomplete="off" spellcheck="false" /></label>
       <label>Arguments, as JSON<input class="mono" value=${text} onInput=${(/** @type {any} */ event) => write(event.target.value)} autocomplete="off" spellcheck="false" /></label>
       <button>Explain</button></div>
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
-    ${answer && html`<p role="status" class=${colour}><strong class="word">${words}.</strong> ${answer.problem ? visible(answer.problem) : html`Because of <code>${visible(answer.rule ?? "")}</code>.`}
-      ${answer.others.length > 0 && html` Others that match: ${answer.others.map((/** @type {any} */ other) => html`<code>${visible(`${other.action}: ${other.rule}`)}</code> `)}`}</p>`}</form>`;
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
+    ${answer && html`<p role="status" class=${colour}><strong class="word">${words}.</strong> ${answer.problem || html`Because of <code>${answer.rule ?? ""}</code>.`}
+      ${answer.others.length > 0 && html` Others that match: ${answer.others.map((/** @type {any} */ other) => html`<code>${other.action}: ${other.rule}</code> `)}`}</p>`}</form>`;
 }

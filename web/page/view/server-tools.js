@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Arguments, readArguments } from "./arguments.js";
 import { time } from "./card.js";
 import { Result } from "./result.js";
@@ -28,7 +27,7 @@ export function ToolsOf({ server }) {
   return html`<div>
     ${tools.data.length > 8 && html`<input type="search" aria-label=${`Search tools of ${server.name}`} placeholder="Search" value=${q} onInput=${(/** @type {any} */ event) => search(event.target.value)} />`}
     <ul class="tools-of">${shown.map((/** @type {any} */ tool) => html`<${ToolRow} key=${tool.id} tool=${tool} rules=${rules} changed=${loadRules} />`)}
-      ${tools.set_aside.map((/** @type {any} */ tool) => html`<li><strong>${visible(tool.tool_name)}</strong> <span class="tag bad">set aside</span> <span class="failure words">${visible(tool.reason)}</span>
+      ${tools.set_aside.map((/** @type {any} */ tool) => html`<li><strong>${tool.tool_name}</strong> <span class="tag bad">set aside</span> <span class="failure words">${tool.reason}</span>
         ${/changed/.test(tool.reason) && html` <button class="small" onClick=${() => agree(tool.tool_name)}>Agree to it as it is now</button>`}</li>`)}</ul>
     ${tools.data.length === 0 && tools.set_aside.length === 0 && html`<p class="faint">It offers none${server.state === "ready" ? "" : " while it is not ready"}.</p>`}
   </div>`;
@@ -50,9 +49,9 @@ function ToolRow({ tool, rules, changed }) {
     }
     await changed();
   };
-  const name = visible(tool.title ?? tool.tool_name);
-  return html`<li class="tool-row"><div><strong><bdi>${name}</bdi></strong> <code>${visible(tool.tool_name)}</code>
-      ${tool.read_only && html`<span class="tag">only reads</span>`}<span class="faint about">${visible(tool.description).slice(0, 400)}</span></div>
+  const name = tool.title ?? tool.tool_name;
+  return html`<li class="tool-row"><div><strong><bdi>${name}</bdi></strong> <code>${tool.tool_name}</code>
+      ${tool.read_only && html`<span class="tag">only reads</span>`}<span class="faint about">${tool.description.slice(0, 400)}</span></div>
     <div class="row"><select class="narrow" aria-label=${`What happens to calls of ${name}`} value=${policy} onChange=${choose}>
         <option value="">as the conversation says</option><option value="allow">runs without asking</option><option value="ask">always asks</option><option value="deny">switched off</option></select>
       <button class="small" aria-expanded=${isTrying} aria-label=${`Try ${name}`} onClick=${() => trying(!isTrying)}>Try</button></div>
@@ -82,7 +81,7 @@ function Try({ tool }) {
   return html`<form class="settings-card" onSubmit=${run} aria-label=${`Call ${tool.tool_name}`}>
     <${Arguments} name=${tool.id} text=${text} write=${write} schema=${tool.input_schema} />
     <div class="row"><button class="main-action" disabled=${isRunning}>${isRunning ? "Running…" : "Run it now"}</button><span class="faint small-text">It really runs, and nobody is asked again.</span></div>
-    ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     ${came && html`<div role="status"><p class=${came.is_error ? "bad" : "good"}><span class="word">${came.is_error ? came.outcome.replaceAll("_", " ") : "done"}</span> <span class="faint">${time(came.duration_ms)}</span></p>
       <${Result} output=${{ content: came.content, ...(came.structured_content === null ? {} : { structuredContent: came.structured_content }) }} isError=${came.is_error} /></div>`}</form>`;
 }

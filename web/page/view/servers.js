@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { announce, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { AddServer, whatRuns } from "./add-server.js";
 import { Icon } from "./icon.js";
 import { ImportServers } from "./import-servers.js";
@@ -66,7 +65,7 @@ function Server({ server, load }) {
     }
     await load();
   };
-  const name = visible(server.name);
+  const name = server.name;
   const isOff = server.state === "stopped" || server.state === "disabled";
   const toggle = (/** @type {"tools" | "logs"} */ what) => show(shown === what ? "" : what);
   return html`<article class=${`card server-card ${colour}`} aria-label=${`Server ${name}`}>
@@ -77,13 +76,13 @@ function Server({ server, load }) {
           : html`<button onClick=${() => act("restart", "restarted")}>Restart</button><button onClick=${() => act("stop", "stopped")}>Stop</button>`}
       </div>
     </div>
-    ${server.reason && html`<p class="failure">${visible(server.reason)}</p>`}
-    ${server.state === "needs_sign_in" && html`<p>Sign in with <code>turnwright mcp login ${name}</code>.</p>`}
-    <p class="runs"><code>${visible(whatRuns(server.config ?? {}) || server.transport)}</code></p>
-    <p class="faint">${[server.transport, server.protocol && `MCP ${server.protocol.version}`, server.protocol?.server, `from ${server.origin}`].filter(Boolean).map(visible).join(" · ")}</p>
-    ${server.warnings?.map((/** @type {string} */ warning) => html`<p class="notice warning">${visible(warning)}</p>`)}
+    ${server.reason && html`<p class="failure">${server.reason}</p>`}
+    ${server.state === "needs_sign_in" && html`<${SignIn} server=${server} />`}
+    <p class="runs"><code>${whatRuns(server.config ?? {}) || server.transport}</code></p>
+    <p class="faint">${[server.transport, server.protocol && `MCP ${server.protocol.version}`, server.protocol?.server, `from ${server.origin}`].filter(Boolean).join(" · ")}</p>
+    ${server.warnings?.map((/** @type {string} */ warning) => html`<p class="notice warning">${warning}</p>`)}
     <div class="row">
-      <button class="plain" aria-expanded=${shown === "tools"} onClick=${() => toggle("tools")}><${Icon} name="tools" />${server.tools.length} tools${server.set_aside.length > 0 ? `, ${server.set_aside.length} set aside` : ""}</button>
+      <button class="plain" aria-expanded=${shown === "tools"} onClick=${() => toggle("tools")}><${Icon} name="tools" />${server.tools.length} ${server.tools.length === 1 ? "tool" : "tools"}${server.set_aside.length > 0 ? `, ${server.set_aside.length} set aside` : ""}</button>
       <button class="plain" aria-expanded=${shown === "logs"} onClick=${() => toggle("logs")}>What it wrote</button>
       ${server.editable && !isRemoving && html`<button class="plain" onClick=${() => removing(true)}><${Icon} name="trash" />Remove</button>`}
       ${isRemoving && html`<span role="group" aria-label=${`Remove ${name}?`}>Remove it? <button class="danger" onClick=${() => act("remove", "removed")}>Remove</button>
@@ -92,6 +91,23 @@ function Server({ server, load }) {
     ${shown === "tools" && html`<${ToolsOf} server=${server} />`}
     ${shown === "logs" && html`<${LogsOf} server=${server} />`}
   </article>`;
+}
+
+/** The browser comes back to the machine of our server, which has to be this one. @param {{server: any}} props */
+function SignIn({ server }) {
+  const [address, know] = useState("");
+  const [failure, fail] = useState("");
+  const begin = () => {
+    fail("");
+    call(`/mcp/servers/${part(server.id)}/sign_in`, { body: {} }).then(({ address }) => know(address), (error) => fail(sentence(error)));
+  };
+  if (!/^(localhost|127\.0\.0\.1|\[::1\])$/.test(location.hostname)) {
+    return html`<p>Sign in on the machine of Turnwright: <code>turnwright mcp login ${server.name}</code></p>`;
+  }
+  const host = /^https?:\/\/([^/?#]+)/.exec(address)?.[1];
+  return html`${failure && html`<p class="failure" role="alert">${failure}</p>`}
+    ${host ? html`<p role="status">Sign in at <strong><bdi>${host}</bdi></strong> within five minutes. <a class="button" href=${address} target="_blank" rel="noopener noreferrer">Open it</a></p>`
+      : html`<p><button class="main-action" onClick=${begin}>Sign in</button></p>`}`;
 }
 
 /** @param {{server: any}} props */
@@ -105,5 +121,5 @@ function LogsOf({ server }) {
   }, []);
   if (lines === null) return html`<p class="faint">Reading…</p>`;
   if (lines.length === 0) return html`<p class="faint">It wrote nothing.</p>`;
-  return html`<pre class="plain-text logs" tabindex="0" aria-label=${`What ${server.name} wrote`}>${lines.map((line) => `${line.timestamp.slice(11, 19)}  ${visible(line.text)}\n`)}</pre>`;
+  return html`<pre class="plain-text logs" tabindex="0" aria-label=${`What ${server.name} wrote`}>${lines.map((line) => `${line.timestamp.slice(11, 19)}  ${line.text}\n`)}</pre>`;
 }

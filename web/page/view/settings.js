@@ -5,7 +5,6 @@ import { call, part, sentence } from "../lib/api.js";
 import { caller, loadModels, models } from "../lib/app.js";
 import { appearance } from "../lib/appearance.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { ConnectForm } from "./connect.js";
 import { Tokens, Users } from "./people.js";
 import { Icon } from "./icon.js";
@@ -62,10 +61,14 @@ function Providers() {
     ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     <ul class="rows">${providers?.map(({ id, dialect, is_default, problem, origin }) => {
       const count = models.value?.filter(({ provider }) => provider === id).length ?? 0;
-      const wrong = problem ?? told?.failures[id];
-      return html`<li key=${id}><span class=${`dot ${wrong ? "bad" : told ? "good" : ""}`} aria-hidden="true"></span><strong><bdi>${visible(id)}</bdi></strong>
+      const failure = told?.failures[id];
+      // Nobody configured it: that it is not there is nothing to mend.
+      const isAbsent = failure && !problem && origin === "local server";
+      const wrong = problem ?? (isAbsent ? "" : failure);
+      const found = isAbsent ? (/cannot be reached/.test(failure) ? "not running" : `not found: ${failure}`) : told ? `answers, ${count} ${count === 1 ? "model" : "models"}` : "";
+      return html`<li key=${id}><span class=${`dot ${wrong ? "bad" : told && !isAbsent ? "good" : ""}`} aria-hidden="true"></span><strong><bdi>${id}</bdi></strong>
         <span class="faint">${dialect ?? ""}</span>${is_default && html`<span class="tag">answers by default</span>`}
-        <span class="grow ${wrong ? "failure" : "faint"}">${wrong ? visible(wrong) : told ? `answers, ${count} ${count === 1 ? "model" : "models"}` : ""}</span>
+        <span class="grow ${wrong ? "failure" : "faint"}">${wrong || found}</span>
         ${isAdmin && origin === "added" && html`<button class="plain" aria-label=${`Remove ${id}`} onClick=${() => remove(id)}>Remove</button>`}</li>`;
     })}</ul>
     ${isAdmin && html`<details class="reasoning"><summary><${Icon} name="chevron" />Add a provider by its key</summary><${ConnectForm} done=${load} /></details>`}

@@ -4,7 +4,6 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { commandsLike, fillPrompt, offered, wordAt } from "../lib/commands.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 
 /** @typedef {import("../lib/commands.js").Suggestion} Suggestion */
 
@@ -51,7 +50,7 @@ export function Suggestions({ id, list, at, choose }) {
   return html`<ul class="suggestions" id=${id} role="listbox" aria-label="Suggestions">
     ${list.map((one, index) => index >= from && index < from + MOST && html`<li key=${one.key} id=${`${id}-${index}`} role="option" aria-selected=${index === at}
       onMouseDown=${(/** @type {Event} */ event) => { event.preventDefault(); choose(one); }}>
-      <bdi class="suggested">${visible(one.name)}</bdi>${one.server && html` <bdi class="server">${visible(one.server)}</bdi>`} <span class="faint about-line">${visible(one.about)}</span></li>`)}
+      <bdi class="suggested">${one.name}</bdi>${one.server && html` <bdi class="server">${one.server}</bdi>`} <span class="faint about-line">${one.about}</span></li>`)}
   </ul>`;
 }
 
@@ -85,15 +84,15 @@ export function PromptDialog({ suggestion, filled, close }) {
       fail(sentence(error));
     }
   };
-  return html`<dialog ref=${dialog} onClose=${close} aria-label=${`Prompt ${visible(suggestion.name)}`}>
+  return html`<dialog ref=${dialog} onClose=${close} aria-label=${`Prompt ${suggestion.name}`}>
     <form class="dialog" onSubmit=${send}>
-      <h2><bdi>${visible(suggestion.name)}</bdi> <span class="server">${visible(server ?? "")}</span></h2>
-      ${suggestion.about && html`<p class="faint">${visible(suggestion.about)}</p>`}
-      ${prompt.arguments.map((/** @type {any} */ argument) => html`<label key=${argument.name}><span>${visible(argument.name)}${argument.required && html`<span class="faint"> (needed)</span>`}</span>
+      <h2><bdi>${suggestion.name}</bdi> <span class="server">${server ?? ""}</span></h2>
+      ${suggestion.about && html`<p class="faint">${suggestion.about}</p>`}
+      ${prompt.arguments.map((/** @type {any} */ argument) => html`<label key=${argument.name}><span>${argument.name}${argument.required && html`<span class="faint"> (needed)</span>`}</span>
         <input type="text" required=${argument.required} list=${`complete-${argument.name}`} value=${values[argument.name] ?? ""} onInput=${set(argument.name)} autocomplete="off" />
         <datalist id=${`complete-${argument.name}`}>${(known[argument.name] ?? []).map((value) => html`<option value=${value} />`)}</datalist>
-        ${argument.description && html`<span class="faint small-text">${visible(argument.description)}</span>`}</label>`)}
-      ${failure && html`<p class="failure" role="alert">${visible(failure)}</p>`}
+        ${argument.description && html`<span class="faint small-text">${argument.description}</span>`}</label>`)}
+      ${failure && html`<p class="failure" role="alert">${failure}</p>`}
       <div class="row end"><button type="button" onClick=${() => dialog.current?.close()}>Cancel</button><button class="main-action">Put it in</button></div>
     </form>
   </dialog>`;

@@ -1,10 +1,11 @@
 // Written text: Markdown in blocks, code with colours and a way to copy it.
 
 import { Component } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { announce } from "../lib/app.js";
 import { html } from "../lib/html.js";
-import { grow, growing, visible } from "../lib/markdown.js";
+import { grow, growing } from "../lib/markdown.js";
+import { visible } from "../lib/visible.js";
 import { Icon } from "./icon.js";
 
 /** So long is read in one picture; what is left is read in the next. */
@@ -134,11 +135,10 @@ export function Code({ code, language, isDone, label = "" }) {
       near.unobserve(current);
     };
   }, [code, language, isDone]);
-  const shown = useMemo(() => visible(code), [code]);
   return html`<div class="code" ref=${box}>
-    <div class="code-head"><span>${visible(label || language || "text")}</span><${Copy} text=${code} what="code" /></div>
+    <div class="code-head"><span>${label || language || "text"}</span><${Copy} text=${code} what="code" /></div>
     <pre tabindex="0" aria-label=${label || `Code, ${language || "text"}`}>${colours !== null && isDone
-      ? html`<code dangerouslySetInnerHTML=${{ __html: colours }}></code>` : html`<code>${shown}</code>`}</pre>
+      ? html`<code dangerouslySetInnerHTML=${{ __html: colours }}></code>` : html`<code>${code}</code>`}</pre>
   </div>`;
 }
 

@@ -3,7 +3,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Icon } from "./icon.js";
 
 /** @param {{conversation: any, change: (change: any) => Promise<void>}} props */
@@ -44,11 +43,11 @@ function Tools({ conversation, change, close }) {
       ${failure && html`<p class="failure">${failure}</p>`}
       ${tools === null && !failure && html`<p class="faint">Asking the servers…</p>`}
       <div class="tool-list">
-      ${servers.map((server) => html`<fieldset key=${server}><legend>${visible(server)}</legend>
+      ${servers.map((server) => html`<fieldset key=${server}><legend>${server}</legend>
         ${shown.filter((tool) => tool.server_id === server).map((tool) => html`<label class="check tool-choice" key=${tool.id}>
           <input type="checkbox" checked=${tool.enabled} onChange=${() => choose((other) => (other.id === tool.id ? !tool.enabled : other.enabled))} />
-          <span><strong><bdi>${visible(tool.title ?? tool.tool_name)}</bdi></strong> ${tool.read_only && html`<span class="tag">only reads</span>`}
-          <span class="faint about">${visible(tool.description).slice(0, 300)}</span></span></label>`)}
+          <span><strong><bdi>${tool.title ?? tool.tool_name}</bdi></strong> ${tool.read_only && html`<span class="tag">only reads</span>`}
+          <span class="faint about">${tool.description.slice(0, 300)}</span></span></label>`)}
       </fieldset>`)}
       ${tools !== null && shown.length === 0 && html`<p class="faint">${q ? "Nothing found." : "No tool is offered."}</p>`}
       </div>

@@ -3,7 +3,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, part, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { follow } from "../lib/stream.js";
 import { timeline } from "../lib/timeline.js";
 import { time } from "./card.js";
@@ -69,11 +68,11 @@ function Line({ entries }) {
   const models = spans.filter(({ kind }) => kind === "model").reduce((sum, span) => sum + (span.until ?? end) - span.from, 0);
   const waits = spans.filter(({ kind }) => kind === "wait").reduce((sum, span) => sum + (span.until ?? end) - span.from, 0);
   /** @type {[string, string][]} */
-  const figures = [["In all", until === null ? "not over" : time(end - from)], ["The model", time(models)], ["Waiting for people", time(waits)],
+  const figures = [["In all", until === null ? "not over" : time(end - from)], ["The model", time(models)], ["Waiting", time(waits)],
     ["Steps", String(spans.filter(({ kind }) => kind === "model").length)], ["Calls", String(spans.filter(({ kind }) => kind === "call").length)]];
   return html`<dl class="figures">${figures.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     <div class="table" tabindex="0" role="region" aria-label="Time line"><table class="timeline"><thead><tr><th scope="col">What</th><th scope="col">Began after</th><th scope="col">Took</th><th scope="col">When</th></tr></thead>
-    <tbody>${spans.map((span) => html`<tr key=${span.key}><th scope="row"><span class=${`dot ${span.state}`} aria-hidden="true"></span> <bdi>${visible(span.name)}</bdi> <span class="faint">${visible(span.about)}</span></th>
+    <tbody>${spans.map((span) => html`<tr key=${span.key}><th scope="row"><span class=${`dot ${span.state}`} aria-hidden="true"></span> <bdi>${span.name}</bdi> <span class="faint">${span.about}</span></th>
       <td>${time(span.from - from) || "0 ms"}</td><td>${span.until === null ? "goes on" : time(span.until - span.from)}</td>
       <td class="track" aria-hidden="true"><span class=${`bar ${span.kind} ${span.state}`} style=${{ left: at(span.from), width: `max(3px, ${(100 * ((span.until ?? end) - span.from)) / whole}%)` }}></span></td></tr>`)}</tbody></table></div>`;
 }

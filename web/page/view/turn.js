@@ -5,7 +5,6 @@ import { useState } from "preact/hooks";
 import { models, tellError } from "../lib/app.js";
 import { branch } from "../lib/branch.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { CallCard } from "./card.js";
 import { Question } from "./form.js";
 import { Icon } from "./icon.js";
@@ -97,9 +96,9 @@ class PartView extends Component {
         return html`<${Said} content=${[{ type: "text", text: part.text }]}>${isHeld && html`<p class="faint small-text">Held: it is taken up when the turn goes on.</p>`}<//>`;
       case "context":
         return html`<details class="reasoning"><summary><${Icon} name="chevron" />${sources(part.parts)}</summary>
-          <ul>${part.parts.map((/** @type {any} */ source, /** @type {number} */ index) => html`<li key=${index}>${visible(place(source))}</li>`)}</ul></details>`;
+          <ul>${part.parts.map((/** @type {any} */ source, /** @type {number} */ index) => html`<li key=${index}>${place(source)}</li>`)}</ul></details>`;
       case "notice":
-        return html`<p class=${`notice ${part.level}`}>${visible(part.text)}</p>`;
+        return html`<p class=${`notice ${part.level}`}>${part.text}</p>`;
       default:
         return null;
     }
@@ -170,7 +169,7 @@ function End({ turn, conversation, isLast }) {
   const canRetry = isLast && isEnded && status !== "completed";
   return html`
     ${message.errorText && status !== "running" && html`<div class="failure" role="alert"><strong>The turn failed.</strong>
-      <p>${visible(message.errorText)}</p></div>`}
+      <p>${message.errorText}</p></div>`}
     ${status === "cancelled" && html`<p class="notice">Stopped.</p>`}
     ${message.finish === "length" && html`<p class="notice">The answer ends here: the model's limit for one answer is reached.</p>`}
     ${message.finish === "content-filter" && html`<p class="notice">The provider ended the answer: its content filter stepped in.</p>`}

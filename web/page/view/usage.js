@@ -3,7 +3,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { call, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { save } from "../lib/export.js";
 import { caller } from "../lib/app.js";
 import {
@@ -87,7 +86,7 @@ function Report({ report }) {
 function Uses({ first, rows }) {
   return html`<div class="table" tabindex="0" role="region" aria-label=${`Usage, ${first}`}><table class="numbers"><thead><tr>
     ${[first, "Calls", "Failed", "Denied", "Time, mean", "Longest"].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-    <tbody>${rows.map(({ name, uses }) => html`<tr key=${name}><th scope="row"><bdi>${visible(name)}</bdi></th><td>${uses.calls.toLocaleString("en")}</td>
+    <tbody>${rows.map(({ name, uses }) => html`<tr key=${name}><th scope="row"><bdi>${name}</bdi></th><td>${uses.calls.toLocaleString("en")}</td>
       <td>${uses.failures.toLocaleString("en")}</td><td>${uses.denials.toLocaleString("en")}</td><td>${mean(uses)}</td><td>${uses.timed === 0 ? "" : lasted(uses.longest)}</td></tr>`)}</tbody></table></div>`;
 }
 
@@ -117,7 +116,7 @@ function Users({ span }) {
   return html`<h2>By user</h2>
     <div class="table" tabindex="0" role="region" aria-label="Usage, User"><table class="numbers"><thead><tr>
       ${["User", "Turns", "Failed", "Model calls", "Tool calls", "Failed", "Tokens read", "Tokens written", "Cost"].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${users.map((user) => html`<tr key=${user.id}><th scope="row"><bdi>${visible(user.name)}</bdi></th>
+      <tbody>${users.map((user) => html`<tr key=${user.id}><th scope="row"><bdi>${user.name}</bdi></th>
         ${[user.turns, user.failed_turns, user.model_calls, user.tool_calls, user.failed_tool_calls].map((count) => html`<td>${count.toLocaleString("en")}</td>`)}
         <td>${told(sum(user), sum(user).input)}</td><td>${told(sum(user), sum(user).output)}</td><td>${cost(sum(user))}</td></tr>`)}</tbody></table></div>`;
 }
@@ -126,6 +125,6 @@ function Users({ span }) {
 function Sums({ first, rows }) {
   return html`<div class="table" tabindex="0" role="region" aria-label=${`Usage, ${first}`}><table class="numbers"><thead><tr>
     ${[first, "Model calls", "Tokens read", "Cached", "Tokens written", "Cost"].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-    <tbody>${rows.map(({ name, sum }) => html`<tr key=${name}><th scope="row"><bdi>${visible(name)}</bdi></th><td>${sum.calls.toLocaleString("en")}</td><td>${told(sum, sum.input)}</td>
+    <tbody>${rows.map(({ name, sum }) => html`<tr key=${name}><th scope="row"><bdi>${name}</bdi></th><td>${sum.calls.toLocaleString("en")}</td><td>${told(sum, sum.input)}</td>
       <td>${cachedShare(sum)}</td><td>${told(sum, sum.output)}</td><td>${cost(sum)}</td></tr>`)}</tbody></table></div>`;
 }

@@ -3,7 +3,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
 import { html } from "../lib/html.js";
-import { visible } from "../lib/markdown.js";
 import { Diff } from "./diff.js";
 import { Code } from "./text.js";
 
@@ -24,7 +23,7 @@ export function WhatWillHappen({ name, server, input }) {
     return html`<${Changed} name=${name} path=${path} change=${change} verb="Changes" alone=${alone} />`;
   }
   const text = JSON.stringify(input, null, 2);
-  if (text === "{}") return html`<p>Calls <code>${visible(name)}</code>${server ? html` of <bdi>${visible(server)}</bdi>` : ""} without arguments.</p>`;
+  if (text === "{}") return html`<p>Calls <code>${name}</code>${server ? html` of <bdi>${server}</bdi>` : ""} without arguments.</p>`;
   return html`<${Code} code=${text} language="json" label="Arguments" isDone=${true} />`;
 }
 

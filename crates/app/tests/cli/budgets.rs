@@ -1,8 +1,10 @@
 //! What may be spent on models, through the real binary: turns that are stopped, processes that are killed, and what is told.
 
+use agent_client_protocol::v1::schema::{PermissionOptionKind, StopReason};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
+use crate::acp;
 use crate::questions::{body, status};
 use crate::serve::Server;
 use crate::support::{LIMIT, Place, wait_for};
@@ -171,6 +173,34 @@ fn every_stream_tells_which_budget_it_was() {
     assert_eq!((&answer["success"], &answer["turn"]["stop"]), (&json!(false), &json!("budget")), "{answer}");
     assert_eq!(answer["turn"]["stop_budget"]["unit"], "tokens", "{answer}");
     server.stop();
+}
+
+#[tokio::test]
+async fn an_editor_is_told_which_budget_stopped_its_turn_and_may_go_on() {
+    let model = reader(None);
+    let place = place(&model, "[budgets]\nturn = { tokens = 6000 }\n");
+    let told = acp::with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = acp::session(&agent, &place).await?;
+        assert_eq!(acp::prompt(&agent, &session, "read").await?, StopReason::MaxTurnRequests);
+        let stopped = acp::text(&told);
+        assert!(stopped.contains("this turn's budget (`budgets.turn`) is 6000 tokens"), "{stopped}");
+        assert_eq!(acp::prompt(&agent, &session, "short").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert!(acp::text(&told).ends_with("Short."), "{told:?}");
+}
+
+#[test]
+fn a_limit_in_dollars_that_nothing_would_be_asked_under_is_a_warning() {
+    let place = Place::new();
+    let provider = "[providers.here]\ndialect = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"m\"]\n";
+    place.write("turnwright.toml", format!("[budgets]\nday = {{ usd = 1 }}\n{provider}"));
+    let ran = place.run(&["config", "check"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(told.contains("`budgets.day.usd` limits dollars, and no price is known of `here/m`"), "{ran:?}");
 }
 
 #[test]

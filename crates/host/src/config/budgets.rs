@@ -111,17 +111,28 @@ impl BudgetsConfig {
         }
     }
 
-    /// What is wrong, each with the keys below `[budgets]` at which it is.
-    pub(crate) fn wrong(&self) -> Vec<(Vec<String>, String)> {
+    /// All of them, each with its keys below `[budgets]`.
+    fn all(&self) -> impl Iterator<Item = (Vec<String>, BudgetConfig)> {
         let of_users = self.users.iter().flat_map(|(name, own)| {
             own.given().map(move |(kind, budget)| (vec!["users".to_owned(), name.clone(), kind.as_str().to_owned()], budget))
         });
-        let all = self.given().map(|(kind, budget)| (vec![kind.as_str().to_owned()], budget)).chain(of_users);
+        self.given().map(|(kind, budget)| (vec![kind.as_str().to_owned()], budget)).chain(of_users)
+    }
+
+    /// The keys of the first limit in dollars.
+    pub(crate) fn in_dollars(&self) -> Option<Vec<String>> {
+        let (mut keys, _) = self.all().find(|(_, budget)| budget.usd.is_some())?;
+        keys.push("usd".to_owned());
+        Some(keys)
+    }
+
+    /// What is wrong, each with the keys below `[budgets]` at which it is.
+    pub(crate) fn wrong(&self) -> Vec<(Vec<String>, String)> {
         let problem = |(mut keys, budget): (Vec<String>, BudgetConfig)| {
             let (key, text) = budget.wrong()?;
             keys.extend((!key.is_empty()).then(|| key.to_owned()));
             Some((keys, text))
         };
-        all.filter_map(problem).collect()
+        self.all().filter_map(problem).collect()
     }
 }

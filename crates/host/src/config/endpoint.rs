@@ -182,6 +182,11 @@ pub(crate) fn key_names(name: &str) -> Option<String> {
     Vendor::named(name).map(Vendor::key_names)
 }
 
+/// What answers to a right key alone at the vendor with this name, where its list of models does not tell.
+pub(crate) fn key_path(name: &str) -> Option<&'static str> {
+    Vendor::named(name)?.key_path
+}
+
 /// Whether this is the name of a provider that is found by its key, where that is there.
 pub(crate) fn is_well_known(name: &str) -> bool {
     Vendor::named(name).is_some()

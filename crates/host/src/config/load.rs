@@ -213,6 +213,7 @@ pub fn load(file: Option<&ConfigFile>, environment: &Environment, overrides: &Ov
         return Err(problems);
     }
     meaning.models(&endpoints, &mut warnings);
+    meaning.prices(&endpoints, &mut warnings);
 
     let tools = &mut config.tools;
     if tools.filesystem.roots.is_empty() {

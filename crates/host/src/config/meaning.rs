@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
-use turnwright_providers::{ProfileChoice, UnknownProfile};
+use turnwright_providers::{ProfileChoice, UnknownProfile, catalogue_facts};
 
 use super::document::{Node, NodeValue};
 use super::endpoint::{self, Endpoint};
@@ -313,6 +313,37 @@ impl Meaning<'_> {
         let missing =
             |(model, place): (&ModelRef, Place)| Some(Problem::new(place, endpoint::missing(model.provider(), endpoints)?));
         warnings.extend(top.chain(known.iter().map(|(model, place)| (model, place.clone()))).filter_map(missing));
+    }
+
+    /// Where dollars are limited, the models that the configuration names have a price: others are not asked.
+    pub(crate) fn prices(self, endpoints: &[Endpoint], warnings: &mut Vec<Problem>) {
+        let Some(keys) = self.config.budgets.in_dollars() else { return };
+        let of_endpoints = endpoints.iter().flat_map(|endpoint| {
+            let named = endpoint.models.iter().chain(endpoint.default_model.as_ref());
+            named.map(|model| ModelRef::new(&endpoint.name, model)).chain(endpoint.fallback.iter().cloned())
+        });
+        let has_price = |model: &ModelRef| {
+            // A provider that is not there is told of elsewhere.
+            let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.name == model.provider()) else { return true };
+            let given = endpoint.model_facts.get(model.model()).and_then(|facts| facts.prices);
+            given.or(catalogue_facts(&endpoint.base_url, model.model()).prices).is_some()
+        };
+        let mut unpriced: Vec<String> = Vec::new();
+        for model in self.config.model.iter().cloned().chain(of_endpoints).filter(|model| !has_price(model)) {
+            let name = model.to_string();
+            if !unpriced.contains(&name) {
+                unpriced.push(name);
+            }
+        }
+        let Some(first) = unpriced.first() else { return };
+        let keys: Vec<&str> = std::iter::once("budgets").chain(keys.iter().map(String::as_str)).collect();
+        let text = format!(
+            "`{}` limits dollars, and no price is known of {}: no model without one is asked. Write one under [models.\"{first}\"], \
+             such as `prices = {{ input = 0, output = 0 }}`, or limit tokens",
+            KeyPath::of(keys.iter().copied()),
+            listed(unpriced.iter().map(String::as_str)),
+        );
+        warnings.push(Problem::new(place_of(self.root, keys), text));
     }
 
     /// Models of a fallback chain exist, and no chain leads back to where it began. A well-known provider whose key is not

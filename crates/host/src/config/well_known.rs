@@ -22,6 +22,8 @@ pub(crate) struct Vendor {
     pub(crate) base_url: &'static str,
     /// What is asked where nobody names a model: small, able to call tools, and a name that lasts.
     pub(crate) default_model: &'static str,
+    /// What answers to a right key alone, below the address, where the list of models is everybody's.
+    pub(crate) key_path: Option<&'static str>,
 }
 
 /// In the order in which the first one found becomes the default.
@@ -35,6 +37,7 @@ pub(crate) const VENDORS: [Vendor; 12] = [
         dialect_elsewhere: Dialect::OpenaiChat,
         base_url: "https://api.openai.com/v1",
         default_model: "gpt-5-mini",
+        key_path: None,
     },
     Vendor {
         name: "anthropic",
@@ -44,6 +47,7 @@ pub(crate) const VENDORS: [Vendor; 12] = [
         dialect_elsewhere: Dialect::Anthropic,
         base_url: "https://api.anthropic.com",
         default_model: "claude-sonnet-4-5",
+        key_path: None,
     },
     Vendor {
         name: "gemini",
@@ -53,8 +57,12 @@ pub(crate) const VENDORS: [Vendor; 12] = [
         dialect_elsewhere: Dialect::Gemini,
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         default_model: "gemini-flash-latest",
+        key_path: None,
     },
-    compatible("openrouter", &["OPENROUTER_API_KEY"], "https://openrouter.ai/api/v1", "openrouter/auto"),
+    Vendor {
+        key_path: Some("/key"),
+        ..compatible("openrouter", &["OPENROUTER_API_KEY"], "https://openrouter.ai/api/v1", "openrouter/auto")
+    },
     compatible("groq", &["GROQ_API_KEY"], "https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
     compatible("deepseek", &["DEEPSEEK_API_KEY"], "https://api.deepseek.com/v1", "deepseek-chat"),
     compatible("mistral", &["MISTRAL_API_KEY"], "https://api.mistral.ai/v1", "mistral-medium-latest"),
@@ -78,7 +86,16 @@ const fn compatible(
     default_model: &'static str,
 ) -> Vendor {
     let dialect = Dialect::OpenaiChat;
-    Vendor { name, key_variables, url_variables: &[], dialect, dialect_elsewhere: dialect, base_url, default_model }
+    Vendor {
+        name,
+        key_variables,
+        url_variables: &[],
+        dialect,
+        dialect_elsewhere: dialect,
+        base_url,
+        default_model,
+        key_path: None,
+    }
 }
 
 impl Vendor {

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
-use turnwright_core::ModelRef;
-use turnwright_engine::{Document, Documents, Engine, Provider, StoreError};
+use turnwright_core::{ModelRef, ProviderFailureKind};
+use turnwright_engine::{Document, Documents, Engine, Provider, StoreError, SystemClock};
 use turnwright_mcp::{FileTokens, TokenStore};
 use turnwright_network::Network;
+use turnwright_providers::HttpProvider;
 use turnwright_tools::PracticeForm;
 
-use super::{PRACTICE, ProviderSet, made, origin};
+use super::{PRACTICE, ProviderSet, endpoint_config, made, origin};
 use crate::Environment;
 use crate::config::{self, Dialect, Endpoint, EndpointOrigin, Loaded, Secret};
 use crate::mcp_endpoint::caller;
@@ -74,6 +75,19 @@ pub struct TestedProvider {
     pub model: ModelRef,
     /// How many models it has.
     pub models: usize,
+    /// Whether its key was tried.
+    pub key: KeyCheck,
+}
+
+/// What is known of the key of a provider that answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyCheck {
+    /// It has none.
+    NoKey,
+    /// It answered what it answers to a right key alone.
+    Taken,
+    /// It was asked for nothing that needs the key: its list of models is everybody's, and more is not asked for free.
+    Untried,
 }
 
 /// Why a provider is not added or removed.
@@ -166,6 +180,7 @@ impl ModelProviders {
             return Err(ProviderChangeError::Configured(endpoint.name));
         }
         let (model, models) = tested(&endpoint, &shared.loaded.network).await?;
+        let key = key_check(&endpoint, &shared.loaded.network).await?;
         let before = shared.documents.document(KIND, &endpoint.name).await?;
         let kept = endpoint.api_key.as_ref().map(|key| sealed::keep(key.expose(), &shared.tokens));
         let has_address = new.base_url.is_some_and(|address| !address.trim().is_empty());
@@ -185,7 +200,7 @@ impl ModelProviders {
         forget(before.and_then(|before| Stored::read(&before).ok()?.api_key).as_deref(), &shared.tokens);
         self.take_over().await?;
         let model = ModelRef::new(&endpoint.name, &stored.model);
-        Ok(TestedProvider { dialect: endpoint.dialect, name: endpoint.name, model, models })
+        Ok(TestedProvider { dialect: endpoint.dialect, name: endpoint.name, model, models, key })
     }
 
     /// Forgets a provider that was added, with its key.
@@ -304,4 +319,31 @@ async fn tested(endpoint: &Endpoint, network: &Network) -> Result<(String, usize
     let known = endpoint.default_model.as_ref().filter(|known| models.iter().any(|model| model.id == **known));
     let model = known.cloned().or_else(|| Some(models.first()?.id.clone()));
     model.map(|model| (model, models.len())).ok_or_else(|| failed(format!("`{name}` answers, and offers no models")))
+}
+
+/// Finds out whether an endpoint that lists its models takes its key. Many list them to everybody.
+async fn key_check(endpoint: &Endpoint, network: &Network) -> Result<KeyCheck, ProviderChangeError> {
+    let failed = ProviderChangeError::Failed;
+    if endpoint.api_key.is_none() {
+        return Ok(KeyCheck::NoKey);
+    }
+    if let Some(path) = config::key_path(&endpoint.name) {
+        let config = endpoint_config(endpoint, network).map_err(|failure| failed(failure.message))?;
+        let provider = HttpProvider::new(config, Arc::new(SystemClock));
+        match tokio::time::timeout(TEST_LIMIT, provider.answers_at(path)).await {
+            Ok(Ok(())) => return Ok(KeyCheck::Taken),
+            Ok(Err(failure)) if failure.kind == ProviderFailureKind::Auth => return Err(failed(failure.to_string())),
+            // Another server may stand in for it, which does not have this.
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+    let keyless = made(&Endpoint { api_key: None, ..endpoint.clone() }, network).map_err(|failure| failed(failure.message))?;
+    let listed = tokio::time::timeout(TEST_LIMIT, keyless.models()).await;
+    let is_closed = |failure: &turnwright_core::ProviderFailure| {
+        matches!(failure.kind, ProviderFailureKind::Auth | ProviderFailureKind::Permission)
+    };
+    Ok(match listed {
+        Ok(Err(failure)) if is_closed(&failure) => KeyCheck::Taken,
+        Ok(Ok(_) | Err(_)) | Err(_) => KeyCheck::Untried,
+    })
 }

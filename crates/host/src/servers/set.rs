@@ -11,6 +11,7 @@ use turnwright_mcp::{McpServer, ServerConfig, Surroundings, TokenStore};
 use turnwright_store::Storage;
 
 use super::sealed;
+use super::sign_ins::SignIns;
 use super::stored::{KIND, Stored};
 use crate::sources::{Server, server_config};
 use crate::{Environment, Needs, config};
@@ -58,6 +59,8 @@ pub(crate) struct ServerSet {
     news: watch::Sender<u64>,
     /// Servers on their way out. Closed, so that waiting for it ends when there is none.
     leaving: TaskTracker,
+    /// Sign-ins that people have begun.
+    pub(crate) sign_ins: SignIns,
 }
 
 #[derive(Debug)]
@@ -98,6 +101,7 @@ impl ServerSet {
             now: Mutex::new(now),
             news: watch::Sender::new(0),
             leaving,
+            sign_ins: SignIns::default(),
         };
         set.arrange(&mut set.now());
         set.of_files.iter().filter_map(|entry| entry.server.as_ref().ok()).for_each(|server| set.begin(server));

@@ -226,6 +226,28 @@ fn a_key_without_effect_and_a_model_without_provider_are_warnings() {
 }
 
 #[test]
+fn a_limit_in_dollars_over_models_whose_price_nobody_knows_is_a_warning() {
+    let told = |budgets: &str, more: &str| -> Vec<String> {
+        let text = format!(
+            "model = \"here/large\"\n[budgets]\n{budgets}\n[providers.here]\ndialect = \"openai-chat\"\nbase_url = \"http://h/v1\"\n\
+             models = [\"small\", \"large\"]\nfallback = [\"openai/gpt-5-mini\"]\n[providers.openai]\n{more}"
+        );
+        load_text(&text).unwrap().warnings.iter().map(ToString::to_string).collect()
+    };
+    let priced = |model: &str| format!("[models.\"here/{model}\"]\nprices = {{ input = 0, output = 0 }}\n");
+    assert_eq!(
+        told("turn = { tokens = 5 }\nusers.ann.user_day = { usd = 1 }", ""),
+        [
+            "turnwright.toml:4: `budgets.users.ann.user_day.usd` limits dollars, and no price is known of `here/large`, `here/small`: no model \
+             without one is asked. Write one under [models.\"here/large\"], such as `prices = { input = 0, output = 0 }`, or limit tokens"
+        ]
+    );
+    assert_eq!(told("day = { usd = 1 }", &priced("large")).len(), 1);
+    assert_eq!(told("day = { usd = 1 }", &(priced("large") + &priced("small"))), Vec::<String>::new());
+    assert_eq!(told("day = { tokens = 1 }", ""), Vec::<String>::new());
+}
+
+#[test]
 fn variables_are_put_in_everywhere_once() {
     let environment = environment().with("A", "${B}").with("N", "12").with("YES", "true").with("EMPTY", "").with("LIST", "x,y");
     let text = r#"

@@ -88,6 +88,7 @@ const TABLE: &[Row] = &[
     row("/api/v1/mcp/servers/{id}/start", READ, CHAT),
     row("/api/v1/mcp/servers/{id}/stop", READ, CHAT),
     row("/api/v1/mcp/servers/{id}/restart", READ, CHAT),
+    row("/api/v1/mcp/servers/{id}/sign_in", READ, CHAT),
     row("/api/v1/mcp/servers/{id}/tools", READ, CHAT),
     row("/api/v1/mcp/servers/{id}/tools/{tool}/approve", READ, APPROVE),
     row("/api/v1/mcp/servers/{id}/logs", READ, CHAT),

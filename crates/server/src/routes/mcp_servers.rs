@@ -174,6 +174,23 @@ pub(super) async fn restart(State(state): State, Params(named): Params<Named>) -
     Ok(json(StatusCode::OK, told(state.servers()?.restart(&named.id).await?)))
 }
 
+/// Begins a sign-in at a server.
+///
+/// A person opens the address in a browser on the machine of this server, to which it comes back. The server is started anew then;
+/// its state says when that is.
+#[utoipa::path(
+    post,
+    path = "/mcp/servers/{id}/sign_in",
+    operation_id = "signInAtMcpServer",
+    tag = "mcp",
+    params(Named),
+    responses((status = 200, description = "It is waited for, for five minutes.", body = api::McpSignIn), Refused, NotThere, Conflicting)
+)]
+pub(super) async fn sign_in(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+    let address = state.servers()?.sign_in(&named.id).await?;
+    Ok(json(StatusCode::OK, api::McpSignIn { address }))
+}
+
 /// The tools that it offers, and those that it cannot.
 #[utoipa::path(
     get,

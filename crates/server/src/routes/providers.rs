@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_host::config::{Dialect, Secret};
-use turnwright_host::{ModelProviders, NewProvider, ProviderChangeError};
+use turnwright_host::{KeyCheck, ModelProviders, NewProvider, ProviderChangeError};
 
 use super::json;
 use crate::error::ApiError;
@@ -41,6 +41,11 @@ pub(super) async fn add(State(state): State, Params(named): Params<Named>, whole
         dialect: added.dialect.to_string(),
         model: added.model.to_string(),
         models: u64::try_from(added.models).unwrap_or(u64::MAX),
+        key_checked: match added.key {
+            KeyCheck::NoKey => None,
+            KeyCheck::Taken => Some(true),
+            KeyCheck::Untried => Some(false),
+        },
     };
     Ok(json(StatusCode::OK, told))
 }

@@ -1,0 +1,138 @@
+// Several people at one server: signing in and out, tokens, users, and what each of them used and may spend.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { violations } from "./axe.mjs";
+import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
+
+const config = `[server]
+auth = "tokens"
+[models."scripted/one"]
+prices = { input = 2.0, output = 10.0 }
+[budgets]
+turn = { tokens = 30000 }
+conversation = { tokens = 40000 }
+user_day = { usd = 0.5 }
+day = { tokens = 900000 }
+`;
+
+let place;
+const tokens = {};
+before(async () => {
+  place = await startPlace({ config });
+  for (const [name, role] of [["ann", "admin"], ["ben", "member"]]) {
+    place.run("users", "add", name, "--role", role);
+    tokens[name] = place.run("users", "token", name, ...(role === "admin" ? ["read", "chat", "approve", "admin"] : []).flatMap((scope) => ["--scope", scope])).match(/tw_\S+/)[0];
+  }
+});
+after(async () => { await closeBrowser(); await place?.stop(); });
+
+/** A window of somebody who has signed in. */
+async function signedIn(name, options = {}) {
+  const page = await lookAt(place, options);
+  await page.getByLabel("Token").fill(tokens[name]);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  return page;
+}
+
+test("whoever signs in comes back to where they were, and out again", async () => {
+  const page = await lookAt(place, { path: "/" });
+  await page.getByRole("heading", { name: "Sign in to Turnwright" }).waitFor();
+  for (const theme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: theme });
+    assert.deepEqual(await violations(page), [], theme);
+  }
+  await page.getByLabel("Token").fill("tw_wrong");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByLabel("Token").fill(tokens.ben);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  await page.getByText("ben", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Sign in to Turnwright" }).waitFor();
+});
+
+test("a token is made, shown once, and revoked", async () => {
+  const page = await signedIn("ben");
+  await page.getByRole("link", { name: "Settings" }).click();
+  const own = page.getByRole("region", { name: "Your tokens" });
+  const form = own.getByRole("form", { name: "Make a token" });
+  await form.getByLabel("Name").fill("laptop");
+  await form.getByLabel("approve").uncheck();
+  await form.getByRole("button", { name: "Make a token" }).click();
+  const secret = (await own.locator(".secret code").innerText()).trim();
+  assert.match(secret, /^tw_/);
+  const asked = (token) => fetch(`${place.base}/api/v1/me`, { headers: { authorization: `Bearer ${token}` } });
+  assert.deepEqual((await (await asked(secret)).json()).scopes, ["read", "chat"]);
+  assert.deepEqual(await violations(page), []);
+  await page.reload();
+  await own.locator("li", { hasText: "laptop" }).waitFor();
+  assert.equal(await own.getByText(secret).count(), 0);
+  await own.getByRole("button", { name: "Revoke laptop" }).click();
+  await own.locator("li", { hasText: "laptop" }).waitFor({ state: "detached" });
+  assert.equal((await asked(secret)).status, 401);
+  // What a member may not do is not offered.
+  assert.equal(await page.getByRole("region", { name: "Users" }).count(), 0);
+  assert.equal(await page.getByText("Add a provider by its key").count(), 0);
+  assert.deepEqual([page.wrong, page.strangers], [[], []]);
+});
+
+test("what belongs to one is not there for the other", async () => {
+  const ann = await signedIn("ann");
+  await say(ann, "ann's own words");
+  await ann.getByText("You said: ann's own words").waitFor();
+  const hash = new URL(ann.url()).hash;
+  const ben = await signedIn("ben");
+  await ben.goto(`${place.base}/${hash}`);
+  await ben.getByText("There is no such conversation.").waitFor();
+  assert.equal(await ben.locator(".entry", { hasText: "ann" }).count(), 0);
+  assert.deepEqual(await violations(ben), []);
+});
+
+for (const theme of ["light", "dark"]) {
+  test(`admins see what each user used, and budgets are shown with what is left, ${theme}`, async () => {
+    const other = await signedIn("ben");
+    await say(other, "mine");
+    await other.getByText("You said: mine").waitFor();
+    const page = await signedIn("ann", { theme });
+    await say(page, "how much is this?");
+    await page.getByText("You said: how much is this?").waitFor();
+    await page.getByRole("link", { name: "Usage" }).click();
+    const rows = page.getByRole("region", { name: "Usage, User" }).locator("tbody tr");
+    await rows.filter({ hasText: "ann" }).waitFor();
+    const cells = await rows.filter({ hasText: "ann" }).locator("th, td").allInnerTexts();
+    assert.equal(cells[0], "ann");
+    assert.ok(Number(cells[1]) >= 1, cells.join());
+    await page.getByRole("meter", { name: "user_day" }).waitFor();
+    await page.getByText(/begins anew/).first().waitFor();
+    assert.deepEqual(await violations(page), []);
+    await page.getByRole("link", { name: "Settings" }).click();
+    const users = page.getByRole("region", { name: "Users" });
+    await users.getByRole("button", { name: "Link for ben" }).click();
+    await users.getByText("signs a browser in as ben").waitFor();
+    assert.deepEqual(await violations(page), []);
+    assert.deepEqual(page.wrong, []);
+  });
+}
+
+test("a turn that its budget does not suffice for is stopped, which is said with what was done, and goes on elsewhere", async () => {
+  const page = await signedIn("ben");
+  await say(page, "tool filesystem__list {}");
+  await page.getByText("The tool said").waitFor();
+  // What a conversation may take is used up after some turns.
+  for (let at = 0; at < 40; at += 1) {
+    await say(page, `turn ${at}`);
+    await page.locator(".turn").nth(at + 1).locator(".foot, .stopped, .notice").first().waitFor();
+    if (await page.getByText(/budget/i).count() > 0) break;
+  }
+  await page.getByText(/budget/i).first().waitFor();
+  assert.match(await page.locator(".turn").last().innerText(), /conversation/);
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole("link", { name: "New conversation" }).click();
+  await say(page, "anew");
+  await page.getByText("You said: anew").waitFor();
+  assert.deepEqual(page.wrong, []);
+});
