@@ -92,7 +92,8 @@ fn a_node_that_stood_still_between_the_entry_and_the_effect_does_nothing_of_it()
     // It is stored, and that it is stored waits where the node will find it.
     drop(lock);
 
-    let (own, others): (Vec<_>, Vec<_>) = (0..NODES).zip(world.cluster.doors()).partition(|(at, _)| Member::Node(*at) == stopped);
+    let (own, others): (Vec<_>, Vec<_>) =
+        (0..NODES).zip(world.cluster.doors()).partition(|(at, _)| Member::Node(*at) == stopped);
     let doors = |nodes: Vec<(u8, _)>| nodes.into_iter().map(|(_, door)| door).collect();
     // Another takes over, asks what became of the call, and hears that it did not happen.
     let others = Clients::new(doors(others), world.written.clone());
@@ -106,7 +107,8 @@ fn a_node_that_stood_still_between_the_entry_and_the_effect_does_nothing_of_it()
     own.tend("c", false, numbers);
 
     // No time after it went on is excused: it stood still before its look at the lease, not after.
-    let record = Record { sent, journals: world.journals(), effects: world.effects(), watched: Vec::new(), resumed: Vec::new() };
+    let record =
+        Record { sent, journals: world.journals(), effects: world.effects(), watched: Vec::new(), resumed: Vec::new() };
     let found = broken(&record);
     println!("{stopped:?} stood still; effects: {:#?}", record.effects);
     if !found.is_empty() {

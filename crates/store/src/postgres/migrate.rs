@@ -125,13 +125,12 @@ async fn standing(link: &Link, options: &PostgresOptions) -> Result<Standing, Fa
     if !is_ours {
         return Err(foreign());
     }
-    let rows =
-        link.once(&format!("SELECT application, version, oldest FROM \"{schema}\".installation"), &[]).await.map_err(|failed| {
-            match failed {
-                Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42703]") => foreign(),
-                other => other,
-            }
-        })?;
+    let rows = link.once(&format!("SELECT application, version, oldest FROM \"{schema}\".installation"), &[]).await.map_err(
+        |failed| match failed {
+            Failed::Refused(StoreError::Unusable { reason }) if reason.contains("[42703]") => foreign(),
+            other => other,
+        },
+    )?;
     let Some(row) = rows.first() else { return Err(foreign()) };
     let (application, seen): (String, i64) = (row.try_get(0).map_err(get)?, row.try_get(1).map_err(get)?);
     if application != "turnwright" {
@@ -196,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_newer_schema_is_used_where_it_only_has_more() {
-        let standings = [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3), (-1, 0), (3, -1)].map(|(seen, oldest)| stands(seen, oldest, 2));
+        let standings =
+            [(1, 1), (2, 2), (3, 1), (3, 2), (3, 3), (-1, 0), (3, -1)].map(|(seen, oldest)| stands(seen, oldest, 2));
         let ready = Standing::Ready;
         let too_new = Standing::TooNew;
         assert_eq!(standings, [Standing::Behind(1), ready, ready, ready, too_new, too_new, too_new]);

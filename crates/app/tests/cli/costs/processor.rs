@@ -123,7 +123,8 @@ fn what_a_stream_costs_for_each_event_that_it_is_told() {
         let names: Vec<String> = (0..CONVERSATIONS).map(|at| format!("watched{round}x{at}")).collect();
         names.iter().for_each(|id| drop(server.ask("POST /api/v1/conversations", &json!({"id": id}))));
         let events: usize = thread::scope(|scope| {
-            let watched: Vec<_> = names.iter().flat_map(|id| [id; WATCHERS]).map(|id| scope.spawn(|| watch(&server, id))).collect();
+            let watched: Vec<_> =
+                names.iter().flat_map(|id| [id; WATCHERS]).map(|id| scope.spawn(|| watch(&server, id))).collect();
             take_turns(&server, &format!("watched{round}x"));
             watched.into_iter().map(|watcher| watcher.join().unwrap()).sum()
         });
