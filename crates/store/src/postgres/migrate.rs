@@ -101,7 +101,7 @@ fn stands(seen: i64, oldest: i64, known: usize) -> Standing {
         (Ok(seen), _) if seen < known => Standing::Behind(seen),
         (Ok(seen), _) if seen == known => Standing::Ready,
         (Ok(_), Ok(oldest)) if oldest <= known => Standing::Ready,
-        (Ok(_), _) | (Err(_), _) => Standing::TooNew,
+        (Ok(_) | Err(_), _) => Standing::TooNew,
     }
 }
 
