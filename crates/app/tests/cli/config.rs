@@ -73,9 +73,9 @@ fn the_deployment_files_set_what_there_is() {
     let kubernetes = text("kubernetes/turnwright.yaml");
     let (_, map) = kubernetes.split_once("turnwright.toml: |\n").unwrap();
     let (map, _) = map.split_once("\n---").unwrap();
-    let config: String = map.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    let config: Vec<&str> = map.lines().map(str::trim_start).collect();
     let place = Place::new().with_variable("NATS_PASSWORD", secret);
-    place.write("turnwright.toml", config);
+    place.write("turnwright.toml", config.join("\n"));
     is_in_order(&place);
 }
 

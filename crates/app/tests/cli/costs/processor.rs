@@ -53,6 +53,11 @@ fn take_turns(server: &Server, name: &str) {
     });
 }
 
+/// A count as a real number; what is counted here is below 2^32.
+fn real<T: TryInto<u32, Error: std::fmt::Debug>>(count: T) -> f64 {
+    f64::from(count.try_into().unwrap())
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -68,10 +73,12 @@ fn a_turn_on_postgresql_takes_at_most_twice_the_processor_of_one_on_sqlite() {
     let model = model();
     let places = ["", &address].map(|address| Place::new().with_variable("TURNWRIGHT_DATABASE", address));
     let servers = places.each_ref().map(|place| super::server(place, &model));
-    servers.iter().for_each(|server| take_turns(server, "c"));
-    let turns = (CONVERSATIONS * TURNS) as f64;
+    for server in &servers {
+        take_turns(server, "c");
+    }
+    let turns = real(CONVERSATIONS * TURNS);
     // A tick is ten milliseconds, by Linux' own word to programs.
-    let milliseconds = |before: u64, after: u64| (after - before) as f64 * 10.0 / turns;
+    let milliseconds = |before: u64, after: u64| real(after - before) * 10.0 / turns;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let round = servers.each_ref().map(|server| {
@@ -121,7 +128,9 @@ fn what_a_stream_costs_for_each_event_that_it_is_told() {
         take_turns(&server, &format!("alone{round}x"));
         let alone = ticks(server.pid());
         let names: Vec<String> = (0..CONVERSATIONS).map(|at| format!("watched{round}x{at}")).collect();
-        names.iter().for_each(|id| drop(server.ask("POST /api/v1/conversations", &json!({"id": id}))));
+        for id in &names {
+            server.ask("POST /api/v1/conversations", &json!({"id": id}));
+        }
         let events: usize = thread::scope(|scope| {
             let watched: Vec<_> =
                 names.iter().flat_map(|id| [id; WATCHERS]).map(|id| scope.spawn(|| watch(&server, id))).collect();
@@ -129,7 +138,7 @@ fn what_a_stream_costs_for_each_event_that_it_is_told() {
             watched.into_iter().map(|watcher| watcher.join().unwrap()).sum()
         });
         let watched = ticks(server.pid());
-        costs.push((watched - alone).saturating_sub(alone - begun) as f64 * 10_000.0 / events as f64);
+        costs.push(real((watched - alone).saturating_sub(alone - begun)) * 10_000.0 / real(events));
     }
     println!("an event that a stream is told: {:.1} µs of CPU, the median of {costs:.1?}", median(costs.clone()));
     server.stop();
