@@ -98,7 +98,7 @@ fn a_node_that_stood_still_between_the_entry_and_the_effect_does_nothing_of_it()
     // Another takes over, asks what became of the call, and hears that it did not happen.
     let others = Clients::new(doors(others), world.written.clone());
     others.tend("c", false, numbers);
-    assert_eq!(world.effects().len(), 1, "{:?} is still, and another made the call", stopped);
+    assert_eq!(world.effects().len(), 1, "{stopped:?} is still, and another made the call");
 
     world.cluster.signal(stopped, Signal::SIGCONT).unwrap();
     // A whole turn through the node that woke up: what it had in hand came before.
