@@ -76,12 +76,6 @@ for (const theme of ["light", "dark"]) {
   await page.getByLabel("Name", { exact: true }).fill("time");
   await page.getByLabel("Command", { exact: true }).fill("uvx mcp-server-time --local-timezone Europe/Paris");
   await shoot(page, "servers");
-  if (everything) {
-    await page.goto(`${place.base}/#/inbox`);
-    await page.goto(`${place.base}/#/servers`);
-    await page.getByRole("heading", { name: /everything/ }).scrollIntoViewIfNeeded();
-    await shoot(page, "running");
-  }
   await page.goto(`${place.base}/#/usage`);
   await page.locator(".plot canvas").first().waitFor();
   await shoot(page, "usage");

@@ -79,7 +79,7 @@ function Server({ server, load }) {
     ${server.reason && html`<p class="failure">${server.reason}</p>`}
     ${server.state === "needs_sign_in" && html`<${SignIn} server=${server} />`}
     <p class="runs"><code>${whatRuns(server.config ?? {}) || server.transport}</code></p>
-    <p class="faint">${[server.transport, server.protocol && `MCP ${server.protocol.version}`, server.protocol?.server, `from ${server.origin}`].filter(Boolean).join(" · ")}</p>
+    <p class="faint">${[server.protocol && `MCP ${server.protocol.version}`, server.protocol?.server, `from ${server.origin}`].filter(Boolean).join(" · ")}</p>
     ${server.warnings?.map((/** @type {string} */ warning) => html`<p class="notice warning">${warning}</p>`)}
     <div class="row">
       <button class="plain" aria-expanded=${shown === "tools"} onClick=${() => toggle("tools")}><${Icon} name="tools" />${server.tools.length} ${server.tools.length === 1 ? "tool" : "tools"}${server.set_aside.length > 0 ? `, ${server.set_aside.length} set aside` : ""}</button>
