@@ -109,6 +109,7 @@ impl From<StoreError> for EngineError {
             | StoreError::Taken { .. }
             | StoreError::Repeated { .. }
             | StoreError::OverBudget
+            | StoreError::TooManyTurns
             | StoreError::Newer { .. }
             | StoreError::Damaged { .. }
             | StoreError::Unusable { .. } => Self::Store(error),

@@ -9,14 +9,14 @@ use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
 use crate::inner::Inner;
-use crate::{EngineError, Full, KeptBy, Slot};
+use crate::{EngineError, Full, KeptBy, SideRecord, Slot, StoreError};
 
 /// What an engine takes; nothing is limited by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How many turns this process drives at once before no other may begin.
     pub turns: usize,
-    /// How many of them may belong to one user; where nodes share turns, of those that run or wait over all of them.
+    /// How many of them may belong to one user; where nodes share turns, of those that run over all of them.
     pub turns_per_user: usize,
     /// The most text of one message, in bytes.
     pub message_bytes: usize,
@@ -180,14 +180,23 @@ impl Inner {
         }
     }
 
-    /// Whether the user may have one more turn beside those of all nodes, as the store counts them. Requests that come to
-    /// several nodes at the same instant may each be the last that fits.
-    pub(crate) async fn must_have_room_elsewhere(&self, owner: &UserId, is_for_all: bool) -> Result<(), EngineError> {
-        let most = self.choices.limits.get().map_or(usize::MAX, |limits| limits.turns_per_user);
-        if !is_for_all || most == usize::MAX || self.store.running_turns_of(owner).await? < most {
-            return Ok(());
+    /// What the store is to look at where a turn begins that any node may take: whether the user may have one more beside those
+    /// of all nodes.
+    pub(crate) fn room_elsewhere(&self, owner: &UserId, is_for_all: bool) -> Option<SideRecord> {
+        let most = self.most_turns_of_one().filter(|_| is_for_all)?;
+        Some(SideRecord::RunningTurns { owner: owner.clone(), most })
+    }
+
+    /// What a store's refusal of an append is called here.
+    pub(crate) fn refusal(&self, error: StoreError) -> EngineError {
+        match (error, self.most_turns_of_one()) {
+            (StoreError::TooManyTurns, Some(most)) => OverLimit::UserTurns { most }.into(),
+            (error, _) => error.into(),
         }
-        Err(OverLimit::UserTurns { most }.into())
+    }
+
+    fn most_turns_of_one(&self) -> Option<usize> {
+        self.choices.limits.get().map(|limits| limits.turns_per_user).filter(|most| *most < usize::MAX)
     }
 }
 

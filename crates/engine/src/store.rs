@@ -47,7 +47,7 @@ pub trait Store: Send + Sync + Debug {
     /// [`StoreError::Conflict`], where the journal's next place is not [`Append::at`]; nothing is written then.
     /// [`StoreError::Gone`], where there is no such conversation. [`StoreError::Repeated`], where one of its idempotency keys
     /// has an answer already, through whichever conversation; nothing is written then either. [`StoreError::OverBudget`], where a
-    /// reservation is not within its ceilings, likewise.
+    /// reservation is not within its ceilings, likewise, and [`StoreError::TooManyTurns`], where [`SideRecord::RunningTurns`] says so.
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError>;
 
     /// Creates a conversation with the first entries of another, those through `through`, all or nothing.
@@ -90,15 +90,6 @@ pub trait Store: Send + Sync + Debug {
 
     /// The turns that are not over, over all conversations.
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;
-
-    /// How many turns of a user's conversations are not over and wait for no person.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    async fn running_turns_of(&self, owner: &UserId) -> Result<usize, StoreError> {
-        let open = self.open_turns().await?;
-        Ok(open.iter().filter(|turn| turn.owner == *owner && !turn.parked).count())
-    }
 
     /// The answer that an idempotency key was given, with the fingerprint of its request.
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError>;
@@ -163,6 +154,7 @@ impl Append {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => None,
@@ -208,6 +200,14 @@ pub enum SideRecord {
     Holds {
         /// The artifact's id.
         artifact: String,
+    },
+    /// The user's other conversations must have fewer turns than this that are not over and wait for no person. Looked at in the
+    /// append's own transaction, so that it holds for those who begin turns at the same instant, in whichever process.
+    RunningTurns {
+        /// Whose turns count.
+        owner: UserId,
+        /// As many as this are too many.
+        most: usize,
     },
     /// Reserves what a model call may come to, within what was spent and is reserved; in the place of what the conversation has
     /// reserved for the same purpose. It counts on its day until it is settled, whatever becomes of its process: nobody knows
@@ -296,6 +296,8 @@ pub struct OpenTurn {
     pub parked: bool,
     /// What may take it up again.
     pub kept_by: KeptBy,
+    /// The place of its conversation's last entry.
+    pub last: Option<Seq>,
 }
 
 /// What is known of a conversation besides its journal.
@@ -368,6 +370,9 @@ pub enum StoreError {
     /// A reservation is not within its ceilings.
     #[error("the budget does not allow it")]
     OverBudget,
+    /// As many turns of the user run as may.
+    #[error("the user has as many turns that run as may")]
+    TooManyTurns,
     /// A newer version wrote this.
     #[error("{what} was written by a newer version of turnwright; use that version or newer")]
     Newer {

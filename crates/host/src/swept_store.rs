@@ -106,10 +106,6 @@ impl Store for SweptStore {
         self.store.open_turns().await
     }
 
-    async fn running_turns_of(&self, owner: &UserId) -> Result<usize, StoreError> {
-        self.store.running_turns_of(owner).await
-    }
-
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
         self.store.idempotent(key).await
     }

@@ -225,7 +225,7 @@ fn provider_status(failure: &ProviderFailure) -> (StatusCode, &'static str) {
 fn store_status(error: &StoreError) -> (StatusCode, &'static str) {
     match error {
         // Whoever reserves looks again by itself. Only where the first request's answer went with its conversation a moment ago is a repetition told to anybody.
-        StoreError::Conflict { .. } | StoreError::Repeated { .. } | StoreError::OverBudget => {
+        StoreError::Conflict { .. } | StoreError::Repeated { .. } | StoreError::OverBudget | StoreError::TooManyTurns => {
             (StatusCode::SERVICE_UNAVAILABLE, "conflict")
         }
         StoreError::Gone { .. } | StoreError::Missing { .. } => (StatusCode::NOT_FOUND, "not_found"),

@@ -13,6 +13,11 @@ pub(crate) fn conflict(next: i64) -> StoreError {
     StoreError::Conflict { next: u64::try_from(next).ok().and_then(Seq::new).unwrap_or(Seq::FIRST) }
 }
 
+/// The last place of a journal whose next one is this; `None` where there is none.
+pub(crate) fn before(next: i64) -> Option<Seq> {
+    Seq::new(u64::try_from(next).ok()?.checked_sub(1)?)
+}
+
 pub(crate) fn kept_by_text(kept_by: KeptBy) -> &'static str {
     match kept_by {
         KeptBy::Servers => "servers",

@@ -261,10 +261,6 @@ impl Store for PostgresStore {
         read::open_turns(&self.pool).await
     }
 
-    async fn running_turns_of(&self, owner: &UserId) -> Result<usize, StoreError> {
-        read::running_turns_of(&self.pool, owner).await
-    }
-
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError> {
         read::idempotent(&self.pool, key).await
     }

@@ -250,6 +250,27 @@ async fn a_database_whose_mark_says_nothing_of_older_versions_is_used() {
 }
 
 #[tokio::test]
+async fn the_turns_that_run_are_their_users_in_a_database_of_before() {
+    let Some(schema) = Schema::new() else { return };
+    let (name, client) = (&schema.name, client(&schema).await);
+    let first = include_str!("../src/migrations/postgres/0001_store.sql");
+    let made = format!(
+        "CREATE SCHEMA {name}; SET search_path TO {name};
+         CREATE TABLE installation (application TEXT NOT NULL, version BIGINT NOT NULL, oldest BIGINT NOT NULL);
+         INSERT INTO installation VALUES ('turnwright', 1, 1); {first};
+         INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, settings) VALUES ('a', 1, 1, 1, '{{}}');
+         INSERT INTO open_turn SELECT key, 1, 0, 'servers' FROM conversation"
+    );
+    client.batch_execute(&made).await.unwrap();
+    let store = PostgresStore::open(&schema.options()).await.unwrap();
+    store.create(record("b")).await.unwrap();
+    let limit = SideRecord::RunningTurns { owner: UserId::local(), most: 1 };
+    let begun = store.append(Append { side: vec![limit], ..append("b", 1, "one more") }).await;
+    assert_eq!(begun, Err(StoreError::TooManyTurns));
+    store.close().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_is_named_without_its_password() {
     let Some(schema) = Schema::new() else { return };
     PostgresStore::open(&schema.options()).await.unwrap().close().await;
@@ -273,7 +294,7 @@ async fn what_cannot_be_used_is_named_without_its_password() {
     let client = client(&schema).await;
     client.batch_execute(&format!("UPDATE {}.installation SET version = 1000, oldest = 1000", schema.name)).await.unwrap();
     let newer = PostgresStore::open(&schema.options()).await.unwrap_err();
-    assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 1")), "{newer}");
+    assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 2")), "{newer}");
     let other = format!("{}x", schema.name);
     client.batch_execute(&format!("CREATE SCHEMA {other}; CREATE TABLE {other}.mine ()")).await.unwrap();
     let said = refusal(&schema.address().replace(&schema.name, &other)).await;

@@ -174,6 +174,7 @@ impl Tables {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => None,
@@ -199,6 +200,12 @@ impl Tables {
                 let besides = self.conversations.get(id).map(|kept| (kept.number, reservation.purpose.as_str()));
                 self.ledger.must_allow(reservation, besides)?;
             }
+            if let SideRecord::RunningTurns { owner, most } = record {
+                let besides = |turn: &&OpenTurn| turn.owner == *owner && !turn.parked && turn.conversation != *id;
+                if self.open.values().filter(besides).count() >= *most {
+                    return Err(StoreError::TooManyTurns);
+                }
+            }
         }
         let kept = match creates {
             Some(record) => self.create(record)?,
@@ -215,11 +222,12 @@ impl Tables {
         }
         for side in append.side {
             match side {
-                SideRecord::Create(_) | SideRecord::Times(_) => {}
+                SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => {}
                 SideRecord::Title(title) => self.kept(id)?.record.title = Some(title),
                 SideRecord::TurnOpen { turn, parked, kept_by } => {
-                    self.open
-                        .insert(number, OpenTurn { conversation: id.clone(), owner: owner.clone(), turn, parked, kept_by });
+                    let owner = owner.clone();
+                    let open = OpenTurn { conversation: id.clone(), owner, turn, parked, kept_by, last: None };
+                    self.open.insert(number, open);
                 }
                 SideRecord::TurnOver => drop(self.open.remove(&number)),
                 SideRecord::Document { kind, key, body: Some(body) } => drop(self.documents.insert((kind, key), body)),
@@ -323,7 +331,10 @@ impl Store for MemoryStore {
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
-        self.ask(|tables| Ok(tables.open.values().cloned().collect()))
+        self.ask(|tables| {
+            let last = |turn: &OpenTurn| tables.conversations.get(&turn.conversation)?.entries.last().map(|last| last.seq);
+            Ok(tables.open.values().map(|turn| OpenTurn { last: last(turn), ..turn.clone() }).collect())
+        })
     }
 
     async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {

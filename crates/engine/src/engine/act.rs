@@ -227,10 +227,11 @@ impl Engine {
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
         let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message))?;
-        inner.must_have_room_elsewhere(&live.owner, act.is_for_all).await?;
         act.side.insert(0, SideRecord::Create(record));
+        act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
-        let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await?;
+        let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await;
+        let stored = stored.map_err(|error| inner.refusal(error))?;
         acted(inner, &inner.registry.keep(live), stored, beside).await;
         Ok(act.answer)
     }
@@ -421,7 +422,7 @@ pub(super) async fn act<T>(
         if act.entries.is_empty() {
             return Ok(act.answer);
         }
-        inner.must_have_room_elsewhere(&live.owner, act.is_for_all).await?;
+        act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         act.side.extend(inner.ledger_records(&live.owner, closed, &act.entries).await?);
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let rules = rules_in(&act.side);
@@ -440,7 +441,7 @@ pub(super) async fn act<T>(
                 inner.bury(live);
                 return Err(StoreError::Gone { conversation: live.id.clone() }.into());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(inner.refusal(error)),
         }
     }
 }
@@ -502,6 +503,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => {}

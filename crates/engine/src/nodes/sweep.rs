@@ -21,18 +21,21 @@ struct Sight {
     holder: Option<DriverId>,
 }
 
+/// Which drivers are alive, as far as one sweep asked.
+#[derive(Debug, Default)]
+struct Living(HashMap<DriverId, bool>);
+
 impl Inner {
-    /// Looks at all open turns; how many were offered.
+    /// Looks at all open turns, which is one question to the store, and one for each driver of them; how many were offered.
     pub(crate) async fn sweep(self: &Arc<Self>, seen: &mut Seen) -> Result<usize, EngineError> {
         let open = self.store.open_turns().await?;
-        let mut now = HashMap::new();
+        let (mut now, mut living) = (HashMap::new(), Living::default());
         let mut offered = 0_usize;
         for turn in open.into_iter().filter(|turn| turn.kept_by == KeptBy::Servers && !turn.parked) {
-            let last = self.store.last_seq(&turn.conversation).await?;
-            let before = seen.0.remove(&turn.conversation).filter(|sight| sight.last == last);
-            match self.look_at(&turn, before).await {
+            let before = seen.0.remove(&turn.conversation).filter(|sight| sight.last == turn.last);
+            match self.look_at(&turn, before, &mut living).await {
                 Ok(Looked::Fine(holder)) => {
-                    now.insert(turn.conversation, Sight { last, holder });
+                    now.insert(turn.conversation, Sight { last: turn.last, holder });
                 }
                 Ok(Looked::Offered) => offered = offered.saturating_add(1),
                 Err(EngineError::NotFound { .. }) => {}
@@ -43,13 +46,18 @@ impl Inner {
         Ok(offered)
     }
 
-    async fn look_at(self: &Arc<Self>, open: &OpenTurn, before: Option<Sight>) -> Result<Looked, EngineError> {
+    async fn look_at(
+        self: &Arc<Self>,
+        open: &OpenTurn,
+        before: Option<Sight>,
+        living: &mut Living,
+    ) -> Result<Looked, EngineError> {
         if self.registry.peek(&open.conversation).is_some_and(|live| live.lock().is_driven) {
             return Ok(Looked::Fine(None));
         }
         if let Some(holder) = before.as_ref().and_then(|sight| sight.holder.clone())
             && holder != *self.store.driver()
-            && self.store.is_alive(&holder).await?
+            && self.lives(&holder, living).await?
         {
             return Ok(Looked::Fine(Some(holder)));
         }
@@ -58,7 +66,7 @@ impl Inner {
         let vacancy = live.lock().vacancy(true);
         match vacancy {
             Vacancy::Nothing => Ok(Looked::Fine(None)),
-            Vacancy::After(holder) if holder != *self.store.driver() && self.store.is_alive(&holder).await? => {
+            Vacancy::After(holder) if holder != *self.store.driver() && self.lives(&holder, living).await? => {
                 Ok(Looked::Fine(Some(holder)))
             }
             Vacancy::After(_) | Vacancy::Free => {
@@ -66,6 +74,16 @@ impl Inner {
                 Ok(Looked::Offered)
             }
         }
+    }
+
+    /// Whether a driver is alive, as it was found out in this sweep. One that died meanwhile the next sweep finds.
+    async fn lives(&self, driver: &DriverId, living: &mut Living) -> Result<bool, EngineError> {
+        if let Some(lives) = living.0.get(driver) {
+            return Ok(*lives);
+        }
+        let lives = self.store.is_alive(driver).await?;
+        living.0.insert(driver.clone(), lives);
+        Ok(lives)
     }
 }
 

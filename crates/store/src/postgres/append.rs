@@ -68,6 +68,7 @@ impl Encoded {
             | SideRecord::TurnOpen { .. }
             | SideRecord::TurnOver
             | SideRecord::Holds { .. }
+            | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. } => 0,
         });
@@ -214,6 +215,10 @@ impl<'a> Sides<'a> {
                 self.push(of, "open", [Some(kept_by_text(*kept_by)), None, None], numbers);
             }
             SideRecord::TurnOver => self.push(of, "over", [None; 3], [None; 2]),
+            SideRecord::RunningTurns { owner, most } => {
+                let most = i64::try_from(*most).unwrap_or(i64::MAX);
+                self.push(of, "running", [Some(owner.as_str()), None, None], [Some(most), None]);
+            }
             SideRecord::Document { kind, key, body } => {
                 self.push(of, "document", [Some(kind), Some(key), body.as_deref()], [None; 2]);
             }
@@ -289,6 +294,7 @@ fn verdict(append: &Encoded, row: &Row) -> Result<(), StoreError> {
             reason: format!("conversation `{}` has {place} entries and no place for more; fork it", append.conversation),
         }),
         Ok(6) => Err(StoreError::OverBudget),
+        Ok(7) => Err(StoreError::TooManyTurns),
         Ok(other) => Err(StoreError::Damaged { what: "the answer to an append".to_owned(), reason: format!("`{other}`") }),
         Err(error) => Err(StoreError::Damaged { what: "the answer to an append".to_owned(), reason: error.to_string() }),
     }

@@ -20,7 +20,11 @@ struct Migration {
 
 /// The schema's history. `installation.version` counts how many of these a database has seen, `oldest` is that of the last; none
 /// is ever changed.
-const MIGRATIONS: &[Migration] = &[Migration { script: include_str!("../migrations/postgres/0001_store.sql"), oldest: 1 }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { script: include_str!("../migrations/postgres/0001_store.sql"), oldest: 1 },
+    // The function `append` takes what it took.
+    Migration { script: include_str!("../migrations/postgres/0002_running_turns.sql"), oldest: 1 },
+];
 
 /// The oldest server that does all that is asked of it: `bit_count` came with it.
 const OLDEST_SERVER: i64 = 140_000;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
+use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId};
 use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, Page, StoreError};
 
 use super::pool::Pool;
 use super::{clean, get, milliseconds, word};
-use crate::columns::{integer, kept_by};
+use crate::columns::{before, integer, kept_by};
 
 const CONVERSATION: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = $1";
 const NEWEST: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
@@ -33,10 +33,9 @@ const TAKES_BACK: &str = r#"SELECT EXISTS (SELECT 1 FROM conversation JOIN entry
     ON place BETWEEN conversation.key << 32 AND (conversation.key << 32) + 4294967295
     WHERE conversation.id = $1
     AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried'))"#;
-const OPEN_TURNS: &str = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner
-    FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation ORDER BY open_turn.conversation";
-const RUNNING_TURNS: &str = "SELECT count(*) FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation
-    WHERE conversation.owner = $1 AND open_turn.is_parked = 0";
+const OPEN_TURNS: &str = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner,
+    conversation.next_seq FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation
+    ORDER BY open_turn.conversation";
 const IDEMPOTENT: &str = "SELECT fingerprint, answer FROM idempotency WHERE key = $1";
 
 pub(super) async fn conversation(pool: &Pool, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
@@ -76,7 +75,7 @@ pub(super) async fn entries(pool: &Pool, id: &ConversationId, from: Seq, limit: 
 
 pub(super) async fn last_seq(pool: &Pool, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
     let next = pool.ask(LAST, &[&id.as_str()]).await?.rows.first().map(|row| get::<i64>(row, 0)).transpose()?;
-    Ok(next.and_then(|next| Seq::new(u64::try_from(next).ok()?.checked_sub(1)?)))
+    Ok(next.and_then(before))
 }
 
 pub(super) async fn takes_back(pool: &Pool, id: &ConversationId) -> Result<bool, StoreError> {
@@ -85,12 +84,6 @@ pub(super) async fn takes_back(pool: &Pool, id: &ConversationId) -> Result<bool,
 
 pub(super) async fn open_turns(pool: &Pool) -> Result<Vec<OpenTurn>, StoreError> {
     pool.ask(OPEN_TURNS, &[]).await?.rows.iter().map(open_turn).collect()
-}
-
-pub(super) async fn running_turns_of(pool: &Pool, owner: &UserId) -> Result<usize, StoreError> {
-    let answer = pool.ask(RUNNING_TURNS, &[&owner.as_str()]).await?;
-    let count: i64 = answer.rows.first().map_or(Ok(0), |row| get(row, 0))?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 pub(super) async fn idempotent(pool: &Pool, key: &str) -> Result<Option<Idempotent>, StoreError> {
@@ -137,7 +130,8 @@ fn open_turn(row: &Row) -> Result<OpenTurn, StoreError> {
     let keeper: &str = get(row, 3)?;
     let kept_by = kept_by(keeper).ok_or_else(|| damaged(what(), format!("`{keeper}` takes no turn up")))?;
     let parked = get::<i64>(row, 2)? != 0;
-    Ok(OpenTurn { turn: TurnId(seq), parked, kept_by, owner: word(row, 4, "a conversation's record")?, conversation })
+    let (owner, last) = (word(row, 4, "a conversation's record")?, before(get(row, 5)?));
+    Ok(OpenTurn { turn: TurnId(seq), parked, kept_by, owner, last, conversation })
 }
 
 fn damaged(what: impl Into<String>, reason: impl Into<String>) -> StoreError {

@@ -10,7 +10,7 @@ use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, StoreError};
 use super::readers::Unread;
 use super::statements as sql;
 use super::write::gone;
-use crate::columns::{integer, kept_by};
+use crate::columns::{before, integer, kept_by};
 
 pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Result<Option<ConversationRecord>, Unread> {
     let mut statement = connection.prepare_cached(sql::CONVERSATION)?;
@@ -77,7 +77,7 @@ pub(super) fn entries(
 pub(super) fn last_seq(connection: &Connection, id: &ConversationId) -> Result<Option<Seq>, Unread> {
     let mut statement = connection.prepare_cached(sql::FIND)?;
     let next = statement.query_row((id.as_str(),), |row| row.get::<_, i64>(1)).optional()?;
-    Ok(next.and_then(|next| Seq::new(u64::try_from(next).ok()?.checked_sub(1)?)))
+    Ok(next.and_then(before))
 }
 
 pub(super) fn takes_back(connection: &Connection, id: &ConversationId) -> Result<bool, Unread> {
@@ -145,7 +145,8 @@ fn open_turn(row: &Row<'_>) -> Result<OpenTurn, Unread> {
     let seq = seq.ok_or_else(|| damaged(what(), format!("`{number}` names no entry")))?;
     let keeper: String = row.get(3)?;
     let kept_by = kept_by(&keeper).ok_or_else(|| damaged(what(), format!("`{keeper}` takes no turn up")))?;
-    Ok(OpenTurn { turn: TurnId(seq), parked: row.get(2)?, kept_by, owner: owner(row, 4)?, conversation })
+    let (owner, last) = (owner(row, 4)?, before(row.get(5)?));
+    Ok(OpenTurn { turn: TurnId(seq), parked: row.get(2)?, kept_by, owner, last, conversation })
 }
 
 fn conversation_id(row: &Row<'_>, column: usize) -> Result<ConversationId, Unread> {

@@ -48,8 +48,11 @@ statements! {
         WHERE conversation.id = ?1
         AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried') LIMIT 1"#;
     IDEMPOTENT = "SELECT fingerprint, answer FROM idempotency WHERE key = ?1";
-    OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner
-        FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";
+    OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner,
+        conversation.next_seq FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";
+    /// Of one user, but for one conversation.
+    RUNNING_TURNS = "SELECT count(*) FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation
+        WHERE conversation.owner = ?1 AND open_turn.is_parked = 0 AND open_turn.conversation <> ?2";
 
     RESERVE = "INSERT INTO reservation (conversation, purpose, day, owner, tokens, nano_usd) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
         ON CONFLICT (conversation, purpose) DO UPDATE

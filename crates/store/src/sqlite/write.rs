@@ -79,6 +79,7 @@ impl Write {
                     | SideRecord::TurnOpen { .. }
                     | SideRecord::TurnOver
                     | SideRecord::Holds { .. }
+                    | SideRecord::RunningTurns { .. }
                     | SideRecord::Reserve(_)
                     | SideRecord::Settle { .. } => 0,
                 });
@@ -117,6 +118,8 @@ fn create(connection: &Connection, record: &ConversationRecord) -> rusqlite::Res
     Ok(if created == 0 { Err(exists(&record.id)) } else { Ok(()) })
 }
 
+/// The key of no conversation.
+const NO_KEY: i64 = -1;
 /// The first place of a journal.
 const FIRST: i64 = 1;
 /// How many bits of an entry's primary key are its place in the journal; the conversation's key is above.
@@ -185,7 +188,7 @@ impl EncodedAppend {
         if let Some(repeated) = self.repeated_key(connection)? {
             return Ok(Err(repeated));
         }
-        if let Some(refusal) = self.over_budget(connection, known.ok())? {
+        if let Some(refusal) = self.beyond_its_limits(connection, known.ok())? {
             return Ok(Err(refusal));
         }
         let count = i64::try_from(self.bodies.len()).unwrap_or(i64::MAX);
@@ -226,6 +229,7 @@ impl EncodedAppend {
             | SideRecord::TurnOver
             | SideRecord::Document { .. }
             | SideRecord::Holds { .. }
+            | SideRecord::RunningTurns { .. }
             | SideRecord::Reserve(_)
             | SideRecord::Settle { .. }
             | SideRecord::Idempotent { .. } => None,
@@ -244,13 +248,20 @@ impl EncodedAppend {
         Ok(None)
     }
 
-    /// The refusal of what may not be spent.
-    fn over_budget(&self, connection: &Connection, conversation: Option<i64>) -> rusqlite::Result<Option<StoreError>> {
+    /// The refusal of what may not be spent, and of a turn too many.
+    fn beyond_its_limits(&self, connection: &Connection, conversation: Option<i64>) -> rusqlite::Result<Option<StoreError>> {
         for record in &self.side {
-            if let SideRecord::Reserve(reservation) = record
-                && let Some(refusal) = ledger::refusal(connection, conversation, reservation)?
-            {
-                return Ok(Some(refusal));
+            let refusal = match record {
+                SideRecord::Reserve(reservation) => ledger::refusal(connection, conversation, reservation)?,
+                SideRecord::RunningTurns { owner, most } => {
+                    let mut count = connection.prepare_cached(sql::RUNNING_TURNS)?;
+                    let running: i64 = count.query_row((owner.as_str(), conversation.unwrap_or(NO_KEY)), |row| row.get(0))?;
+                    (i64::try_from(*most).unwrap_or(i64::MAX) <= running).then_some(StoreError::TooManyTurns)
+                }
+                _ => None,
+            };
+            if refusal.is_some() {
+                return Ok(refusal);
             }
         }
         Ok(None)
@@ -260,7 +271,8 @@ impl EncodedAppend {
 fn write_beside(connection: &Connection, conversation: i64, record: &SideRecord) -> rusqlite::Result<()> {
     match record {
         // The conversation's row was written before its entries, and they have their times.
-        SideRecord::Create(_) | SideRecord::Times(_) => Ok(0),
+        // Turns were counted before anything was written.
+        SideRecord::Create(_) | SideRecord::Times(_) | SideRecord::RunningTurns { .. } => Ok(0),
         SideRecord::Title(title) => connection.prepare_cached(sql::TITLE)?.execute((conversation, title)),
         SideRecord::TurnOpen { turn, parked, kept_by } => {
             let row = (conversation, integer(turn.0.get()), *parked, kept_by_text(*kept_by));

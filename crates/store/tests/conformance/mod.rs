@@ -97,6 +97,7 @@ claims! {
     records::a_conversation_that_is_there_does_not_begin_again,
     records::a_title_comes_with_entries,
     records::the_index_of_open_turns_follows_the_journal,
+    records::no_more_turns_of_a_user_run_than_may_whoever_begins_them,
     records::an_idempotency_key_keeps_its_first_answer,
     records::records_of_a_refused_append_are_not_written,
     sharing::a_store_sees_what_another_wrote,

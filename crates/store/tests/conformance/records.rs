@@ -1,6 +1,6 @@
 //! Records that are written with entries, or not at all.
 
-use turnwright_core::TurnId;
+use turnwright_core::{TurnId, UserId};
 use turnwright_engine::{ConversationRecord, Idempotent, KeptBy, OpenTurn, SideRecord, StoreError};
 
 use super::Backend;
@@ -54,12 +54,13 @@ pub(super) async fn a_title_comes_with_entries(backend: &dyn Backend) {
 pub(super) async fn the_index_of_open_turns_follows_the_journal(backend: &dyn Backend) {
     let store = backend.open().await;
     let open = |turn, parked, kept_by| SideRecord::TurnOpen { turn: TurnId(seq(turn)), parked, kept_by };
-    let row = |id: &str, turn, parked, kept_by| OpenTurn {
+    let row = |id: &str, turn, parked, kept_by, last| OpenTurn {
         conversation: id.parse().unwrap(),
-        owner: turnwright_core::UserId::local(),
+        owner: UserId::local(),
         turn: TurnId(seq(turn)),
         parked,
         kept_by,
+        last: Some(seq(last)),
     };
     for id in ["a", "b"] {
         store.create(record(id, 1)).await.unwrap();
@@ -67,18 +68,48 @@ pub(super) async fn the_index_of_open_turns_follows_the_journal(backend: &dyn Ba
 
     store.append(with(append("a", 1, vec![said("1")]), vec![open(1, false, KeptBy::Servers)])).await.unwrap();
     store.append(with(append("b", 1, vec![said("1")]), vec![open(1, false, KeptBy::Chat)])).await.unwrap();
-    let both = [row("a", 1, false, KeptBy::Servers), row("b", 1, false, KeptBy::Chat)];
+    let both = [row("a", 1, false, KeptBy::Servers, 1), row("b", 1, false, KeptBy::Chat, 1)];
     assert_eq!(store.open_turns().await.unwrap(), both);
-    let (own, other) = (turnwright_core::UserId::local(), "ada".parse().unwrap());
-    assert_eq!((store.running_turns_of(&own).await, store.running_turns_of(&other).await), (Ok(2), Ok(0)));
 
     store.append(with(append("a", 2, vec![said("2")]), vec![open(2, true, KeptBy::Servers)])).await.unwrap();
     store.append(with(append("b", 2, vec![said("2")]), vec![SideRecord::TurnOver])).await.unwrap();
-    assert_eq!(store.open_turns().await.unwrap(), [row("a", 2, true, KeptBy::Servers)]);
-    assert_eq!(store.running_turns_of(&own).await, Ok(0), "what waits for a person does not run");
+    assert_eq!(store.open_turns().await.unwrap(), [row("a", 2, true, KeptBy::Servers, 2)]);
 
     store.append(with(append("a", 3, vec![said("3")]), vec![SideRecord::TurnOver])).await.unwrap();
     assert_eq!(store.open_turns().await.unwrap(), []);
+}
+
+pub(super) async fn no_more_turns_of_a_user_run_than_may_whoever_begins_them(backend: &dyn Backend) {
+    const MOST: usize = 5;
+    const ASKED: usize = 40;
+    let stores = [backend.open().await, backend.open().await];
+    let ann: UserId = "ann".parse().unwrap();
+    let begins = |id: &str, at: u64, owner: &UserId| {
+        let turn = SideRecord::TurnOpen { turn: TurnId(seq(at)), parked: false, kept_by: KeptBy::Servers };
+        let limit = SideRecord::RunningTurns { owner: owner.clone(), most: MOST };
+        with(append(id, at, vec![said("go")]), vec![limit, turn])
+    };
+    for number in 0..ASKED {
+        stores[0].create(ConversationRecord { owner: ann.clone(), ..record(&format!("c{number}"), 1) }).await.unwrap();
+    }
+    let all: Vec<_> = (0..ASKED).map(|number| stores[number % 2].append(begins(&format!("c{number}"), 1, &ann))).collect();
+    let verdicts = futures_util::future::join_all(all).await;
+    let begun: Vec<usize> = (0..ASKED).filter(|number| verdicts[*number].is_ok()).collect();
+    assert_eq!(begun.len(), MOST);
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Err(StoreError::TooManyTurns)).count(), ASKED - MOST);
+    let open = stores[1].open_turns().await.unwrap();
+    assert_eq!(open.len(), MOST, "who was refused has written nothing");
+
+    // Another user's turns are not these, and one that waits for a person does not run.
+    stores[1].create(record("other", 1)).await.unwrap();
+    stores[1].append(begins("other", 1, &UserId::local())).await.unwrap();
+    let (first, refused) = (format!("c{}", begun[0]), (0..ASKED).find(|number| !begun.contains(number)).unwrap());
+    let parked = SideRecord::TurnOpen { turn: TurnId(seq(1)), parked: true, kept_by: KeptBy::Servers };
+    stores[0].append(with(append(&first, 2, vec![said("?")]), vec![parked])).await.unwrap();
+    stores[1].append(begins(&format!("c{refused}"), 1, &ann)).await.unwrap();
+    // The conversation's own turn makes room for the one that takes its place.
+    stores[0].append(begins(&format!("c{refused}"), 2, &ann)).await.unwrap();
+    assert_eq!(stores[0].append(begins(&first, 3, &ann)).await, Err(StoreError::TooManyTurns));
 }
 
 pub(super) async fn an_idempotency_key_keeps_its_first_answer(backend: &dyn Backend) {
