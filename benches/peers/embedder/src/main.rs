@@ -48,14 +48,16 @@ fn tools() -> TypedSource {
         })
 }
 
-/// A configuration file's text: one provider, the tools of the benchmark and nothing else.
+/// A configuration file's text: one provider, the tools of the benchmark and nothing else. What its peers do not have either is
+/// switched off: memory, documents, and the tools that read on in large results.
 fn configuration(environment: &Environment) -> String {
     let base_url = environment.get("MOCK_V1").unwrap_or("http://127.0.0.1:9900/v1");
     let store = environment.get("STORE").unwrap_or("bench.db");
     let mut text = format!(
         "approve = \"all\"\nsystem_prompt = \"You are a helpful assistant.\"\n\
          [providers.mock]\ndialect = \"openai-chat\"\nbase_url = \"{base_url}\"\napi_key = \"sk-mock\"\nmodels = [\"gpt-mock\"]\n\
-         [storage]\ndatabase = \"{store}\"\n[tools.filesystem]\nenabled = false\n[tools.command]\nenabled = false\n"
+         [storage]\ndatabase = \"{store}\"\n[tools.filesystem]\nenabled = false\n[tools.command]\nenabled = false\n\
+         [tools.artifact]\nenabled = false\n[memory]\nenabled = false\n[knowledge]\nenabled = false\n"
     );
     if let Some(command) = environment.get("MCP_CMD") {
         let mut words = command.split_whitespace();
