@@ -3,6 +3,7 @@
 
 mod costs;
 mod model;
+mod play;
 #[cfg(test)]
 mod tests;
 
@@ -12,22 +13,28 @@ use std::process::ExitCode;
 
 use costs::MEASURED;
 use model::{Layout, Load, Part, fullest, most_turns, share, split};
+use play::{Fill, play};
 
 /// How full a part may be: above it waits grow.
 const LIMIT: f64 = 0.7;
+
+/// Of what is played through.
+const SEED: u64 = 1;
 
 const fn load(nodes: f64, streams: f64, turns_per_second: f64) -> Load {
     Load { nodes, streams, turns_per_second, turn_seconds: 10.0, watchers_per_turn: 2.0 }
 }
 
-/// From three nodes to a hundred. One stream in a hundred begins a turn each ten seconds or so.
-const LOADS: [Load; 6] = [
+/// From one node to a hundred, and to as many as the most turns want.
+const LOADS: [Load; 8] = [
     load(1.0, 1_000.0, 10.0),
     load(3.0, 10_000.0, 100.0),
     load(10.0, 50_000.0, 500.0),
     load(30.0, 200_000.0, 2_000.0),
     load(100.0, 500_000.0, 5_000.0),
+    load(100.0, 1_000_000.0, 5_000.0),
     load(100.0, 1_000_000.0, 10_000.0),
+    load(160.0, 1_000_000.0, 10_000.0),
 ];
 
 /// Prints the tables of docs/scale.md.
@@ -85,6 +92,19 @@ fn tables(text: &mut String) -> std::fmt::Result {
             }
             None => writeln!(text, "| {} | - | - | more nodes are needed |", named(load))?,
         }
+    }
+    writeln!(
+        text,
+        "\nEach load in that split, played through for a minute of turns that begin at random (mean; the fullest in its worst second; in per cent):\n"
+    )?;
+    writeln!(text, "| Nodes | Streams | Turns/s | CPU of nodes | CPU of databases | CPU of NATS | Memory of nodes |")?;
+    writeln!(text, "|--:|--:|--:|--:|--:|--:|--:|")?;
+    for load in &LOADS {
+        let Some(layout) = split(&MEASURED, load, LIMIT) else { continue };
+        let played = play(&MEASURED, load, &layout, SEED);
+        let shown = |fill: Fill| format!("{:.1}; {:.1}", fill.mean * 100.0, fill.worst * 100.0);
+        let fills = [played.nodes, played.databases, played.nats, played.memory].map(shown);
+        writeln!(text, "| {} | {} |", named(load), fills.join(" | "))?;
     }
     Ok(())
 }

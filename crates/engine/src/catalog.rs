@@ -44,7 +44,13 @@ pub(crate) struct Catalog {
     for_pages: Vec<CatalogTool>,
     /// Made when somebody searches.
     index: OnceLock<ToolIndex>,
+    /// What lists of globs leave, by list, for [`MOST_CHOSEN`] of them: a conversation asks for the same at each turn, and
+    /// compiling its globs is a good part of what a short turn takes.
+    chosen: Mutex<HashMap<Vec<String>, Vec<Arc<ToolDefinition>>>>,
 }
+
+/// How many lists of globs are remembered.
+const MOST_CHOSEN: usize = 64;
 
 impl Catalog {
     /// What of it is for `user`: everybody's tools and the user's own.
@@ -67,6 +73,7 @@ impl Catalog {
             set_aside: self.set_aside.iter().filter(|aside| is_shown(&aside.source)).cloned().collect(),
             for_pages: self.for_pages.iter().filter(|tool| is_shown(&tool.definition.source)).cloned().collect(),
             index: OnceLock::new(),
+            chosen: Mutex::default(),
         };
         own.name();
         Arc::new(own)
@@ -107,9 +114,19 @@ impl Catalog {
 
     /// The tools that these globs leave; all where there are none.
     pub(crate) fn offered(&self, globs: Option<&[String]>) -> Vec<Arc<ToolDefinition>> {
-        let matchers: Option<Vec<GlobMatcher>> = globs.map(|globs| globs.iter().filter_map(|glob| matcher(glob)).collect());
-        let is_in = |name: &str| matchers.as_ref().is_none_or(|all| all.iter().any(|glob| glob.is_match(name)));
-        self.tools.iter().filter(|tool| is_in(&tool.definition.name)).map(|tool| tool.definition.clone()).collect()
+        let Some(globs) = globs else { return self.tools.iter().map(|tool| tool.definition.clone()).collect() };
+        let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = chosen.get(globs) {
+            return known.clone();
+        }
+        let matchers: Vec<GlobMatcher> = globs.iter().filter_map(|glob| matcher(glob)).collect();
+        let is_in = |tool: &&CatalogTool| matchers.iter().any(|glob| glob.is_match(&tool.definition.name));
+        let left: Vec<_> = self.tools.iter().filter(is_in).map(|tool| tool.definition.clone()).collect();
+        if chosen.len() >= MOST_CHOSEN {
+            chosen.clear();
+        }
+        chosen.insert(globs.to_vec(), left.clone());
+        left
     }
 }
 

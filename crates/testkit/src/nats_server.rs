@@ -76,6 +76,11 @@ impl NatsServer {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// The number of its process; none where it does not run.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Ends it with no time for anything.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

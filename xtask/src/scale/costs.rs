@@ -20,18 +20,22 @@ pub(crate) struct Costs {
     pub(crate) node_at_rest: Cost,
     pub(crate) statements_per_turn: Cost,
     pub(crate) log_bytes_per_turn: Cost,
-    pub(crate) statements_per_second: Cost,
-    pub(crate) log_bytes_per_second: Cost,
+    pub(crate) database_cpu_per_turn: Cost,
+    pub(crate) database_cpu_per_notice: Cost,
     pub(crate) connections_per_node: Cost,
-    pub(crate) connections: Cost,
     pub(crate) nats_messages_per_turn: Cost,
-    pub(crate) nats_messages_per_second: Cost,
+    pub(crate) nats_cpu_per_message: Cost,
+    pub(crate) nats_cpu_per_stored: Cost,
     pub(crate) nats_stored_per_second: Cost,
     pub(crate) sweep_every: Cost,
     pub(crate) lease_every: Cost,
     pub(crate) notices_per_second: Cost,
     pub(crate) cores_per_node: Cost,
     pub(crate) memory_of_node: Cost,
+    pub(crate) cores_of_database: Cost,
+    pub(crate) log_bytes_per_second: Cost,
+    pub(crate) connections: Cost,
+    pub(crate) cores_of_nats: Cost,
 }
 
 /// A turn of one round with one tool (S2 of benches/README.md), told in 70 deltas and 12 entries.
@@ -39,27 +43,28 @@ pub(crate) const DELTAS_PER_TURN: f64 = 70.0;
 /// Entries of such a turn.
 pub(crate) const ENTRIES_PER_TURN: f64 = 12.0;
 
-const ASSUMED: &str = "assumed; not measured yet";
+/// What an installation is made of is chosen: another choice gives other tables.
+const CHOSEN: &str = "chosen";
 
 /// The costs of this version on the machine of benches/README.md.
 pub(crate) const MEASURED: Costs = Costs {
     node_cpu_per_turn: Cost {
         name: "CPU of a node for a turn",
-        value: 0.84,
+        value: 0.49,
         unit: "ms",
-        origin: "twice the 0.42 ms of S2 on SQLite (benches/README.md), the most that PostgreSQL may cost; not measured",
+        origin: "0.44 ms of S2 on SQLite (benches/README.md), 1.11 times that on PostgreSQL (crates/app/tests/cli/costs/processor.rs)",
     },
     node_cpu_per_told: Cost {
         name: "CPU of a node for an event that one stream is told",
-        value: 0.01,
+        value: 0.0038,
         unit: "ms",
-        origin: ASSUMED,
+        origin: "crates/app/tests/cli/costs/processor.rs",
     },
     node_cpu_per_crossing: Cost {
         name: "CPU of both nodes for an event that goes over NATS",
-        value: 0.04,
+        value: 0.25,
         unit: "ms",
-        origin: ASSUMED,
+        origin: "crates/nodes/examples/crossing.rs, each event by itself: those that come together are one message and cost less",
     },
     memory_per_stream: Cost {
         name: "memory of an idle stream",
@@ -85,37 +90,42 @@ pub(crate) const MEASURED: Costs = Costs {
         unit: "bytes",
         origin: "counted by PostgreSQL, crates/app/tests/cli/costs.rs",
     },
-    statements_per_second: Cost {
-        name: "statements that one database of 16 cores does",
-        value: 100_000.0,
-        unit: "/s",
-        origin: ASSUMED,
+    database_cpu_per_turn: Cost {
+        name: "CPU of a database for a turn",
+        value: 2.5,
+        unit: "ms",
+        origin: "crates/app/tests/cli/costs/processor.rs",
     },
-    log_bytes_per_second: Cost {
-        name: "write-ahead log that one database writes",
-        value: 200_000_000.0,
-        unit: "bytes/s",
-        origin: ASSUMED,
+    database_cpu_per_notice: Cost {
+        name: "CPU of a database for a notice that one node hears",
+        value: 0.012,
+        unit: "ms",
+        origin: "crates/app/tests/cli/costs/processor.rs",
     },
     connections_per_node: Cost { name: "connections of a node", value: 9.0, unit: "", origin: "docs/operations.md" },
-    connections: Cost { name: "connections of one database", value: 1_000.0, unit: "", origin: ASSUMED },
     nats_messages_per_turn: Cost {
         name: "messages of NATS for a turn that nobody watches elsewhere: its offer, signs of life, acknowledgement, word of what is stored",
         value: 6.0,
         unit: "",
         origin: "counted in crates/nodes/src/queue.rs for a turn of three seconds",
     },
-    nats_messages_per_second: Cost {
-        name: "messages that one NATS cluster of three hands on",
-        value: 1_000_000.0,
-        unit: "/s",
-        origin: ASSUMED,
+    nats_cpu_per_message: Cost {
+        name: "CPU of NATS, over its servers, for a message that one node hears",
+        value: 0.0021,
+        unit: "ms",
+        origin: "crates/nodes/examples/carrying.rs",
+    },
+    nats_cpu_per_stored: Cost {
+        name: "CPU of NATS, over its servers, for a message that three of them store",
+        value: 0.028,
+        unit: "ms",
+        origin: "crates/nodes/examples/carrying.rs",
     },
     nats_stored_per_second: Cost {
-        name: "messages that a replicated stream of NATS stores",
-        value: 20_000.0,
+        name: "messages that a stream of three replicas stores",
+        value: 49_000.0,
         unit: "/s",
-        origin: ASSUMED,
+        origin: "crates/nodes/examples/carrying.rs, three servers and their client on two cores",
     },
     sweep_every: Cost { name: "time between sweeps", value: 5.0, unit: "s", origin: "docs/nodes.md" },
     lease_every: Cost { name: "time between renewals of a lease", value: 1.0, unit: "s", origin: "docs/operations.md" },
@@ -125,13 +135,22 @@ pub(crate) const MEASURED: Costs = Costs {
         unit: "/s",
         origin: "crates/store/src/postgres/presence.rs, one in 40 ms",
     },
-    cores_per_node: Cost { name: "cores of a node", value: 4.0, unit: "", origin: "chosen" },
-    memory_of_node: Cost { name: "memory of a node", value: 16.0, unit: "GiB", origin: "chosen" },
+    cores_per_node: Cost { name: "cores of a node", value: 4.0, unit: "", origin: CHOSEN },
+    memory_of_node: Cost { name: "memory of a node", value: 16.0, unit: "GiB", origin: CHOSEN },
+    cores_of_database: Cost { name: "cores of a database", value: 16.0, unit: "", origin: CHOSEN },
+    log_bytes_per_second: Cost {
+        name: "write-ahead log that a database's disk takes",
+        value: 200_000_000.0,
+        unit: "bytes/s",
+        origin: CHOSEN,
+    },
+    connections: Cost { name: "connections of a database", value: 1_000.0, unit: "", origin: CHOSEN },
+    cores_of_nats: Cost { name: "cores of the three servers of a NATS cluster", value: 12.0, unit: "", origin: CHOSEN },
 };
 
 impl Costs {
     /// All, in the order in which they are shown.
-    pub(crate) fn all(&self) -> [Cost; 19] {
+    pub(crate) fn all(&self) -> [Cost; 23] {
         [
             self.node_cpu_per_turn,
             self.node_cpu_per_told,
@@ -140,18 +159,22 @@ impl Costs {
             self.node_at_rest,
             self.statements_per_turn,
             self.log_bytes_per_turn,
-            self.statements_per_second,
-            self.log_bytes_per_second,
+            self.database_cpu_per_turn,
+            self.database_cpu_per_notice,
             self.connections_per_node,
-            self.connections,
             self.nats_messages_per_turn,
-            self.nats_messages_per_second,
+            self.nats_cpu_per_message,
+            self.nats_cpu_per_stored,
             self.nats_stored_per_second,
             self.sweep_every,
             self.lease_every,
             self.notices_per_second,
             self.cores_per_node,
             self.memory_of_node,
+            self.cores_of_database,
+            self.log_bytes_per_second,
+            self.connections,
+            self.cores_of_nats,
         ]
     }
 }

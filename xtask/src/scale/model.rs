@@ -30,23 +30,21 @@ pub(crate) struct Layout {
 pub(crate) enum Part {
     NodeCpu,
     NodeMemory,
-    DatabaseStatements,
+    DatabaseCpu,
     DatabaseLog,
     DatabaseConnections,
-    DatabaseNotices,
-    NatsMessages,
+    NatsCpu,
     NatsQueue,
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::NodeCpu,
         Self::NodeMemory,
-        Self::DatabaseStatements,
+        Self::DatabaseCpu,
         Self::DatabaseLog,
         Self::DatabaseConnections,
-        Self::DatabaseNotices,
-        Self::NatsMessages,
+        Self::NatsCpu,
         Self::NatsQueue,
     ];
 
@@ -54,11 +52,10 @@ impl Part {
         match self {
             Self::NodeCpu => "CPU of a node",
             Self::NodeMemory => "memory of a node",
-            Self::DatabaseStatements => "statements of a database",
+            Self::DatabaseCpu => "CPU of a database",
             Self::DatabaseLog => "write-ahead log of a database",
             Self::DatabaseConnections => "connections of a database",
-            Self::DatabaseNotices => "notices of a database",
-            Self::NatsMessages => "messages of NATS",
+            Self::NatsCpu => "CPU of NATS",
             Self::NatsQueue => "the queue of turns",
         }
     }
@@ -67,57 +64,96 @@ impl Part {
     pub(crate) fn remedy(self) -> &'static str {
         match self {
             Self::NodeCpu | Self::NodeMemory => "more nodes",
-            Self::DatabaseStatements | Self::DatabaseLog | Self::DatabaseConnections | Self::DatabaseNotices => {
+            Self::DatabaseCpu | Self::DatabaseLog | Self::DatabaseConnections => {
                 "more databases, conversations among them by hash"
             }
-            Self::NatsMessages | Self::NatsQueue => "more NATS clusters or accounts, one for each database",
+            Self::NatsCpu | Self::NatsQueue => "more NATS clusters or accounts, one for each database",
         }
     }
 }
+
+/// Events of a turn: what a stream is told.
+const EVENTS: f64 = DELTAS_PER_TURN + ENTRIES_PER_TURN;
+/// Appends of a turn: entries that came together are one.
+const APPENDS: f64 = ENTRIES_PER_TURN / 3.0;
+
+// What one turn takes of what it has to do with; times in milliseconds of a processor.
+impl Costs {
+    /// Of the node that drives it, where so many others have watchers of it.
+    pub(crate) fn driver(&self, elsewhere: f64) -> f64 {
+        self.node_cpu_per_turn.value + EVENTS * elsewhere * self.node_cpu_per_crossing.value / 2.0
+    }
+
+    /// Of another node that has watchers of it.
+    pub(crate) fn listener(&self) -> f64 {
+        EVENTS * self.node_cpu_per_crossing.value / 2.0
+    }
+
+    /// Of the node that a watcher is at.
+    pub(crate) fn watcher(&self) -> f64 {
+        EVENTS * self.node_cpu_per_told.value
+    }
+
+    fn statement(&self) -> f64 {
+        self.database_cpu_per_turn.value / self.statements_per_turn.value
+    }
+
+    /// Of its database. Each other node that has watchers reads what was stored, once for each word of it.
+    pub(crate) fn database(&self, elsewhere: f64) -> f64 {
+        self.database_cpu_per_turn.value + elsewhere * APPENDS * self.statement()
+    }
+
+    /// Of NATS: what is stored is told to every node, what streams to those that have watchers.
+    pub(crate) fn nats(&self, nodes: f64, elsewhere: f64) -> f64 {
+        let heard = self.nats_messages_per_turn.value + nodes + EVENTS * (1.0 + elsewhere);
+        heard * self.nats_cpu_per_message.value + STORED_PER_TURN * self.nats_cpu_per_stored.value
+    }
+
+    /// What a database does each second besides turns, for its nodes and what runs: sweeps, which ask for all open turns and for
+    /// each of their drivers, leases, and notices of what was written, heard by all other nodes.
+    pub(crate) fn upkeep(&self, nodes: f64, turns_per_second: f64, open: f64) -> f64 {
+        let sweeps = nodes * (1.0 + open.min(nodes)) / self.sweep_every.value;
+        let leases = nodes * 2.0 / self.lease_every.value;
+        let notices = nodes * (turns_per_second * APPENDS / nodes).min(self.notices_per_second.value) * (nodes - 1.0);
+        (sweeps + leases) * self.statement() + notices * self.database_cpu_per_notice.value
+    }
+}
+
+/// An offer of a turn, and the word that it wants no driver any more.
+pub(crate) const STORED_PER_TURN: f64 = 2.0;
 
 /// The share of a part that is taken; 1 is all of it.
 pub(crate) fn share(costs: &Costs, load: &Load, layout: &Layout, part: Part) -> f64 {
     let turns = load.turns_per_second;
     let watched = load.watchers_per_turn;
-    let events = DELTAS_PER_TURN + ENTRIES_PER_TURN;
     // A database has its own nodes, and what is spread over databases is spread evenly.
     let nodes = load.nodes / layout.databases;
     let (of_database, of_nats) = (turns / layout.databases, turns / layout.nats);
-    // A watcher is at the driver's node once in as many times as there are nodes; those at one node share what comes.
-    let elsewhere = nodes_reached(watched, nodes) * (1.0 - 1.0 / nodes);
+    let elsewhere = elsewhere(watched, nodes);
     match part {
         Part::NodeCpu => {
-            let per_turn = costs.node_cpu_per_turn.value
-                + events * watched * costs.node_cpu_per_told.value
-                + events * elsewhere * costs.node_cpu_per_crossing.value;
+            let per_turn = costs.driver(elsewhere) + elsewhere * costs.listener() + watched * costs.watcher();
             turns * per_turn / 1_000.0 / (load.nodes * costs.cores_per_node.value)
         }
         Part::NodeMemory => {
             let streams = load.streams / load.nodes * costs.memory_per_stream.value / 1_048_576.0;
             (streams + costs.node_at_rest.value / 1_024.0) / costs.memory_of_node.value
         }
-        Part::DatabaseStatements => {
-            // Each node that has watchers reads what was stored, once for each word of it.
-            let reads = elsewhere * ENTRIES_PER_TURN / 3.0;
-            let open = of_database * load.turn_seconds;
-            let sweeps = nodes * (1.0 + open) / costs.sweep_every.value;
-            let leases = nodes * 2.0 / costs.lease_every.value;
-            (of_database * (costs.statements_per_turn.value + reads) + sweeps + leases) / costs.statements_per_second.value
+        Part::DatabaseCpu => {
+            let upkeep = costs.upkeep(nodes, of_database, of_database * load.turn_seconds);
+            (of_database * costs.database(elsewhere) + upkeep) / 1_000.0 / costs.cores_of_database.value
         }
         Part::DatabaseLog => of_database * costs.log_bytes_per_turn.value / costs.log_bytes_per_second.value,
         Part::DatabaseConnections => nodes * costs.connections_per_node.value / costs.connections.value,
-        Part::DatabaseNotices => {
-            // Each is one statement, and heard by every other node of the database.
-            let appends = of_database * ENTRIES_PER_TURN / 3.0 / nodes;
-            let told = nodes * appends.min(costs.notices_per_second.value);
-            told * (nodes - 1.0) / (10.0 * costs.statements_per_second.value)
-        }
-        Part::NatsMessages => {
-            let told = costs.nats_messages_per_turn.value + nodes;
-            of_nats * (told + events * (1.0 + elsewhere)) / costs.nats_messages_per_second.value
-        }
-        Part::NatsQueue => of_nats * 2.0 / costs.nats_stored_per_second.value,
+        Part::NatsCpu => of_nats * costs.nats(nodes, elsewhere) / 1_000.0 / costs.cores_of_nats.value,
+        Part::NatsQueue => of_nats * STORED_PER_TURN / costs.nats_stored_per_second.value,
     }
+}
+
+/// How many nodes besides its driver's watch a turn, in the mean, where each watcher comes to any node: those at one node share
+/// what comes.
+fn elsewhere(watchers: f64, nodes: f64) -> f64 {
+    nodes_reached(watchers, nodes) * (1.0 - 1.0 / nodes)
 }
 
 /// How many nodes so many watchers are at, in the mean, where each comes to any node.
@@ -158,7 +194,10 @@ pub(crate) fn split(costs: &Costs, load: &Load, limit: f64) -> Option<Layout> {
         match fullest(costs, load, &layout) {
             (_, share) if share <= limit => return Some(layout),
             (Part::NodeCpu | Part::NodeMemory, _) => return None,
-            (Part::NatsMessages | Part::NatsQueue, _) => layout.nats *= 2.0,
+            (Part::NatsCpu | Part::NatsQueue, _) => {
+                layout.nats *= 2.0;
+                layout.databases = layout.databases.max(layout.nats);
+            }
             _ => layout.databases *= 2.0,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::costs::MEASURED;
 use super::model::{Layout, Load, Part, fullest, most_turns, share, split};
+use super::play::play;
 use super::{LIMIT, LOADS, report};
 
 const ONE: Layout = Layout { databases: 1.0, nats: 1.0 };
@@ -41,7 +42,7 @@ fn the_share_of_a_part_is_what_one_works_out_by_hand() {
 fn nodes_help_where_nodes_are_full_and_databases_where_those_are() {
     let twice = |load: Load| Load { nodes: load.nodes * 2.0, ..load };
     assert!(share(&MEASURED, &twice(load()), &ONE, Part::NodeMemory) < share(&MEASURED, &load(), &ONE, Part::NodeMemory));
-    for part in [Part::DatabaseStatements, Part::DatabaseLog, Part::DatabaseConnections, Part::DatabaseNotices] {
+    for part in [Part::DatabaseCpu, Part::DatabaseLog, Part::DatabaseConnections] {
         let two = Layout { databases: 2.0, nats: 1.0 };
         assert!(share(&MEASURED, &load(), &two, part) < share(&MEASURED, &load(), &ONE, part), "{part:?}");
     }
@@ -64,6 +65,25 @@ fn a_split_leaves_no_part_too_full() {
     }
     // A load that the nodes themselves are too few for is not split.
     assert_eq!(split(&MEASURED, &Load { turns_per_second: 1e9, ..load() }, LIMIT), None);
+}
+
+#[test]
+fn what_is_played_through_comes_to_the_means_of_the_arithmetic_and_to_more_at_worst() {
+    for (load, layout) in [(load(), ONE), (LOADS[3], Layout { databases: 5.0, nats: 2.0 })] {
+        let played = play(&MEASURED, &load, &layout, 7);
+        let shares = [
+            (played.nodes, Part::NodeCpu),
+            (played.databases, Part::DatabaseCpu),
+            (played.nats, Part::NatsCpu),
+            (played.memory, Part::NodeMemory),
+        ];
+        for (fill, part) in shares {
+            let mean = share(&MEASURED, &load, &layout, part);
+            assert!((fill.mean / mean - 1.0).abs() < 0.05, "{part:?}: {} played, {mean} worked out", fill.mean);
+            assert!(fill.worst >= fill.mean, "{part:?}");
+        }
+        assert_eq!(play(&MEASURED, &load, &layout, 7), played, "the same seed is the same minute");
+    }
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! What a turn, and an event that a stream is told, cost the processor: a server on SQLite beside one on PostgreSQL, round by round, so that what disturbs one disturbs
 //! the other.
 
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::json;
 
 use super::{model, own_database, psql};
 use crate::serve::Server;
-use crate::support::{Place, test_postgres};
+use crate::support::{Place, test_postgres, wait_for};
 use crate::watching::Watcher;
 
 const ROUNDS: usize = 7;
@@ -142,4 +144,47 @@ fn what_a_stream_costs_for_each_event_that_it_is_told() {
     }
     println!("an event that a stream is told: {:.1} µs of CPU, the median of {costs:.1?}", median(costs.clone()));
     server.stop();
+}
+
+/// How many connections listen, as nodes do, and how often they are told.
+const LISTENERS: usize = 20;
+const NOTICES: usize = 1_000;
+
+/// What the database takes of the processor while it tells of so many writes.
+fn tell(address: &str, postmaster: u32) -> u64 {
+    let before = ticks_of_family(postmaster);
+    let told = format!(
+        "DO $$ BEGIN FOR n IN 1 .. {NOTICES} LOOP
+            PERFORM pg_notify('costs', n::text); COMMIT; PERFORM pg_sleep(0.005); END LOOP; END $$"
+    );
+    psql(address, &told);
+    ticks_of_family(postmaster) - before
+}
+
+#[test]
+#[ignore = "measures: benches/README.md has the command"]
+fn what_a_notice_costs_the_database_for_each_node_that_hears_it() {
+    let Some(address) = test_postgres() else { return };
+    let checkpointer = psql(&address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+    let postmaster = parent(checkpointer.parse().unwrap()).unwrap();
+    let listen = || {
+        let mut session =
+            Command::new("psql").arg(&address).arg("--quiet").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        session.stdin.as_mut().unwrap().write_all(b"LISTEN costs;\n").unwrap();
+        session
+    };
+    let mut costs = Vec::new();
+    for _ in 0..ROUNDS {
+        let alone = tell(&address, postmaster);
+        let mut sessions: Vec<Child> = (0..LISTENERS).map(|_| listen()).collect();
+        let listening = "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN costs;' AND state = 'idle'";
+        wait_for("all to listen", || (psql(&address, listening) == LISTENERS.to_string()).then_some(()));
+        let heard = tell(&address, postmaster);
+        for session in &mut sessions {
+            session.kill().unwrap();
+            session.wait().unwrap();
+        }
+        costs.push(real(heard.saturating_sub(alone)) * 10_000.0 / real(NOTICES * LISTENERS));
+    }
+    println!("a notice that one node hears: {:.1} µs of the database's CPU, the median of {costs:.1?}", median(costs.clone()));
 }
