@@ -388,3 +388,51 @@ async fn everything_is_moved_either_way_backed_up_and_found_sound() {
     let wrong = turnwright_store::check(&postgres).await.unwrap().1;
     assert_eq!(wrong, ["conversation `a` should have 5 entries and has 2 in a row"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_breaks_off_goes_on_when_it_is_asked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteOptions::at_file(folder.path().join("first.db"));
+    let store = SqliteStore::open(&file).unwrap();
+    fill(&store).await;
+    store.close().await;
+    let first = Location::Sqlite(file);
+    let mut broken_off = 0;
+    for pieces in [8, 40, 64, 96] {
+        let Some(schema) = Schema::new() else { return };
+        let proxy = Proxy::start(&schema, true).await;
+        proxy.left.store(pieces, Ordering::SeqCst);
+        let far = Location::Postgres(Box::new(PostgresOptions::parse(&proxy.address).unwrap()));
+        let broken = async {
+            while proxy.left.load(Ordering::SeqCst) >= 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        // Whoever moves is gone in the middle.
+        let is_broken = tokio::select! {
+            biased;
+            () = broken => true,
+            moved = turnwright_store::move_all(&first, &far) => moved.map(|_| false).unwrap(),
+        };
+        if !is_broken {
+            break;
+        }
+        broken_off += 1;
+        let near = Location::Postgres(Box::new(schema.options()));
+        let mut again = turnwright_store::move_all(&first, &near).await;
+        for _ in 0..200 {
+            // What holds its connections ends a moment later.
+            if !again.as_ref().is_err_and(|error| error.to_string().contains("in use")) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            again = turnwright_store::move_all(&first, &near).await;
+        }
+        let moved = again.unwrap();
+        assert!(moved.rows.contains(&("entry", 5)), "{moved:?}");
+        let store = PostgresStore::open(&schema.options()).await.unwrap();
+        is_whole(&store).await;
+        store.close().await;
+    }
+    assert!(broken_off >= 3, "{broken_off}");
+}
