@@ -30,6 +30,8 @@ const PAGES_PER_WRITE: u64 = 5;
 const PAGE_BYTES: u64 = 4096;
 /// How often it is tried to empty the log, each time for as long as locks are waited for.
 const ERASE_TRIES: usize = 3;
+/// How often a small change that is not done yet looks for others to be done with at most.
+const MOST_LOOKS: usize = 4;
 /// The largest change that is done on its caller's thread.
 const MAX_BYTES_HERE: usize = 64 * 1024;
 
@@ -99,10 +101,17 @@ impl Writer {
             // What the tasks that are ready now want to write, and those that the network makes ready meanwhile, becomes one
             // transaction, done by the first of them that is asked again. One that is dropped meanwhile does so too: nothing
             // is left lying. Looking at the network costs a system call, a transaction about twenty.
+            // As long as a look brought more, there is another.
             let turn = Gathered { writer: self };
-            self.gathered().push(request);
-            tokio::task::yield_now().await;
-            let_others_run().await;
+            let mut count = self.gather(request);
+            for _ in 0..MOST_LOOKS {
+                tokio::task::yield_now().await;
+                let_others_run().await;
+                let before = std::mem::replace(&mut count, self.gathered().len());
+                if count <= before {
+                    break;
+                }
+            }
             if let Ok(verdict) = verdict.try_recv() {
                 std::mem::forget(turn);
                 return verdict;
@@ -137,6 +146,13 @@ impl Writer {
             Ok(_) | Err(_) => requests,
         };
         self.queue.push_beyond_room(left);
+    }
+
+    /// Takes a change in; how many there are now.
+    fn gather(&self, request: Request) -> usize {
+        let mut gathered = self.gathered();
+        gathered.push(request);
+        gathered.len()
     }
 
     fn gathered(&self) -> MutexGuard<'_, Vec<Request>> {
