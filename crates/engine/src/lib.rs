@@ -25,6 +25,7 @@ mod inner;
 pub mod knowledge;
 mod limits;
 mod live;
+mod locks;
 mod names;
 pub mod nodes;
 mod offering;
@@ -66,6 +67,7 @@ pub use engine::{
 pub use error::EngineError;
 pub use event::Event;
 pub use limits::{Limits, OverLimit};
+pub use locks::{Lock, Locks};
 pub use names::qualified;
 pub use nodes::{Alone, Nodes};
 pub use offering::HoldBack;

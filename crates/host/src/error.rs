@@ -19,6 +19,11 @@ pub enum HostError {
         /// Why, and what would be right.
         reason: &'static str,
     },
+    /// The key that seals what is secret.
+    #[error(
+        "`storage.seal_key` is another key than the one that the secrets in the database are sealed with; every server of a database needs the same"
+    )]
+    SealKey,
     /// A value of the configuration that only the host can judge.
     #[error("{0}")]
     Config(Problem),

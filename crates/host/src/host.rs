@@ -13,7 +13,7 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
-use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, sweep_gone};
+use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, TokenStore, sweep_gone};
 use turnwright_store::Storage;
 use turnwright_tools::{Knowledge, Memory, PracticeForm};
 
@@ -22,8 +22,9 @@ use crate::context::Gathering;
 use crate::lineage::is_started_by_a_tool;
 use crate::notify::Notifier;
 use crate::providers::{ModelProviders, PRACTICE, ProviderSet, Unadded, read_added};
+use crate::secrets::Secrets;
 use crate::servers::{McpServers, ServerSet};
-use crate::sources::{self, Sources};
+use crate::sources::{self, Kept, Sources};
 use crate::storage::Place;
 use crate::swept_store::SweptStore;
 use crate::{Environment, HostError};
@@ -145,11 +146,13 @@ impl HostBuilder {
                 Arc::new(ledger(&processes, &store.driver().0)?)
             }
         };
+        let secrets = Secrets::of(&loaded, &environment, &store).await?;
         let own_board = Arc::new(FileBoard::new(board(&loaded), store.driver().0.clone()));
         let Answering { providers, default_model, unadded, mut problems } =
-            answering(&loaded, &environment, &*store, (needs, practises)).await?;
+            answering(&loaded, &environment, (&*store, &*secrets.providers), (needs, practises)).await?;
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
-        let sources = sources::sources(&loaded, &environment, (ledger.clone(), own_board, store.clone()), (own, shows_apps))?;
+        let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts: store.clone(), tokens: secrets.servers };
+        let sources = sources::sources((&loaded, &environment), kept, (own, shows_apps))?;
         let Sources { mut built_in, servers, surroundings, completed, problems: mut of_sources, command_mark } = sources;
         problems.append(&mut of_sources);
         let Gathering { gatherer, knowledge, memory, problems: mut untold } = {
@@ -190,7 +193,8 @@ impl HostBuilder {
         engine.keep_rules(store.clone()).await;
         let servers = McpServers::new(set, engine.clone(), board(&loaded));
         let about = (&loaded, &environment);
-        let model_providers = ModelProviders::new(about, providers.clone(), store.clone(), engine.clone(), unadded);
+        let model_providers =
+            ModelProviders::new(about, providers.clone(), (store.clone(), secrets.providers), engine.clone(), unadded);
         if let Some(limit) = loaded.config.approval.timeout() {
             engine.limit_approvals(limit);
         }
@@ -399,10 +403,10 @@ struct Answering {
 async fn answering(
     loaded: &Loaded,
     environment: &Environment,
-    store: &dyn Storage,
+    (store, keys): (&dyn Storage, &dyn TokenStore),
     (needs, practises): (Needs, bool),
 ) -> Result<Answering, HostError> {
-    let (added, mut problems) = read_added(loaded, store, environment).await?;
+    let (added, mut problems) = read_added(loaded, (store, keys), environment).await?;
     let newest = added.last().map(|newest| newest.model.clone());
     let locals = local_candidates(environment).into_iter().map(|mut local| {
         local.model_facts = config::model_facts(&loaded.config, &local.name);

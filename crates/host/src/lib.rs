@@ -22,6 +22,7 @@ mod notify;
 mod oidc;
 mod providers;
 mod sandbox;
+mod secrets;
 mod servers;
 mod sources;
 mod storage;

@@ -229,7 +229,7 @@ impl McpServers {
         self.set.sign_ins.give_up(name).await;
         self.set.store.remove_document(KIND, name).await?;
         if let Some(stored) = stored {
-            sealed::forget(&stored.config, &Map::new(), self.set.tokens());
+            sealed::forget(&stored.config, &Map::new(), self.set.tokens()).await;
         }
         self.refresh().await?;
         self.set.settle().await;
@@ -339,10 +339,10 @@ impl McpServers {
     ///
     /// # Errors
     /// [`McpChangeError::Invalid`].
-    pub fn preview(&self, name: &str, config: &Map<String, Value>) -> Result<String, McpChangeError> {
+    pub async fn preview(&self, name: &str, config: &Map<String, Value>) -> Result<String, McpChangeError> {
         let folder = self.set.environment.working_directory().to_owned();
         let stored = Stored::new(Owner::Everyone, config.clone(), folder, None);
-        let server = self.set.make(name, &stored).map_err(McpChangeError::Invalid)?;
+        let server = self.set.make(name, &stored).await.map_err(McpChangeError::Invalid)?;
         Ok(server.config().transport.to_string())
     }
 
@@ -386,19 +386,19 @@ impl McpServers {
     }
 
     async fn store(&self, name: &str, stored: &Stored) -> Result<McpStatus, McpChangeError> {
-        self.set.make(name, stored).map_err(McpChangeError::Invalid)?;
+        self.set.make(name, stored).await.map_err(McpChangeError::Invalid)?;
         let tokens = self.set.tokens();
         let mut kept = stored.clone();
         let unkept = |error: std::io::Error| McpChangeError::Invalid(format!("its secrets cannot be kept: {error}"));
-        sealed::seal(&mut kept.config, tokens).map_err(unkept)?;
+        sealed::seal(&mut kept.config, tokens).await.map_err(unkept)?;
         let document = kept.document(name).map_err(|error| McpChangeError::Invalid(error.to_string()))?;
         let before = self.set.entry(name);
         if let Err(error) = self.set.store.put_document(KIND, document).await {
-            sealed::forget(&kept.config, &stored.config, tokens);
+            sealed::forget(&kept.config, &stored.config, tokens).await;
             return Err(error.into());
         }
         if let Some(Entry { origin: Origin::Added(Some(before)), .. }) = before {
-            sealed::forget(&before.config, &kept.config, tokens);
+            sealed::forget(&before.config, &kept.config, tokens).await;
         }
         self.one(name).await
     }

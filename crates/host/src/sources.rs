@@ -11,9 +11,9 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::{CallLimits, Completed, HoldBack, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
-    Board, DockerConfig, FileDefinitions, FileTokens, Granted, HttpConfig, KnownTokens, MARK, McpServer, Mount, OauthConfig,
-    OauthGrant, ProcessLedger, ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, ToolDeclaration,
-    TransportConfig, is_inherited,
+    Board, DockerConfig, FileDefinitions, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant, ProcessLedger,
+    ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, TokenStore, ToolDeclaration, TransportConfig,
+    is_inherited,
 };
 use turnwright_tools::net::Way;
 use turnwright_tools::{CommandConfig, FilesystemConfig, SandboxLauncher, artifact, command, filesystem, web};
@@ -86,11 +86,22 @@ pub(crate) fn hold_back(search: &config::ToolSearch) -> Option<HoldBack> {
     (search.above_percent < 100).then(|| HoldBack { above_share, always: search.always.clone(), results })
 }
 
+/// Where sources keep what they know.
+pub(crate) struct Kept {
+    /// Processes that run.
+    pub(crate) ledger: Arc<dyn ProcessLedger>,
+    /// What others are told of the servers here.
+    pub(crate) board: Arc<dyn Board>,
+    /// Files.
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    /// What is secret.
+    pub(crate) tokens: Arc<dyn TokenStore>,
+}
+
 /// The sources of a configuration, none of them started.
 pub(crate) fn sources(
-    loaded: &Loaded,
-    environment: &Environment,
-    (ledger, board, artifacts): (Arc<dyn ProcessLedger>, Arc<dyn Board>, Arc<dyn Artifacts>),
+    (loaded, environment): (&Loaded, &Environment),
+    Kept { ledger, board, artifacts, tokens }: Kept,
     (own, shows_apps): (Vec<Arc<dyn ToolSource>>, bool),
 ) -> Result<Sources, HostError> {
     let inherited_env = environment
@@ -100,8 +111,7 @@ pub(crate) fn sources(
         .collect();
     let mut surroundings = Surroundings::new(Arc::new(SystemClock));
     (surroundings.inherited_env, surroundings.ledger) = (inherited_env, Arc::clone(&ledger));
-    let tokens = Arc::new(FileTokens::new(loaded.data_dir.join("mcp/tokens")));
-    surroundings.tokens = Arc::new(KnownTokens::new(tokens, environment.secrets().clone()));
+    surroundings.tokens = tokens;
     surroundings.definitions = Arc::new(FileDefinitions::new(loaded.data_dir.join("mcp/definitions")));
     surroundings.board = board;
     let (says, completed) = mpsc::channel(MAX_COMPLETED);

@@ -236,7 +236,7 @@ async fn handshake(
             piped(PipeTransport::new(stdout, stdin, limit, wire_end, log_end), client, known, most).await?
         }
         Way::Address(address) => {
-            let account = Account::of(&config.name, address, opening.surroundings);
+            let account = Account::of(&config.name, address, opening.surroundings).await;
             let account = account.map_err(|error| McpError::SignIn { message: error.to_string() })?;
             let endpoint = http::Endpoint::new(address, limit, account, &opening.surroundings.network).await?;
             let probed = match known {

@@ -60,5 +60,5 @@ pub use features::{
 pub use kept::{Definitions, FileDefinitions, NoDefinitions};
 pub use list::Quarantined;
 pub use log::{LogLine, LogOrigin};
-pub use login::{FileTokens, KnownTokens, NoTokens, SignedOut, TokenStore};
+pub use login::{FileTokens, KnownTokens, NoTokens, SealKey, SignedOut, TokenStore};
 pub use server::McpServer;

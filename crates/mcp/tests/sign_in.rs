@@ -360,7 +360,7 @@ async fn two_processes_whose_token_ends_at_the_same_moment_renew_it_once() {
     let lock = std::fs::read_dir(&tokens).unwrap().map(|file| file.unwrap().path());
     let lock = lock.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "lock")).unwrap();
     let inode = std::fs::metadata(&lock).unwrap().ino().to_string();
-    let held = FileTokens::new(&tokens).lock(lock.file_stem().unwrap().to_str().unwrap()).unwrap();
+    let held = FileTokens::new(&tokens).lock(lock.file_stem().unwrap().to_str().unwrap()).await.unwrap();
     let mut hosts = [(); 2].map(|()| {
         let given = format!("{} {}", protected.server.url, tokens.display());
         run_again("two_processes_whose_token_ends_at_the_same_moment_renew_it_once", HOST, given)

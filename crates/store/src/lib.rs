@@ -10,7 +10,7 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::knowledge::KnowledgeIndex;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Store};
+use turnwright_engine::{Documents, Locks, Store};
 
 mod columns;
 mod moving;
@@ -24,6 +24,6 @@ pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
 /// All that a database is used for: every port that it fills.
-pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Texts + Upkeep {}
+pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Texts + Upkeep {}
 
-impl<T: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Texts + Upkeep> Storage for T {}
+impl<T: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Texts + Upkeep> Storage for T {}

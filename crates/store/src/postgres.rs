@@ -8,6 +8,7 @@ mod failure;
 mod knowledge;
 mod ledger;
 mod link;
+mod locks;
 mod migrate;
 mod options;
 mod pool;

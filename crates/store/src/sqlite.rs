@@ -7,6 +7,7 @@ mod drivers;
 mod failure;
 mod knowledge;
 mod ledger;
+mod locks;
 mod migrate;
 mod open;
 mod options;

@@ -240,6 +240,7 @@ async fn serve_on(
     tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         never = host.tidy() => match never {},
+        never = host.model_providers().follow() => match never {},
         never = keep_reading(tls.as_ref()) => match never {},
         _ = signals.next() => {}
     }

@@ -58,7 +58,10 @@ fn the_deployment_files_set_what_there_is() {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let text = |name: &str| std::fs::read_to_string(deploy.join(name)).unwrap();
     let secret = "long-enough-to-be-hidden";
-    let fill = |text: &str| text.replace("${POSTGRES_PASSWORD:?}", secret).replace("${NATS_PASSWORD:?}", secret);
+    let fill = |text: &str| {
+        let filled = text.replace("${POSTGRES_PASSWORD:?}", secret).replace("${NATS_PASSWORD:?}", secret);
+        filled.replace("${SEAL_KEY:?}", &"0f".repeat(32))
+    };
 
     let compose = fill(&text("compose.yaml"));
     let set = |line: &str| {

@@ -43,6 +43,7 @@ mod proxied;
 mod questions;
 mod sampling;
 mod sandbox;
+mod sealed;
 mod search;
 mod secrets;
 mod serve;

@@ -13,6 +13,8 @@ pub(crate) struct Asked {
     /// The method and the path with its query: `GET /a?b=c`.
     pub(crate) line: String,
     pub(crate) authorization: Option<String>,
+    /// Whom it was sent to, `ADDRESS:PORT`.
+    pub(crate) host: String,
     /// Null where there was none, or it was no JSON.
     pub(crate) body: Value,
 }
@@ -54,12 +56,13 @@ fn serve(mut connection: TcpStream, answers: &dyn Fn(&Asked) -> (u16, Value), to
     if reader.read_line(&mut first).unwrap() == 0 {
         return;
     }
-    let (mut length, mut authorization) = (0, None);
+    let (mut length, mut authorization, mut host) = (0, None, String::new());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
         match line.trim_end().split_once(": ") {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap(),
+            Some((name, value)) if name.eq_ignore_ascii_case("host") => value.clone_into(&mut host),
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => authorization = Some(value.to_owned()),
             Some(_) => {}
             None => break,
@@ -68,7 +71,7 @@ fn serve(mut connection: TcpStream, answers: &dyn Fn(&Asked) -> (u16, Value), to
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let line = first.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
-    let asked = Asked { line, authorization, body: serde_json::from_slice(&body).unwrap_or_default() };
+    let asked = Asked { line, authorization, host, body: serde_json::from_slice(&body).unwrap_or_default() };
     told.lock().unwrap().push(asked.clone());
     let (status, body) = answers(&asked);
     let body = if body.is_null() { String::new() } else { body.to_string() };

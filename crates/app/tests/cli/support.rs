@@ -111,7 +111,7 @@ impl Place {
 
 /// The address of a schema that nobody else has, where `TURNWRIGHT_TEST_DATABASE=postgres` wants the tests to use the server of
 /// `scripts/start-test-postgres`.
-fn own_database() -> Option<String> {
+pub(crate) fn own_database() -> Option<String> {
     std::env::var("TURNWRIGHT_TEST_DATABASE").ok().filter(|kind| kind == "postgres")?;
     let server = test_postgres();
     Some(own_schema(&server.unwrap_or_else(|| unreachable!("these tests are run by scripts/start-test-postgres"))))

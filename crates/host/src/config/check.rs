@@ -237,8 +237,8 @@ fn fits(value: &NodeValue, schema: &Value) -> bool {
 
 /// A value as a message repeats it. What may be secret is named by its kind alone.
 fn shown(node: &Node, schema: &Value) -> String {
-    let is_secret =
-        node.has_variables || schema.get("format").is_some_and(|format| format == "password" || format == "database");
+    let hides = |format: &Value| ["password", "database", "seal-key"].iter().any(|secret| format == secret);
+    let is_secret = node.has_variables || schema.get("format").is_some_and(hides);
     match &node.value {
         NodeValue::String(_) | NodeValue::Integer(_) if is_secret => "a value that is not shown".to_owned(),
         NodeValue::String(text) => {

@@ -12,6 +12,7 @@ use turnwright_tools::net::Allow;
 
 use super::nats::nats_urls;
 use crate::AddressRange;
+use crate::secrets::key_bytes;
 
 /// Where relative paths start.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +55,7 @@ pub(crate) fn parse(format: &str, text: &str, bases: Bases<'_>) -> Result<String
             "`off`, `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,turnwright_mcp=debug`",
         ),
         "database" => must(!text.is_empty(), "a database URL or file, such as `postgres://user@host/name`"),
+        "seal-key" => must(key_bytes(text).is_some(), "64 hexadecimal digits, such as `openssl rand -hex 32` prints"),
         "nats-url" => nats_urls(text),
         "nats-prefix" => must(
             (1..=32).contains(&text.len()) && text.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign)),

@@ -44,6 +44,7 @@ pub(crate) fn of(config: &Config, endpoints: &[Endpoint]) -> Vec<Known> {
     known.named(&["telemetry", "otlp_headers"], &config.telemetry.otlp_headers);
     known.one(&["nats", "token"], config.nats.token.as_ref());
     known.one(&["nats", "password"], config.nats.password.as_ref());
+    known.one(&["storage", "seal_key"], config.storage.seal_key.as_ref());
     if let Some(database) = &config.storage.database {
         known.address(&["storage", "database"], database.expose());
     }

@@ -153,6 +153,10 @@ pub struct Storage {
     /// A database other than the SQLite file in the data directory, such as `postgres://user@host/name`; may hold a password.
     #[schemars(extend("format" = "database"))]
     pub database: Option<Secret>,
+    /// What seals the secrets that come while a server runs (sign-ins at MCP servers, keys that are typed in): 64 hexadecimal
+    /// digits. They are kept in the database then, where every server of it finds them; else in files of the data directory.
+    #[schemars(extend("format" = "seal-key"))]
+    pub seal_key: Option<Secret>,
     /// How long a conversation is kept after its newest message, such as `90d`, unless it is pinned; for ever unless said
     /// otherwise. What runs or waits is never removed.
     #[schemars(extend("format" = "duration"))]

@@ -75,7 +75,7 @@ impl SecretTables<'_> {
 
 fn is_secret(schema: &Value) -> bool {
     let is = |key: &str, wanted: &[&str]| schema.get(key).and_then(Value::as_str).is_some_and(|found| wanted.contains(&found));
-    is("type", &["string"]) && is("format", &["password", "database"])
+    is("type", &["string"]) && is("format", &["password", "database", "seal-key"])
 }
 
 /// The variable that a table with one key stands for.

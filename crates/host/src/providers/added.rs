@@ -1,6 +1,7 @@
 //! Providers that people add while a host runs, by a key or an address: asked once before anything is stored, kept with their keys
 //! sealed, and the default where the configuration names no model.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use turnwright_core::{ModelRef, ProviderFailureKind};
 use turnwright_engine::{Document, Documents, Engine, Provider, StoreError, SystemClock};
-use turnwright_mcp::{FileTokens, TokenStore};
+use turnwright_mcp::TokenStore;
 use turnwright_network::Network;
 use turnwright_providers::HttpProvider;
+use turnwright_store::Storage;
 use turnwright_tools::PracticeForm;
 
 use super::{PRACTICE, ProviderSet, endpoint_config, made, origin};
@@ -24,6 +26,8 @@ const KIND: &str = "model_provider";
 const VERSION: u32 = 1;
 /// How long a provider may take to answer before it is taken over.
 const TEST_LIMIT: Duration = Duration::from_secs(20);
+/// How often it is looked at most whether another process added one.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 const MAX_NAME_BYTES: usize = 64;
 const MAX_KEY_BYTES: usize = 8_192;
 
@@ -106,7 +110,7 @@ pub enum ProviderChangeError {
     #[error("{0}")]
     Failed(String),
     /// Its key cannot be kept.
-    #[error("the key cannot be kept in the data directory: {0}")]
+    #[error("the key cannot be kept: {0}")]
     Unkept(#[source] std::io::Error),
     /// The store.
     #[error(transparent)]
@@ -122,16 +126,17 @@ pub struct ModelProviders {
 #[derive(Debug)]
 struct Shared {
     set: Arc<ProviderSet>,
-    documents: Arc<dyn Documents>,
+    store: Arc<dyn Storage>,
     engine: Engine,
     loaded: Loaded,
     environment: Environment,
-    tokens: FileTokens,
+    tokens: Arc<dyn TokenStore>,
     /// Withdrawn with the first model.
     practice: Option<PracticeForm>,
     /// The default without those that were added; `None` where the configuration names it.
     otherwise: Option<ModelRef>,
-    changing: Mutex<()>,
+    /// What was stored when it was taken over last; held while that is changed.
+    known: Mutex<Option<Vec<Document>>>,
 }
 
 /// What a host answers with where nobody adds a provider.
@@ -147,13 +152,13 @@ impl ModelProviders {
     pub(crate) fn new(
         (loaded, environment): (&Loaded, &Environment),
         set: Arc<ProviderSet>,
-        documents: Arc<dyn Documents>,
+        (store, tokens): (Arc<dyn Storage>, Arc<dyn TokenStore>),
         engine: Engine,
         Unadded { practice, otherwise }: Unadded,
     ) -> Self {
-        let (tokens, changing) = (tokens(loaded), Mutex::default());
+        let known = Mutex::default();
         let (loaded, environment) = (loaded.clone(), environment.clone());
-        let shared = Shared { set, documents, engine, loaded, environment, tokens, practice, otherwise, changing };
+        let shared = Shared { set, store, engine, loaded, environment, tokens, practice, otherwise, known };
         Self { shared: Arc::new(shared) }
     }
 
@@ -174,31 +179,34 @@ impl ModelProviders {
             // Before it is sent, so that no answer repeats it.
             shared.environment.secrets().learn([key.expose()]);
         }
-        let _changing = shared.changing.lock().await;
-        let known = shared.set.known(&endpoint.name).and_then(|entry| entry.endpoint.clone());
-        if known.is_some_and(|known| known.origin == EndpointOrigin::Configured) {
+        let mut known = shared.known.lock().await;
+        let found = shared.set.known(&endpoint.name).and_then(|entry| entry.endpoint.clone());
+        if found.is_some_and(|found| found.origin == EndpointOrigin::Configured) {
             return Err(ProviderChangeError::Configured(endpoint.name));
         }
         let (model, models) = tested(&endpoint, &shared.loaded.network).await?;
         let key = key_check(&endpoint, &shared.loaded.network).await?;
-        let before = shared.documents.document(KIND, &endpoint.name).await?;
-        let kept = endpoint.api_key.as_ref().map(|key| sealed::keep(key.expose(), &shared.tokens));
+        let before = shared.store.document(KIND, &endpoint.name).await?;
+        let kept = match &endpoint.api_key {
+            Some(key) => Some(sealed::keep(key.expose(), &*shared.tokens).await.map_err(ProviderChangeError::Unkept)?),
+            None => None,
+        };
         let has_address = new.base_url.is_some_and(|address| !address.trim().is_empty());
         let stored = Stored {
             version: VERSION,
             base_url: has_address.then(|| endpoint.base_url.clone()),
             dialect: new.dialect,
-            api_key: kept.transpose().map_err(ProviderChangeError::Unkept)?,
+            api_key: kept,
             model,
             added_ms: shared.engine.clock().now_ms(),
         };
         let body = serde_json::to_string(&stored).map_err(|error| ProviderChangeError::Invalid(error.to_string()))?;
-        if let Err(error) = shared.documents.put_document(KIND, Document { key: endpoint.name.clone(), body }).await {
-            forget(stored.api_key.as_deref(), &shared.tokens);
+        if let Err(error) = shared.store.put_document(KIND, Document { key: endpoint.name.clone(), body }).await {
+            forget(stored.api_key.as_deref(), &*shared.tokens).await;
             return Err(error.into());
         }
-        forget(before.and_then(|before| Stored::read(&before).ok()?.api_key).as_deref(), &shared.tokens);
-        self.take_over().await?;
+        forget(before.and_then(|before| Stored::read(&before).ok()?.api_key).as_deref(), &*shared.tokens).await;
+        self.take_over(&mut known).await?;
         let model = ModelRef::new(&endpoint.name, &stored.model);
         Ok(TestedProvider { dialect: endpoint.dialect, name: endpoint.name, model, models, key })
     }
@@ -209,18 +217,43 @@ impl ModelProviders {
     /// [`ProviderChangeError::NotFound`], [`ProviderChangeError::Store`].
     pub async fn remove(&self, name: &str) -> Result<(), ProviderChangeError> {
         let shared = &*self.shared;
-        let _changing = shared.changing.lock().await;
-        let known = shared.documents.document(KIND, name).await?;
-        let known = known.ok_or_else(|| ProviderChangeError::NotFound(name.to_owned()))?;
-        shared.documents.remove_document(KIND, name).await?;
-        forget(Stored::read(&known).ok().and_then(|stored| stored.api_key).as_deref(), &shared.tokens);
-        self.take_over().await
+        let mut known = shared.known.lock().await;
+        let before = shared.store.document(KIND, name).await?;
+        let before = before.ok_or_else(|| ProviderChangeError::NotFound(name.to_owned()))?;
+        shared.store.remove_document(KIND, name).await?;
+        forget(Stored::read(&before).ok().and_then(|stored| stored.api_key).as_deref(), &*shared.tokens).await;
+        self.take_over(&mut known).await
+    }
+
+    /// Takes over what other processes add and remove, within about a second; again and again, for as long as it is polled.
+    pub async fn follow(&self) -> Infallible {
+        let shared = &*self.shared;
+        let mut foreign = shared.store.foreign_writes();
+        loop {
+            if let Err(error) = self.take_over_news().await {
+                tracing::warn!(%error, "the providers that were added cannot be read");
+            }
+            // Whoever is told of everything need not look each time.
+            tokio::time::sleep(LOOK_EVERY).await;
+            if foreign.changed().await.is_err() {
+                // The store is closed.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    async fn take_over_news(&self) -> Result<(), ProviderChangeError> {
+        let mut known = self.shared.known.lock().await;
+        let stored = self.shared.store.documents(KIND).await?;
+        if known.as_ref() == Some(&stored) { Ok(()) } else { self.take_over(&mut known).await }
     }
 
     /// Has what is stored now.
-    async fn take_over(&self) -> Result<(), ProviderChangeError> {
+    async fn take_over(&self, known: &mut Option<Vec<Document>>) -> Result<(), ProviderChangeError> {
         let shared = &*self.shared;
-        let (added, _) = read(&shared.loaded, &*shared.documents, &shared.environment).await?;
+        let stored = shared.store.documents(KIND).await?;
+        let (added, _) = opened(&shared.loaded, &stored, &*shared.tokens, &shared.environment).await;
+        *known = Some(stored);
         let newest = added.last().map(|newest| newest.model.clone());
         shared.set.add(added.into_iter().map(|added| added.endpoint).collect());
         if let Some(model) = shared.otherwise.clone().map(|otherwise| newest.unwrap_or(otherwise)) {
@@ -243,13 +276,16 @@ impl Stored {
         Ok(stored)
     }
 
-    fn opened(self, name: &str, tokens: &dyn TokenStore, environment: &Environment) -> Result<Added, String> {
-        let key = self.api_key.as_deref().map(|kept| {
-            let place = sealed::reference(kept).ok_or("its key is not kept as it should be")?;
-            let key = tokens.load(place).map_err(|error| format!("its key cannot be read: {error}"))?;
-            key.map(Secret::new).ok_or_else(|| "its key is not in this data directory; add it again".to_owned())
-        });
-        let endpoint = config::added(name, environment, (self.base_url.as_deref(), self.dialect), key.transpose()?)?;
+    async fn opened(self, name: &str, tokens: &dyn TokenStore, environment: &Environment) -> Result<Added, String> {
+        let key = match &self.api_key {
+            None => None,
+            Some(kept) => {
+                let place = sealed::reference(kept).ok_or("its key is not kept as it should be")?;
+                let key = tokens.load(place).await.map_err(|error| format!("its key cannot be read: {error}"))?;
+                Some(key.map(Secret::new).ok_or_else(|| "its key is not kept here; add it again".to_owned())?)
+            }
+        };
+        let endpoint = config::added(name, environment, (self.base_url.as_deref(), self.dialect), key)?;
         Ok(Added { endpoint, model: ModelRef::new(name, &self.model), at_ms: self.added_ms })
     }
 }
@@ -257,12 +293,25 @@ impl Stored {
 /// The providers that were added, the newest last, and what is wrong with others. Their keys are known as secrets from then on.
 pub(crate) async fn read(
     loaded: &Loaded,
-    documents: &dyn Documents,
+    (documents, tokens): (&dyn Documents, &dyn TokenStore),
     environment: &Environment,
 ) -> Result<(Vec<Added>, Vec<String>), StoreError> {
-    let (mut added, mut problems, tokens) = (Vec::new(), Vec::new(), tokens(loaded));
-    for document in documents.documents(KIND).await? {
-        match Stored::read(&document).and_then(|stored| stored.opened(&document.key, &tokens, environment)) {
+    Ok(opened(loaded, &documents.documents(KIND).await?, tokens, environment).await)
+}
+
+async fn opened(
+    loaded: &Loaded,
+    documents: &[Document],
+    tokens: &dyn TokenStore,
+    environment: &Environment,
+) -> (Vec<Added>, Vec<String>) {
+    let (mut added, mut problems) = (Vec::new(), Vec::new());
+    for document in documents {
+        let opened = match Stored::read(document) {
+            Ok(stored) => stored.opened(&document.key, tokens, environment).await,
+            Err(why) => Err(why),
+        };
+        match opened {
             Ok(one) => added.push(one),
             Err(why) => problems.push(format!("the provider `{}` that was added cannot be used: {why}", document.key)),
         }
@@ -272,18 +321,14 @@ pub(crate) async fn read(
     }
     added.sort_by_key(|one| one.at_ms);
     environment.secrets().learn(added.iter().filter_map(|one| one.endpoint.api_key.as_ref()).map(Secret::expose));
-    Ok((added, problems))
+    (added, problems)
 }
 
-fn tokens(loaded: &Loaded) -> FileTokens {
-    FileTokens::new(loaded.data_dir.join("providers"))
-}
-
-fn forget(kept: Option<&str>, tokens: &dyn TokenStore) {
+async fn forget(kept: Option<&str>, tokens: &dyn TokenStore) {
     if let Some(name) = kept.and_then(sealed::reference)
-        && let Err(error) = tokens.remove(name)
+        && let Err(error) = tokens.remove(name).await
     {
-        tracing::warn!(%error, "a key that is not needed any more stays in the data directory, sealed");
+        tracing::warn!(%error, "a key that is not needed any more stays where it is, sealed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Secrets that were typed in with a server: kept sealed beside the sign-ins, so that the database holds none.
+//! Secrets that were typed in with a server: kept sealed beside the sign-ins, so that what is stored of it holds none.
 //!
 //! What is stored has a reference in the place of each. Nobody is shown it, since whoever knows it could have the secret put
 //! into another server.
@@ -23,25 +23,25 @@ pub(crate) fn reference(text: &str) -> Option<&str> {
 }
 
 /// Keeps a secret under a new name, and gives the reference to it.
-pub(crate) fn keep(secret: &str, tokens: &dyn TokenStore) -> io::Result<String> {
+pub(crate) async fn keep(secret: &str, tokens: &dyn TokenStore) -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let name = bytes.iter().fold(String::new(), |mut name, byte| {
         let _ = write!(name, "{byte:02x}");
         name
     });
-    tokens.save(&name, secret)?;
+    tokens.save(&name, secret).await?;
     Ok(format!("{BEFORE}{name}{AFTER}"))
 }
 
 /// Puts a reference in the place of each secret that is written out, and keeps the secret.
-pub(super) fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStore) -> io::Result<()> {
+pub(super) async fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStore) -> io::Result<()> {
     for (table, only) in TABLES {
         let Some(Value::Object(values)) = config.get_mut(table) else { continue };
         for (key, value) in values.iter_mut() {
             let is_secret = only.map_or_else(|| looks_secret(key), |only| only == key);
             if let Some(secret) = value.as_str().filter(|_| is_secret && is_written_out(value)) {
-                *value = keep(secret, tokens)?.into();
+                *value = keep(secret, tokens).await?.into();
             }
         }
     }
@@ -52,26 +52,26 @@ pub(super) fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStore) -> 
 ///
 /// # Errors
 /// Which one is not there any more.
-pub(super) fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore) -> Result<Map<String, Value>, String> {
+pub(super) async fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore) -> Result<Map<String, Value>, String> {
     let mut opened = config.clone();
     for (table, _) in TABLES {
         let Some(Value::Object(values)) = opened.get_mut(table) else { continue };
         for (key, value) in values.iter_mut() {
             let Some(name) = value.as_str().and_then(reference) else { continue };
-            let secret = tokens.load(name).map_err(|error| format!("its secret `{table}.{key}` cannot be read: {error}"))?;
-            *value =
-                secret.ok_or_else(|| format!("its secret `{table}.{key}` is not in this data directory; set it again"))?.into();
+            let secret = tokens.load(name).await;
+            let secret = secret.map_err(|error| format!("its secret `{table}.{key}` cannot be read: {error}"))?;
+            *value = secret.ok_or_else(|| format!("its secret `{table}.{key}` is not kept here; set it again"))?.into();
         }
     }
     Ok(opened)
 }
 
 /// Forgets the secrets of `before` that `after` does not have.
-pub(super) fn forget(before: &Map<String, Value>, after: &Map<String, Value>, tokens: &dyn TokenStore) {
+pub(super) async fn forget(before: &Map<String, Value>, after: &Map<String, Value>, tokens: &dyn TokenStore) {
     let kept = names(after);
     for name in names(before).into_iter().filter(|name| !kept.contains(name)) {
-        if let Err(error) = tokens.remove(name) {
-            tracing::warn!(%error, "a secret that is not needed any more stays in the data directory, sealed");
+        if let Err(error) = tokens.remove(name).await {
+            tracing::warn!(%error, "a secret that is not needed any more stays where it is, sealed");
         }
     }
 }
@@ -92,8 +92,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    #[test]
-    fn what_is_stored_holds_no_secret_and_what_runs_has_it() {
+    #[tokio::test]
+    async fn what_is_stored_holds_no_secret_and_what_runs_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = FileTokens::new(folder.path());
         let typed = map(json!({
@@ -103,17 +103,17 @@ mod tests {
             "oauth": {"client_id": "sesame-id", "client_secret": "sesame"}
         }));
         let mut stored = typed.clone();
-        seal(&mut stored, &tokens).unwrap();
+        seal(&mut stored, &tokens).await.unwrap();
         let text = Value::Object(stored.clone()).to_string();
         assert_eq!(text.matches("sesame").count(), 1, "{text}");
-        assert_eq!(opened(&stored, &tokens).unwrap(), typed);
+        assert_eq!(opened(&stored, &tokens).await.unwrap(), typed);
 
         let mut after = stored.clone();
         after.shift_remove("headers");
-        forget(&stored, &after, &tokens);
-        assert_eq!(opened(&after, &tokens).unwrap().get("env"), typed.get("env"));
-        let why = "its secret `headers.Authorization` is not in this data directory; set it again";
-        assert_eq!(opened(&stored, &tokens), Err(why.to_owned()));
+        forget(&stored, &after, &tokens).await;
+        assert_eq!(opened(&after, &tokens).await.unwrap().get("env"), typed.get("env"));
+        let why = "its secret `headers.Authorization` is not kept here; set it again";
+        assert_eq!(opened(&stored, &tokens).await, Err(why.to_owned()));
     }
 
     #[test]

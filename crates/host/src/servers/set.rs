@@ -1,6 +1,6 @@
 //! The MCP servers of a host at one moment, and all sources that its engine offers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -52,6 +52,8 @@ pub(crate) struct ServerSet {
     of_files: Vec<Entry>,
     /// Held while what is stored is read and changed, so that two changes do not undo each other.
     pub(crate) changing: tokio::sync::Mutex<()>,
+    /// Held while what is stored is taken over.
+    refreshing: tokio::sync::Mutex<()>,
     now: Mutex<Now>,
     /// How often another process wrote. Held, so that the store keeps looking.
     foreign: watch::Receiver<u64>,
@@ -98,6 +100,7 @@ impl ServerSet {
             built_in,
             of_files,
             changing,
+            refreshing: tokio::sync::Mutex::default(),
             now: Mutex::new(now),
             news: watch::Sender::new(0),
             leaving,
@@ -149,35 +152,46 @@ impl ServerSet {
     /// Takes over what is stored.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         // Before they are read: what is written meanwhile is seen the next time.
+        let _refreshing = self.refreshing.lock().await;
         let writes = *self.foreign.borrow();
         let documents = self.store.documents(KIND).await?;
+        let known = self.now().documents.clone();
+        let mut news = HashMap::new();
+        for document in documents.iter().filter(|document| !known.contains(document)) {
+            news.insert(document.key.clone(), self.news_of(document).await);
+        }
         let mut now = self.now();
         now.writes = Some(writes);
-        if documents == now.documents {
+        if documents == known {
             return Ok(());
         }
         let mut before = std::mem::take(&mut now.added);
         let mut added = Vec::with_capacity(documents.len());
-        let mut begun = Vec::new();
+        let (mut begun, mut leaving) = (Vec::new(), Vec::new());
         for document in &documents {
-            let is_known = now.documents.contains(document);
-            let known = before.iter().position(|entry| entry.name == document.key).filter(|_| is_known);
-            if let Some(place) = known {
-                added.push(before.swap_remove(place));
-            } else if let Some(entry) = before.iter().find_map(|entry| self.retold(entry, document)) {
-                before.retain(|other| other.name != entry.name);
-                added.push(entry);
-            } else {
-                let entry = self.added(document);
-                now.held.remove(&entry.name);
-                begun.extend(entry.server.clone().ok());
-                added.push(entry);
+            let place = before.iter().position(|entry| entry.name == document.key);
+            let before = place.map(|place| before.swap_remove(place));
+            match (before, news.remove(&document.key)) {
+                (Some(same), None) => added.push(same),
+                (before, Some(news)) => {
+                    if let Some(entry) = before.as_ref().and_then(|before| retold(before, &news)) {
+                        added.push(entry);
+                        continue;
+                    }
+                    leaving.extend(before.and_then(|before| before.server.ok()));
+                    let entry = self.added(document.key.clone(), news);
+                    now.held.remove(&entry.name);
+                    begun.extend(entry.server.clone().ok());
+                    added.push(entry);
+                }
+                // What is known has an entry.
+                (None, None) => {}
             }
         }
+        leaving.extend(before.into_iter().filter_map(|entry| entry.server.ok()));
         (now.documents, now.added) = (documents, added);
         self.arrange(&mut now);
         drop(now);
-        let leaving: Vec<_> = before.into_iter().filter_map(|entry| entry.server.ok()).collect();
         for server in begun {
             let name = ToolSource::name(&*server);
             match leaving.iter().find(|before| ToolSource::name(&***before) == name).cloned() {
@@ -215,25 +229,20 @@ impl ServerSet {
         self.news.send_modify(|count| *count += 1);
     }
 
-    /// The same server under what is stored of it now, where that gives it other roots and nothing else.
-    fn retold(&self, before: &Entry, document: &Document) -> Option<Entry> {
-        let server = before.server.as_ref().ok().filter(|_| before.name == document.key)?;
-        let stored = Stored::read(document).ok()?;
-        let config = self.config(&before.name, &stored).ok()?;
-        server.take_roots(&config).then(|| Entry {
-            name: before.name.clone(),
-            origin: Origin::Added(Some(Box::new(stored))),
-            server: Ok(Arc::clone(server)),
-        })
+    /// What a document that is new says.
+    async fn news_of(&self, document: &Document) -> News {
+        let stored = Stored::read(document);
+        let config = match &stored {
+            Ok(stored) => self.config(&document.key, stored).await,
+            Err(why) => Err(why.clone()),
+        };
+        News { stored: stored.ok(), config }
     }
 
-    fn added(&self, document: &Document) -> Entry {
-        let name = document.key.clone();
-        let stored = Stored::read(document);
-        let server = match &stored {
+    fn added(&self, name: String, News { stored, config }: News) -> Entry {
+        let server = match config {
             _ if self.is_taken(&name) => Err("its name is taken by the configuration or a built-in source".to_owned()),
-            Ok(stored) => self.make(&name, stored),
-            Err(why) => Err(why.clone()),
+            config => config.map(|config| McpServer::shared_in(config, self.surroundings.clone())),
         };
         if let Err(reason) = &server {
             match self.needs {
@@ -244,7 +253,7 @@ impl ServerSet {
                 }
             }
         }
-        Entry { name, origin: Origin::Added(stored.ok().map(Box::new)), server }
+        Entry { name, origin: Origin::Added(stored.map(Box::new)), server }
     }
 
     /// Where secrets are kept.
@@ -253,16 +262,35 @@ impl ServerSet {
     }
 
     /// A server of what is stored, not started.
-    pub(crate) fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
-        Ok(McpServer::shared_in(self.config(name, stored)?, self.surroundings.clone()))
+    pub(crate) async fn make(&self, name: &str, stored: &Stored) -> Result<Arc<McpServer>, String> {
+        Ok(McpServer::shared_in(self.config(name, stored).await?, self.surroundings.clone()))
     }
 
-    fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, String> {
-        let keys = sealed::opened(&stored.config, self.tokens())?;
+    async fn config(&self, name: &str, stored: &Stored) -> Result<ServerConfig, String> {
+        let keys = sealed::opened(&stored.config, self.tokens()).await?;
         let read = config::mcp_server(name, &keys, &stored.folder, &self.environment);
         let (server, _warnings) = read.map_err(|problems| problems.to_string())?;
         Ok(ServerConfig { owner: stored.owner.user().cloned(), ..server_config(name, &server)? })
     }
+}
+
+/// What a document says that was not known.
+struct News {
+    /// What is stored, where it can be read.
+    stored: Option<Stored>,
+    /// What the server is made of, or why it cannot be one.
+    config: Result<ServerConfig, String>,
+}
+
+/// The same server under what is stored of it now, where that gives it other roots and nothing else.
+fn retold(before: &Entry, news: &News) -> Option<Entry> {
+    let server = before.server.as_ref().ok()?;
+    let (stored, config) = (news.stored.clone()?, news.config.as_ref().ok()?);
+    server.take_roots(config).then(|| Entry {
+        name: before.name.clone(),
+        origin: Origin::Added(Some(Box::new(stored))),
+        server: Ok(Arc::clone(server)),
+    })
 }
 
 /// Starts a server that should be there before it is needed.

@@ -28,7 +28,7 @@ fn an_unknown_key_gets_its_line_its_section_and_the_nearest_name() {
     says(
         "[storage]\ndurabillity = \"power\"",
         &[
-            "turnwright.toml:2: unknown key `durabillity` in [storage]; did you mean `durability`? known: `durability`, `database`, `retention`",
+            "turnwright.toml:2: unknown key `durabillity` in [storage]; did you mean `durability`? known: `durability`, `database`, `seal_key`, `retention`",
         ],
     );
     says(

@@ -75,25 +75,23 @@ impl Place {
         Self { store: Arc::clone(store), name }
     }
 
-    pub(super) fn load(&self) -> Result<Option<Record>, AuthError> {
-        let text = self.store.load(&self.name).map_err(|error| failed(&error))?;
+    pub(super) async fn load(&self) -> Result<Option<Record>, AuthError> {
+        let text = self.store.load(&self.name).await.map_err(|error| failed(&error))?;
         text.map(|text| serde_json::from_str(&text).map_err(|error| failed(&error))).transpose()
     }
 
-    pub(super) fn save(&self, record: &Record) -> Result<(), AuthError> {
+    pub(super) async fn save(&self, record: &Record) -> Result<(), AuthError> {
         let text = serde_json::to_string(record).map_err(|error| failed(&error))?;
-        self.store.save(&self.name, &text).map_err(|error| failed(&error))
+        self.store.save(&self.name, &text).await.map_err(|error| failed(&error))
     }
 
-    pub(super) fn remove(&self) -> Result<bool, AuthError> {
-        self.store.remove(&self.name).map_err(|error| failed(&error))
+    pub(super) async fn remove(&self) -> Result<bool, AuthError> {
+        self.store.remove(&self.name).await.map_err(|error| failed(&error))
     }
 
-    /// Waits for the lock that holds across processes.
-    pub(super) async fn lock(&self) -> Result<Box<dyn Send>, AuthError> {
-        let (store, name) = (Arc::clone(&self.store), self.name.clone());
-        let locked = tokio::task::spawn_blocking(move || store.lock(&name)).await;
-        locked.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    /// Waits for the lock that holds over all who use the same store.
+    pub(super) async fn lock(&self) -> Result<Box<dyn Send + Sync>, AuthError> {
+        self.store.lock(&self.name).await.map_err(|error| failed(&error))
     }
 }
 
@@ -110,15 +108,15 @@ pub(super) struct Kept {
 #[async_trait]
 impl CredentialStore for Kept {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.place.load()?.map(|record| record.credentials))
+        Ok(self.place.load().await?.map(|record| record.credentials))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        self.place.save(&Record { credentials, beside: self.beside.clone() })
+        self.place.save(&Record { credentials, beside: self.beside.clone() }).await
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        self.place.remove().map(|_| ())
+        self.place.remove().await.map(|_| ())
     }
 
     /// What is refused once is not sent again: a server that sees it twice may take it for stolen.
@@ -181,13 +179,13 @@ enum Reason {
 
 impl Account {
     /// The account of this server; `None` where the operator gave a key of their own.
-    pub(crate) fn of(server: &str, config: &HttpConfig, surroundings: &Surroundings) -> Result<Option<Self>, AuthError> {
+    pub(crate) async fn of(server: &str, config: &HttpConfig, surroundings: &Surroundings) -> Result<Option<Self>, AuthError> {
         if config.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return Ok(None);
         }
         let place = Place::new(&surroundings.tokens, server, &config.url);
         let machine = Machine::of(config)?;
-        let record = place.load()?.filter(|record| machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
+        let record = place.load().await?.filter(|record| machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
         let token = Mutex::new(record.as_ref().and_then(Token::of));
         Ok(Some(Self {
             place,
@@ -221,19 +219,20 @@ impl Account {
     /// The server wants more to be allowed than it is: the next sign-in asks for that too.
     pub(crate) async fn wants(&self, scopes: &str) -> Result<(), AuthError> {
         let _lock = self.place.lock().await?;
-        let Some(mut record) = self.place.load()? else { return Ok(()) };
+        let Some(mut record) = self.place.load().await? else { return Ok(()) };
         for scope in scopes.split_whitespace() {
             if !record.beside.wanted.iter().any(|known| known == scope) {
                 record.beside.wanted.push(scope.to_owned());
             }
         }
-        self.place.save(&record)
+        self.place.save(&record).await
     }
 
     /// One renewal serves all, in whatever process: who waited for it finds the new token.
     async fn renew(&self, token: &mut Option<Token>, reason: Reason) -> Result<Option<String>, AuthError> {
         let _lock = self.place.lock().await?;
-        let record = self.place.load()?.filter(|record| self.machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
+        let record =
+            self.place.load().await?.filter(|record| self.machine.as_ref().is_none_or(|machine| machine.is_whose(record)));
         let kept = record.as_ref().and_then(Token::of);
         let now_ms = self.clock.now_ms();
         let is_other = |kept: &Token| token.as_ref().is_none_or(|before| before.text != kept.text);
@@ -261,7 +260,7 @@ impl Account {
             (None, Some(record)) => self.refreshed(record).await?,
             (None, None) => return Err(AuthError::AuthorizationRequired),
         }
-        self.place.load()?.ok_or(AuthError::AuthorizationRequired)
+        self.place.load().await?.ok_or(AuthError::AuthorizationRequired)
     }
 
     async fn refreshed(&self, record: Record) -> Result<(), AuthError> {

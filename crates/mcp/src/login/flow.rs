@@ -48,7 +48,7 @@ impl McpServer {
         }
         let asked = Endpoint::new(config, usize::MAX, None, self.network()).await.map_err(|error| failed(&error))?;
         let challenge = asked.challenge().await.map_err(|error| failed(&error))?;
-        let before = place.load().ok().flatten();
+        let before = place.load().await.ok().flatten();
         let listener = Listener::bind(config.oauth.redirect_port).await;
         let listener = listener.map_err(|error| failed(&format!("no port to come back to: {error}")))?;
 
@@ -88,11 +88,11 @@ impl McpServer {
         refusal(&visit, metadata.issuer.as_deref())?;
         let _lock = place.lock().await?;
         session.handle_callback_url(visit.as_str()).await?;
-        let token = place.load()?.and_then(|record| record.token());
+        let token = place.load().await?.and_then(|record| record.token());
         if let Some(token) = token
             && !asked.takes(&token).await.map_err(|error| failed(&error))?
         {
-            place.remove()?;
+            place.remove().await?;
             let text = "it does not take the token that its authorization server gave, which may be for another resource";
             return Err(failed(&text));
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
 use turnwright_engine::KnownSecrets;
 
@@ -48,26 +49,27 @@ fn collect<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     }
 }
 
+#[async_trait]
 impl TokenStore for KnownTokens {
-    fn load(&self, name: &str) -> io::Result<Option<String>> {
-        let text = self.store.load(name)?;
+    async fn load(&self, name: &str) -> io::Result<Option<String>> {
+        let text = self.store.load(name).await?;
         if let Some(text) = &text {
             self.learn(text);
         }
         Ok(text)
     }
 
-    fn save(&self, name: &str, text: &str) -> io::Result<()> {
+    async fn save(&self, name: &str, text: &str) -> io::Result<()> {
         self.learn(text);
-        self.store.save(name, text)
+        self.store.save(name, text).await
     }
 
-    fn remove(&self, name: &str) -> io::Result<bool> {
-        self.store.remove(name)
+    async fn remove(&self, name: &str) -> io::Result<bool> {
+        self.store.remove(name).await
     }
 
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send>> {
-        self.store.lock(name)
+    async fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.store.lock(name).await
     }
 }
 
@@ -76,19 +78,19 @@ mod tests {
     use super::*;
     use crate::FileTokens;
 
-    #[test]
-    fn what_is_kept_and_what_is_read_is_hidden_from_then_on() {
+    #[tokio::test]
+    async fn what_is_kept_and_what_is_read_is_hidden_from_then_on() {
         let folder = tempfile::tempdir().unwrap();
         let kept = r#"{"credentials":{"token_response":{"access_token":"at-0123456789","refresh_token":"rt-0123456789","scope":"everything-there-is"}}}"#;
         let said = "at-0123456789 rt-0123456789 everything-there-is";
         let hidden = "[secret] [secret] everything-there-is";
         let first = KnownSecrets::default();
         let store: Arc<dyn TokenStore> = Arc::new(FileTokens::new(folder.path().join("tokens")));
-        KnownTokens::new(store.clone(), first.clone()).save("one", kept).unwrap();
+        KnownTokens::new(store.clone(), first.clone()).save("one", kept).await.unwrap();
         assert_eq!(first.now().hide(said), hidden);
         let second = KnownSecrets::default();
         assert_eq!(second.now().hide(said), said);
-        assert_eq!(KnownTokens::new(store, second.clone()).load("one").unwrap().as_deref(), Some(kept));
+        assert_eq!(KnownTokens::new(store, second.clone()).load("one").await.unwrap().as_deref(), Some(kept));
         assert_eq!(second.now().hide(said), hidden);
     }
 }

@@ -40,8 +40,8 @@ impl McpServer {
         let removed = async {
             let _lock = place.lock().await?;
             // What cannot be read is forgotten as well.
-            let record = place.load().ok().flatten();
-            Ok((place.remove()?, record))
+            let record = place.load().await.ok().flatten();
+            Ok((place.remove().await?, record))
         };
         let (was_there, record) = removed.await.map_err(|error| McpError::SignIn { message: words(&error) })?;
         if !was_there {

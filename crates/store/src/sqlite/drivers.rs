@@ -47,6 +47,11 @@ impl Drivers {
         })
     }
 
+    /// Where the files are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// This store's name.
     pub(super) fn own(&self) -> &DriverId {
         &self.own

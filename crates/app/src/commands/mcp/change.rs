@@ -11,11 +11,9 @@ pub(super) async fn add(servers: &McpServers, add: McpAdd, output: &mut Output) 
     let owner = if add.mine { Owner::User(servers.user().clone()) } else { Owner::Everyone };
     let name = add.name.clone();
     let config = keys(add)?;
-    let runs = servers.preview(&name, &config).map_err(|error| refused(&error))?;
+    let runs = servers.preview(&name, &config).await.map_err(|error| refused(&error))?;
     for path in McpServers::literal_secrets(&config) {
-        say(&format!(
-            "note: `{path}` is kept sealed in the data directory; a reference such as '${{NAME}}' in its place is put in at each start"
-        ));
+        say(&format!("note: `{path}` is kept sealed; a reference such as '${{NAME}}' in its place is put in at each start"));
     }
     let added = servers.add(NewMcpServer { name, owner, config, asked: None }).await.map_err(|error| refused(&error))?;
     output.line(&format!("added {}, which runs: {runs}", added.name));
