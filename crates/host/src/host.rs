@@ -248,7 +248,8 @@ impl Host {
     /// # Errors
     /// As [`HostBuilder::start`].
     pub async fn start(loaded: Loaded, environment: &Environment, needs: Needs) -> Result<Self, HostError> {
-        Self::builder(loaded, environment.clone()).needs(needs).start().await
+        // Boxed, so that whoever awaits it need not hold all that a start holds.
+        Box::pin(Self::builder(loaded, environment.clone()).needs(needs).start()).await
     }
 
     /// What drives the turns.
