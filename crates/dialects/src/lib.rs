@@ -4,6 +4,7 @@
 //! [`StreamDelta`](turnwright_core::StreamDelta)s out of the bytes that come back, which [`ReplyDecoder`] cuts into events.
 //! How endpoints of one format differ is data, in [`Profile`]. Nothing here does input or output or knows what time it is.
 
+mod alike;
 pub mod anthropic;
 mod catalogue;
 mod demand;

@@ -159,7 +159,7 @@ impl Driver {
         loop {
             match self.advance(first).await {
                 Ok(Course::Going) if self.inner.draining.is_cancelled() && self.is_at_rest() => {
-                    return self.halt(Halt::Quietly).await;
+                    return Box::pin(self.halt(Halt::Quietly)).await;
                 }
                 Ok(Course::Going) => {}
                 Ok(Course::LetGo) => match self.let_go() {
@@ -169,16 +169,20 @@ impl Driver {
                         continue;
                     }
                 },
-                Err(halt) => return self.halt(halt).await,
+                Err(halt) => return Box::pin(self.halt(halt)).await,
             }
             let live = self.live.clone();
-            first = match releasing(&live, self.next_occurrence()).await {
+            let occurred = {
+                let occurrence = std::pin::pin!(self.next_occurrence());
+                releasing(&live, occurrence).await
+            };
+            first = match occurred {
                 // What comes of it is told together, as far as nothing is waited for.
                 Ok(entries) => {
                     live.lock().watchers.hold();
                     entries
                 }
-                Err(halt) => return self.halt(halt).await,
+                Err(halt) => return Box::pin(self.halt(halt)).await,
             };
         }
     }
@@ -558,10 +562,9 @@ impl Driver {
 const ENDING_ROUNDS: u8 = 4;
 
 /// Waits, and where it really has to, tells what was held first.
-async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {
-    let mut wait = std::pin::pin!(wait);
+fn releasing<F: Future>(live: &Live, mut wait: Pin<&mut F>) -> impl Future<Output = F::Output> {
     let mut rounds = ENDING_ROUNDS;
-    poll_fn(|context| {
+    poll_fn(move |context| {
         let polled = wait.as_mut().poll(context);
         if polled.is_pending() {
             let mut state = live.lock();
@@ -574,7 +577,6 @@ async fn releasing<F: Future>(live: &Live, wait: F) -> F::Output {
         }
         polled
     })
-    .await
 }
 
 fn over(status: TurnStatus) -> Plan {

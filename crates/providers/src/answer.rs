@@ -87,7 +87,8 @@ impl Answer {
                     drop(timeout(MAX_DRAIN, drain).await);
                     return None;
                 }
-                State::Closed => match self.open().await {
+                // Apart, so that an answer that streams for minutes does not keep the room that asking for it takes.
+                State::Closed => match Box::pin(self.open()).await {
                     Ok(open) => self.state = State::Open(Box::new(open)),
                     Err(failed) => self.failed(failed).await,
                 },

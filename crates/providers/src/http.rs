@@ -1,9 +1,11 @@
 //! A provider behind HTTP.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use lru::LruCache;
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Client, Method, Request, Response, Url};
 use tokio::sync::OnceCell;
@@ -22,6 +24,8 @@ use crate::{EndpointConfig, client};
 
 /// The most bytes of an error's body that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// Of how many models it is remembered what is known of them.
+const KNOWN_MODELS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 /// The most bytes of a list of models.
 const MAX_MODELS_BYTES: usize = 8 * 1024 * 1024;
 
@@ -40,6 +44,7 @@ impl HttpProvider {
                 clock,
                 connection: OnceCell::new(),
                 refused: Mutex::default(),
+                facts: Mutex::new(LruCache::new(KNOWN_MODELS)),
                 kept: KeptRequests::default(),
                 mended: MendedTalks::default(),
             }),
@@ -72,7 +77,7 @@ impl Provider for HttpProvider {
         let config = &self.endpoint.config;
         let dialect = config.dialect;
         let origin = Origin { dialect: dialect.name().to_owned(), provider: config.name.clone(), model: model.to_owned() };
-        let facts = config.facts(model);
+        let facts = self.endpoint.facts(model);
         let target = Target { origin: &origin, profile: &config.profile, model: &facts };
         let mut kept = self.endpoint.kept.take(prompt.conversation, model);
         let mut request = dialect.request(&target, prompt, &mut kept);
@@ -94,7 +99,7 @@ impl Provider for HttpProvider {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        self.endpoint.config.facts(model)
+        self.endpoint.facts(model)
     }
 
     fn measure(&self, model: &str, prompt: &Prompt<'_>) -> Option<u64> {
@@ -132,6 +137,8 @@ pub(crate) struct Endpoint {
     connection: OnceCell<Connection>,
     /// The optional parameters that it refused once.
     refused: Mutex<Vec<&'static str>>,
+    /// What is known of the models that were asked last.
+    facts: Mutex<LruCache<String, ModelFacts>>,
     kept: KeptRequests,
     mended: MendedTalks,
 }
@@ -161,6 +168,17 @@ pub(crate) struct Opened {
 }
 
 impl Endpoint {
+    /// What is known of a model; looked up once, since every call asks.
+    fn facts(&self, model: &str) -> ModelFacts {
+        let mut known = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(facts) = known.get(model) {
+            return *facts;
+        }
+        let facts = self.config.facts(model);
+        known.put(model.to_owned(), facts);
+        facts
+    }
+
     /// The names of the optional parameters that it refused.
     fn refused_names(&self) -> Vec<&'static str> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()

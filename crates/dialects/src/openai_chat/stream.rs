@@ -9,6 +9,7 @@ use turnwright_core::{Finish, FinishReason, NativeBlock, ProviderFailure, Provid
 use super::calls::Calls;
 use super::reasoning::Reasoning;
 use super::wire::{Chunk, Content, Delta, Groq, Part, UsageReport};
+use crate::alike::Alike;
 use crate::dialect::{Offered, StreamDecoder};
 use crate::failure;
 use crate::json;
@@ -33,6 +34,8 @@ pub(crate) struct ChatDecoder {
     /// What the provider said went wrong: only usage may follow.
     failed: Option<ProviderFailure>,
     length: Length,
+    /// The newest chunk that was a piece of text and nothing else.
+    piece: Alike,
 }
 
 impl ChatDecoder {
@@ -48,12 +51,23 @@ impl ChatDecoder {
             is_odd: false,
             failed: None,
             length: Length::default(),
+            piece: Alike::default(),
         }
     }
 
     fn data(&mut self, data: &str, out: &mut Vec<StreamDelta>) -> Result<(), ProviderFailure> {
+        if self.failed.is_none()
+            && let Some(text) = self.piece.text(data)
+        {
+            return self.text(Cow::Borrowed(text), out);
+        }
         match serde_json::from_str::<Chunk<'_>>(data) {
-            Ok(chunk) => self.chunk(chunk, data, out),
+            Ok(chunk) => {
+                if let Some(text) = chunk.only_text() {
+                    self.piece.remember(data, text);
+                }
+                self.chunk(chunk, data, out)
+            }
             Err(_) => match json::mended(data) {
                 Some(mended) => self.data(&mended, out),
                 None => self.odd(data, out),

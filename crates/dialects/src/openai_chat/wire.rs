@@ -26,6 +26,35 @@ pub(crate) struct Chunk<'a> {
     pub(crate) object: Text<'a>,
 }
 
+impl Chunk<'_> {
+    /// The text that is all that it says.
+    pub(crate) fn only_text(&self) -> Option<&str> {
+        let Self { choices, usage: None, x_groq: None, error: None, base_resp: None, object } = self else { return None };
+        let [Choice { index, delta: Some(delta), message: None, finish_reason: None, usage: None }] = choices.0.as_slice()
+        else {
+            return None;
+        };
+        if object.any() == Some("error") || index.0.unwrap_or(0) != 0 {
+            return None;
+        }
+        let Delta {
+            content: Content::Text(text),
+            refusal,
+            reasoning_content,
+            reasoning,
+            reasoning_text,
+            reasoning_details: None,
+            tool_calls,
+            function_call: None,
+        } = delta.as_ref()
+        else {
+            return None;
+        };
+        let others = [refusal, reasoning_content, reasoning, reasoning_text];
+        (tool_calls.0.is_empty() && others.iter().all(|other| other.any().is_none())).then_some(text)
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Choice<'a> {
     #[serde(default)]

@@ -53,7 +53,8 @@ pub(super) async fn chat(
     if is_streamed {
         deny_what_cannot_be_asked(&mut message, version);
     }
-    let sent = send(&state, &id, message).await?;
+    // Apart, so that a stream that waits for its first words does not keep the room that sending takes.
+    let sent = Box::pin(send(&state, &id, message)).await?;
     attached.keep(&state, &id).await;
     if let Some(stream) = stream {
         return stream_of(&state, id, sent.turn_id, (version, begin_of(&sent)), stream).await;
