@@ -2,6 +2,7 @@
 //! turn.
 
 mod balanced;
+mod crossing;
 mod shared;
 mod still;
 
