@@ -85,7 +85,17 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(Config),
     /// Look at everything that could be wrong
-    Doctor(Listed),
+    Doctor(Doctor),
+}
+
+/// Looks at what could be wrong.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Doctor {
+    /// Only ask the server that runs here, at the address of the configuration, whether it is ready; nothing is started
+    #[arg(long)]
+    pub(crate) serving: bool,
+    #[command(flatten)]
+    pub(crate) listed: Listed,
 }
 
 /// Whether a list is for programs.

@@ -63,7 +63,7 @@ pub(crate) fn run(cli: Cli, output: &mut Output) -> Exit {
         }
         Command::Users(command) => one_thread().and_then(|runtime| on(runtime, users::run(&everywhere, command, output))),
         Command::Db(command) => one_thread().and_then(|runtime| on(runtime, db::run(&everywhere, command, output))),
-        Command::Doctor(listed) => one_thread().and_then(|runtime| on(runtime, doctor::run(&everywhere, listed, output))),
+        Command::Doctor(doctor) => one_thread().and_then(|runtime| on(runtime, doctor::run(&everywhere, doctor, output))),
     };
     result.unwrap_or_else(|failure| {
         failure.lines().for_each(|line| say(&line));

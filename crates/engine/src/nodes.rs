@@ -262,12 +262,26 @@ pub enum Condition {
     Connected {
         /// How many nodes are known to live, this one among them; `None` where that is not known yet.
         nodes: Option<usize>,
+        /// What is wrong all the same.
+        troubles: Vec<Trouble>,
     },
     /// They cannot; what this node drives goes on.
     Unreachable {
         /// Why, where that is known.
         reason: String,
     },
+}
+
+/// What is wrong among nodes that reach one another. Nothing is lost by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// As many turns are offered as there may be: further ones are driven where they are asked for.
+    Full {
+        /// The limit.
+        most: u64,
+    },
+    /// Nodes that share their turns by another queue use the same store.
+    OtherQueue,
 }
 
 /// The one process that drives what it is sent.

@@ -65,8 +65,8 @@ pub struct Host {
     command_mark: Option<String>,
     /// Where those that share the data tell what their tools start.
     processes: PathBuf,
-    /// Held by the process that tells of waiting turns.
-    notify_lock: PathBuf,
+    /// All that the database is used for.
+    pub(crate) store: Arc<dyn Storage>,
     pub(crate) environment: Environment,
     pub(crate) tasks: TaskTracker,
     pub(crate) ending: CancellationToken,
@@ -208,7 +208,8 @@ impl HostBuilder {
             artifacts: store.clone(),
             texts: store.clone(),
             upkeep: store.clone(),
-            accounts: store,
+            accounts: store.clone(),
+            store,
             knowledge,
             memory,
             providers,
@@ -220,7 +221,6 @@ impl HostBuilder {
             ledger,
             command_mark,
             processes,
-            notify_lock: place.beside("notify.lock"),
             environment,
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
@@ -343,11 +343,10 @@ impl Host {
     /// Where a client for the webhook cannot be made.
     pub async fn keep_telling(&self, base: &str) -> Result<(), HostError> {
         let Some(notifier) = Notifier::new(self, &self.environment, base).await? else { return Ok(()) };
-        let (lock, ending) = (self.notify_lock.clone(), self.ending.clone());
+        let ending = self.ending.clone();
         self.tasks.spawn(async move {
-            let keep = notifier.keep_telling(&lock);
             tokio::select! {
-                () = keep => {}
+                () = notifier.keep_telling() => {}
                 () = ending.cancelled() => {}
             }
         });

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 use turnwright_core::{AnswerAction, ApproveMode, UserId};
-use turnwright_engine::{Engine, KeptBy, Reply, ToolOutput};
-use turnwright_mcp::serve::{Backing, FixtureTools, Happened, HttpEndpoint, OfferedCall, StdioEnd, stdio};
+use turnwright_engine::{Documents, Engine, KeptBy, Reply, SystemClock, ToolOutput};
+use turnwright_mcp::serve::{Backing, FixtureTools, Happened, HttpEndpoint, OfferedCall, SessionKeeping, StdioEnd, stdio};
 
 use crate::{Host, HostBuilder};
 use backing::EngineBacking;
@@ -54,6 +54,7 @@ pub struct McpEndpoint {
 struct OfUsers {
     serving: McpServing,
     body_limit_bytes: usize,
+    documents: Arc<dyn Documents>,
     made: Mutex<HashMap<(UserId, bool), McpEndpoint>>,
 }
 
@@ -61,8 +62,13 @@ impl Host {
     /// Offers the tools to MCP clients over HTTP. A request's body may have `body_limit_bytes`.
     pub fn mcp_endpoint(&self, serving: McpServing, body_limit_bytes: usize) -> McpEndpoint {
         let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving.clone()));
-        let http = HttpEndpoint::new(backing.clone(), body_limit_bytes);
-        McpEndpoint { http, backing, of_users: Arc::new(OfUsers { serving, body_limit_bytes, made: Mutex::default() }) }
+        let http =
+            HttpEndpoint::new(backing.clone(), body_limit_bytes).keeping_sessions(keeping(&self.documents, &self.engine));
+        McpEndpoint { http, backing, of_users: Arc::new(self.of_users(serving, body_limit_bytes)) }
+    }
+
+    fn of_users(&self, serving: McpServing, body_limit_bytes: usize) -> OfUsers {
+        OfUsers { serving, body_limit_bytes, documents: self.documents.clone(), made: Mutex::default() }
     }
 
     /// The same for the conformance suite: with what it looks for, where the host was made with
@@ -71,7 +77,7 @@ impl Host {
         let serving = McpServing { unqualified: Some(FixtureTools::NAME.to_owned()), ..McpServing::default() };
         let backing = Arc::new(EngineBacking::new(self.engine.clone(), KeptBy::Servers, serving.clone()));
         let http = HttpEndpoint::with_fixtures(backing.clone(), body_limit_bytes);
-        McpEndpoint { http, backing, of_users: Arc::new(OfUsers { serving, body_limit_bytes, made: Mutex::default() }) }
+        McpEndpoint { http, backing, of_users: Arc::new(self.of_users(serving, body_limit_bytes)) }
     }
 
     /// Offers the tools to the MCP client at standard input and output, until it closes its end or `stop` is ready.
@@ -109,6 +115,12 @@ impl Host {
     }
 }
 
+/// Where the sessions of the user for whom `engine` acts are kept. One that began without the right to decide stays without.
+fn keeping(documents: &Arc<dyn Documents>, engine: &Engine) -> SessionKeeping {
+    let owner = if engine.may_decide() { engine.user().to_string() } else { format!("{} without decisions", engine.user()) };
+    SessionKeeping { documents: documents.clone(), clock: Arc::new(SystemClock), owner }
+}
+
 impl HostBuilder {
     /// Adds the tools that the conformance suite calls by name.
     #[must_use]
@@ -133,9 +145,11 @@ impl McpEndpoint {
         let make = || {
             let backing = Arc::new(EngineBacking::new(engine.clone(), KeptBy::Servers, of_users.serving.clone()));
             let http = HttpEndpoint::new(backing.clone(), of_users.body_limit_bytes);
+            let http = http.keeping_sessions(keeping(&of_users.documents, engine));
             let of_users = OfUsers {
                 serving: of_users.serving.clone(),
                 body_limit_bytes: of_users.body_limit_bytes,
+                documents: of_users.documents.clone(),
                 made: Mutex::default(),
             };
             Self { http, backing, of_users: Arc::new(of_users) }

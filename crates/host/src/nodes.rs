@@ -1,5 +1,7 @@
 //! Other servers over the same data.
 
+mod strangers;
+
 use std::sync::Arc;
 
 use turnwright_engine::documents::{Document, Documents};
@@ -11,8 +13,6 @@ use crate::{Host, HostError};
 /// The document by which a database is known to other nodes.
 const KIND: &str = "cluster";
 const KEY: &str = "id";
-/// The document that says by which queue its nodes share turns.
-const QUEUE_KEY: &str = "queue";
 
 impl Host {
     /// Shares turns with the other servers over the same data, where the configuration says how they are reached; whether it
@@ -41,16 +41,11 @@ impl Host {
                 started_at_ms: self.engine().clock().now_ms(),
             },
         };
-        let nodes = NatsNodes::join(options).await?;
-        if let Some(others) = note_queue(&*self.documents, nodes.queue_id()).await? {
-            tracing::warn!(
-                others,
-                own = nodes.queue_id(),
-                "this database was last used by nodes that share turns over another NATS cluster or prefix; nodes that are still there take \
-                 no turns of this one's queue, and hear nothing of it: name the same `[nats] url` and `prefix` for all"
-            );
-        }
-        self.engine().join(Arc::new(nodes));
+        let nodes = Arc::new(NatsNodes::join(options).await?);
+        let looking = strangers::keep_looking(self.documents.clone(), self.engine.clone(), nodes.clone());
+        let ending = self.ending.clone();
+        self.tasks.spawn(async move { ending.run_until_cancelled(looking).await });
+        self.engine().join(nodes);
         Ok(true)
     }
 
@@ -73,17 +68,6 @@ fn credentials(nats: &NatsConfig) -> Credentials {
         (Some(user), Some(password)) => Credentials::Password { user: user.clone(), password: password.expose().to_owned() },
         (Some(_) | None, _) => Credentials::None,
     }
-}
-
-/// Writes down by which queue the nodes of this database share turns. Gives the one that was written down before, where that is
-/// another: two clusters may be on one database by mistake, or NATS has been replaced.
-async fn note_queue(documents: &dyn Documents, own: &str) -> Result<Option<String>, HostError> {
-    let before = documents.document(KIND, QUEUE_KEY).await?.map(|document| document.body);
-    if before.as_deref() == Some(own) {
-        return Ok(None);
-    }
-    documents.put_document(KIND, Document { key: QUEUE_KEY.to_owned(), body: own.to_owned() }).await?;
-    Ok(before)
 }
 
 /// By what the database is known: made once. Of servers that start at once on a new one the first to write gives the name, as

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests; clippy excuses only the test functions themselves")]
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -11,14 +11,17 @@ use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use turnwright_core::{ContentBlock, Declared, ToolDefinition, text_of};
-use turnwright_engine::{Icon, Reply, ToolFace, ToolOutput};
+use turnwright_engine::{Documents, Icon, Reply, ToolFace, ToolOutput};
 use turnwright_mcp::serve::{
-    Asks, Backing, Happened, HttpEndpoint, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall,
+    Asks, Backing, Happened, HttpEndpoint, Inquiry, OfferedCall, OfferedTool, Question, Refused, RunningCall, SessionKeeping,
 };
+use turnwright_testkit::{ManualClock, MemoryDocuments};
 
 #[derive(Debug)]
 struct Two {
     changes: watch::Sender<u64>,
+    /// What was said to calls that another process waits for.
+    joined: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
@@ -82,6 +85,16 @@ impl Backing for Two {
     async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
         if handle == "the handle" { self.begin(call).await } else { Err(Refused::Other("there is no such call".into())) }
     }
+
+    async fn join(&self, handle: &str, client: &str) -> Result<Box<dyn RunningCall>, Refused> {
+        assert_eq!((handle, client), ("the handle", "tester"));
+        let inquiry = |id: &str, message: &str| {
+            let asks = Asks::Form(json!({"type": "object", "properties": {"who": {"type": "string"}}}));
+            Happened::Inquired(Inquiry { id: id.into(), message: message.into(), asks })
+        };
+        let left = vec![inquiry("form", "far asks: Who?"), inquiry("earlier", "far asks: What?")];
+        Ok(Box::new(Said { left, waits: false, joined: Some(Arc::clone(&self.joined)) }))
+    }
 }
 
 /// What is left to happen, the next at the end.
@@ -90,10 +103,12 @@ struct Said {
     left: Vec<Happened>,
     /// It waits for the answer to what its tool asked.
     waits: bool,
+    /// It is another process's, and what is said to it is written down.
+    joined: Option<Arc<Mutex<Vec<String>>>>,
 }
 
 fn said(left: Vec<Happened>) -> Box<dyn RunningCall> {
-    Box::new(Said { left, waits: false })
+    Box::new(Said { left, waits: false, joined: None })
 }
 
 #[async_trait]
@@ -107,7 +122,7 @@ impl RunningCall for Said {
             return std::future::pending().await;
         }
         let happened = self.left.pop().unwrap();
-        self.waits = matches!(happened, Happened::Inquired(_));
+        self.waits = self.joined.is_none() && matches!(happened, Happened::Inquired(_));
         happened
     }
 
@@ -120,6 +135,10 @@ impl RunningCall for Said {
 
     async fn answer(&mut self, inquiry: &str, reply: Reply) -> Result<(), String> {
         self.waits = false;
+        if let Some(joined) = &self.joined {
+            let content = reply.content.clone().map(Value::Object).unwrap_or_default();
+            joined.lock().unwrap().push(format!("{inquiry}: {} {content}", reply.action.as_str()));
+        }
         if let Some(Happened::Ended(output)) = self.left.first_mut() {
             let content = reply.content.map(Value::Object).unwrap_or_default();
             let before = text_of(&output.content);
@@ -139,7 +158,32 @@ impl RunningCall for Said {
 
 fn endpoint() -> (HttpEndpoint, watch::Sender<u64>) {
     let changes = watch::Sender::new(0);
-    (HttpEndpoint::new(Arc::new(Two { changes: changes.clone() }), 1 << 20), changes)
+    (HttpEndpoint::new(Arc::new(Two { changes: changes.clone(), joined: Arc::default() }), 1 << 20), changes)
+}
+
+/// Processes over the same data, and the time of their machines.
+struct Processes {
+    documents: Arc<MemoryDocuments>,
+    clock: Arc<ManualClock>,
+    joined: Arc<Mutex<Vec<String>>>,
+}
+
+impl Processes {
+    fn new() -> Self {
+        Self { documents: Arc::default(), clock: Arc::new(ManualClock::at(1)), joined: Arc::default() }
+    }
+
+    /// Another one, for the sessions of `owner`.
+    fn start(&self, owner: &str) -> HttpEndpoint {
+        let two = Two { changes: watch::Sender::new(0), joined: self.joined.clone() };
+        let (documents, clock) = (self.documents.clone(), self.clock.clone());
+        HttpEndpoint::new(Arc::new(two), 1 << 20).keeping_sessions(SessionKeeping { documents, clock, owner: owner.to_owned() })
+    }
+}
+
+fn closes(session: &str) -> http::Request<Whole> {
+    let close = http::Request::delete("http://localhost/mcp").header("Host", "localhost").header("Mcp-Session-Id", session);
+    close.body(Whole(None)).unwrap()
 }
 
 /// A whole body.
@@ -283,9 +327,58 @@ async fn more_sessions_than_there_is_room_for_are_refused_and_one_that_is_closed
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
     assert!(asked(&endpoint, legacy(&first, &ping)).await.get("result").is_some());
     assert!(called(&endpoint, json!({"name": "two__one"}), json!({})).await.get("result").is_some());
-    let close = http::Request::delete("http://localhost/mcp").header("Host", "localhost").header("Mcp-Session-Id", first);
-    endpoint.answer(close.body(Whole(None)).unwrap()).await;
+    endpoint.answer(closes(&first)).await;
     opened(&endpoint, &json!({})).await;
+}
+
+#[tokio::test]
+async fn a_session_that_was_opened_at_one_process_is_gone_on_with_at_every_other_and_by_nobody_else() {
+    let processes = Processes::new();
+    let (one, other) = (processes.start("ann"), processes.start("ann"));
+    let session = opened(&one, &json!({})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "two__one", "arguments": {}}});
+    let answer = asked(&other, legacy(&session, &call)).await;
+    assert_eq!(answer.pointer("/result/content/0/text"), Some(&json!("tester")), "{answer}");
+    let ping = json!({"jsonrpc": "2.0", "id": 8, "method": "ping"});
+    let status = async |endpoint: &HttpEndpoint, session: &str| endpoint.answer(legacy(session, &ping)).await.status().as_u16();
+    assert_eq!(status(&processes.start("ben"), &session).await, 404);
+    // Who is full says so, whether the session is new or only new there.
+    assert_eq!(status(&processes.start("ann").with_max_sessions(0), &session).await, 503);
+    processes.clock.advance(23 * 3_600_000);
+    assert_eq!(status(&processes.start("ann"), &session).await, 200);
+    processes.clock.advance(2 * 3_600_000);
+    assert_eq!(status(&processes.start("ann"), &session).await, 404);
+    // Its place is needed no more.
+    let third = processes.start("ann");
+    let next = opened(&third, &json!({})).await;
+    assert_eq!(processes.documents.documents("mcp_session").await.unwrap().len(), 1);
+    third.answer(closes(&next)).await;
+    assert_eq!(status(&other, &next).await, 404);
+}
+
+#[tokio::test]
+async fn what_a_client_answers_at_another_process_reaches_the_call_that_asked_and_no_other() {
+    let processes = Processes::new();
+    let (one, other) = (processes.start("ann"), processes.start("ann"));
+    let session = opened(&one, &json!({"elicitation": {}})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "two__asks", "arguments": {}}});
+    let mut asks = Vec::new();
+    for endpoint in [&one, &other] {
+        let body = Box::pin(endpoint.answer(legacy(&session, &call)).await.into_body());
+        let mut messages = Messages { body, read: String::new() };
+        let asked = messages.next().await.unwrap();
+        asks.push((asked.get("id").unwrap().clone(), messages));
+    }
+    assert_ne!(asks[0].0, asks[1].0, "two questions of one session");
+    let said = json!({"jsonrpc": "2.0", "id": asks[0].0, "result": {"action": "accept", "content": {"who": "me"}}});
+    assert_eq!(other.answer(legacy(&session, &said)).await.status(), 202);
+    assert_eq!(*processes.joined.lock().unwrap(), ["form: accept {\"who\":\"me\"}"]);
+    // The other's own question is open still.
+    let said = json!({"jsonrpc": "2.0", "id": asks[1].0, "result": {"action": "decline"}});
+    assert_eq!(other.answer(legacy(&session, &said)).await.status(), 202);
+    let answer = asks[1].1.next().await.unwrap();
+    assert_eq!(answer.pointer("/result/content/0/text"), Some(&json!("form: decline null. visit: decline null. ")), "{answer}");
+    assert_eq!(processes.joined.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -5,10 +5,11 @@
 //! what happened by its entries; whatever is lost here, the engine's sweep finds. See `docs/nodes.md`.
 //!
 //! [`NatsNodes::join`] connects, checks and makes what is needed; `names` says what it is called, `queue` is the stream of
-//! turns, `presence` the bucket. *Not here:* which turns are offered, and what is told.
+//! turns and `fullness` whether it takes more, `presence` the bucket. *Not here:* which turns are offered, and what is told.
 
 mod connection;
 mod error;
+mod fullness;
 mod names;
 mod nats;
 mod options;

@@ -14,9 +14,10 @@ use tokio::sync::{Mutex, RwLock, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::ConversationId;
-use turnwright_engine::nodes::{Condition, LiveFrame, News, Nodes, NotOffered, Offer, Offered};
+use turnwright_engine::nodes::{Condition, LiveFrame, News, Nodes, NotOffered, Offer, Offered, Trouble};
 
 use crate::connection::{Line, connect, is_up};
+use crate::fullness::Fullness;
 use crate::names::Names;
 use crate::presence::{Presence, claim_prefix};
 use crate::queue::Queue;
@@ -37,9 +38,12 @@ pub struct NatsNodes {
     replicas: usize,
     most: u64,
     queue: RwLock<Queue>,
+    fullness: Arc<Fullness>,
     presence: Arc<Presence>,
     heard: Mutex<Heard>,
     is_draining: AtomicBool,
+    /// Whether nodes of another queue use the same database.
+    has_strangers: AtomicBool,
     ending: CancellationToken,
     tasks: TaskTracker,
 }
@@ -81,6 +85,8 @@ impl NatsNodes {
         let heard = Mutex::new(Heard { told, remade: subscribed(&line) });
         let (ending, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(presence.clone().keep(ending.clone()));
+        let fullness = Fullness::new(client.clone(), context, names.turns(), options.queue);
+        tasks.spawn(fullness.clone().keep_looking(ending.clone()));
         Ok(Self {
             client,
             line,
@@ -89,9 +95,11 @@ impl NatsNodes {
             replicas: options.replicas,
             most: options.queue,
             queue: RwLock::new(queue),
+            fullness,
             presence,
             heard,
             is_draining: AtomicBool::new(false),
+            has_strangers: AtomicBool::new(false),
             ending,
             tasks,
         })
@@ -100,6 +108,11 @@ impl NatsNodes {
     /// By what the queue is known. Nodes over one database have one; another NATS cluster has another, and so has another prefix.
     pub fn queue_id(&self) -> &str {
         &self.queue_id
+    }
+
+    /// Takes note of whether nodes of another queue use the same database, which only the database can tell.
+    pub fn note_strangers(&self, are_there: bool) {
+        self.has_strangers.store(are_there, Ordering::Relaxed);
     }
 
     /// The next offer, where there is one and the queue can be asked.
@@ -142,7 +155,11 @@ impl Nodes for NatsNodes {
             let reason = self.line.wrong().unwrap_or_else(|| "NATS is not connected".to_owned());
             return Err(NotOffered::Unreachable { reason });
         }
-        self.queue.read().await.put(&self.names, offer).await
+        let put = self.queue.read().await.put(&self.names, offer).await;
+        if matches!(put, Err(NotOffered::Full { .. })) {
+            self.fullness.refused();
+        }
+        put
     }
 
     async fn next(&self) -> Box<dyn Offered> {
@@ -235,7 +252,10 @@ impl Nodes for NatsNodes {
 
     fn condition(&self) -> Condition {
         if is_up(&self.client) {
-            return Condition::Connected { nodes: *self.presence.count.borrow() };
+            let full = self.fullness.reached().map(|most| Trouble::Full { most });
+            let other = self.has_strangers.load(Ordering::Relaxed).then_some(Trouble::OtherQueue);
+            let troubles = full.into_iter().chain(other).collect();
+            return Condition::Connected { nodes: *self.presence.count.borrow(), troubles };
         }
         Condition::Unreachable { reason: self.line.wrong().unwrap_or_else(|| "NATS is not connected".to_owned()) }
     }

@@ -192,9 +192,9 @@ async fn a_server_that_ends_and_starts_again_loses_no_offer_and_is_told() {
 async fn nodes_are_counted_while_they_live() {
     let Some(world) = world(Keeps::Messages, &[]) else { return };
     let (one, other) = two(&world).await;
-    until("both to be known", || one.condition() == Condition::Connected { nodes: Some(2) }).await;
+    until("both to be known", || one.condition() == Condition::Connected { nodes: Some(2), troubles: Vec::new() }).await;
     other.leave().await;
-    until("one to be gone", || one.condition() == Condition::Connected { nodes: Some(1) }).await;
+    until("one to be gone", || one.condition() == Condition::Connected { nodes: Some(1), troubles: Vec::new() }).await;
     one.leave().await;
 }
 

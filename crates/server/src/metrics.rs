@@ -203,7 +203,7 @@ fn sources(engine: &Engine, text: &mut String) {
 fn nodes(engine: &Engine, text: &mut String) {
     let (is_connected, nodes) = match engine.nodes() {
         Condition::Alone => return,
-        Condition::Connected { nodes } => (1, nodes),
+        Condition::Connected { nodes, troubles: _ } => (1, nodes),
         Condition::Unreachable { .. } => (0, None),
     };
     text.push_str("# HELP turnwright_nats_connected Whether NATS can be reached.\n# TYPE turnwright_nats_connected gauge\n");

@@ -208,7 +208,7 @@ impl Nodes for TestNode {
 
     fn condition(&self) -> Condition {
         if self.is_shared() {
-            return Condition::Connected { nodes: Some(self.shared.state().nodes.len()) };
+            return Condition::Connected { nodes: Some(self.shared.state().nodes.len()), troubles: Vec::new() };
         }
         Condition::Unreachable { reason: "the connection is cut".to_owned() }
     }

@@ -1,15 +1,21 @@
 //! `turnwright doctor`: everything that a person can mend.
 
+mod serving;
+
 use serde_json::json;
 use turnwright_host::{Finding, Level, Needs};
 
-use crate::cli::{Everywhere, Listed};
+use crate::cli::{Doctor, Everywhere, Listed};
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, TELLS_OF_SERVERS};
 use crate::output::Output;
 use crate::table::table;
 
-pub(super) async fn run(everywhere: &Everywhere, listed: Listed, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) async fn run(everywhere: &Everywhere, doctor: Doctor, output: &mut Output) -> Result<Exit, Failure> {
+    let Doctor { serving, listed } = doctor;
+    if serving {
+        return Ok(report(&serving::look(everywhere).await?, listed, output, Exit::Failed));
+    }
     let opened = match opened::open(&opened::overrides(everywhere), TELLS_OF_SERVERS) {
         Ok(opened) => opened,
         Err(failure) => return Ok(report(&of_failure("configuration", &failure), listed, output, Exit::Usage)),

@@ -17,6 +17,8 @@ pub(crate) struct Asked {
     pub(crate) host: String,
     /// Null where there was none, or it was no JSON.
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 /// Answers each connection once; ends with the process.
@@ -71,7 +73,8 @@ fn serve(mut connection: TcpStream, answers: &dyn Fn(&Asked) -> (u16, Value), to
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let line = first.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
-    let asked = Asked { line, authorization, host, body: serde_json::from_slice(&body).unwrap_or_default() };
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let asked = Asked { line, authorization, host, body: serde_json::from_slice(&body).unwrap_or_default(), text };
     told.lock().unwrap().push(asked.clone());
     let (status, body) = answers(&asked);
     let body = if body.is_null() { String::new() } else { body.to_string() };

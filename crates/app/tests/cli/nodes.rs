@@ -1,6 +1,8 @@
 //! Servers over one data directory that share turns through NATS: any of them takes any request, and none that ends loses a
 //! turn.
 
+mod balanced;
+mod crossing;
 mod shared;
 mod still;
 

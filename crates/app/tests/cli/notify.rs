@@ -224,6 +224,39 @@ fn a_turn_that_another_process_parked_is_told_with_what_was_said_where_that_is_a
 }
 
 #[test]
+fn of_nodes_on_several_machines_one_tells_and_another_once_it_is_gone() {
+    let receiver = Receiver::start(&["200 OK"]);
+    let Some(place) = Place::on_postgres() else { return };
+    // Another data directory is another machine: nothing but the database is common.
+    let elsewhere = Place::new().with_variable("TURNWRIGHT_DATABASE", place.database().unwrap());
+    for place in [&place, &elsewhere] {
+        configure(place, &receiver.config(""));
+    }
+    let first = Server::start(&place);
+    park(&first, "warm-up");
+    receiver.wait(1);
+    let second = Server::start(&elsewhere);
+    park(&second, "at-the-second");
+    park(&first, "at-the-first");
+    receiver.wait(3);
+    let told = |conversation: &str| -> Vec<String> {
+        let all = receiver.received();
+        let of_it = all.iter().filter(|event| event.conversation() == conversation);
+        of_it.map(|event| event.json()["data"]["url"].as_str().unwrap().to_owned()).collect()
+    };
+    // By whom it was told is seen by the address that it names.
+    for conversation in ["at-the-second", "at-the-first"] {
+        assert_eq!(told(conversation), [format!("{}/#/c/{conversation}", first.root())]);
+    }
+    first.kill();
+    park(&second, "after");
+    wait_for("the second to tell", || (!told("after").is_empty()).then_some(()));
+    assert_eq!(told("after"), [format!("{}/#/c/after", second.root())]);
+    assert_eq!(receiver.received().len(), 4, "nothing is told again");
+    second.stop();
+}
+
+#[test]
 fn a_command_that_hangs_is_killed_and_holds_nothing_up() {
     let place = Place::new();
     teller(&place, "hang", "if [ -e began ]; then cat > ended; else echo $$ > began; sleep 1000; fi");

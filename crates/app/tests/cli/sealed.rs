@@ -1,6 +1,8 @@
 //! Servers on machines of their own, over one database and with one key for what is secret: what one is given, the others have.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -143,6 +145,115 @@ fn of_servers_over_one_database_one_asks_for_a_token_and_all_have_it() {
     }
     let asked = api.lines().into_iter().filter(|line| line == "POST /token").count();
     assert_eq!(asked, 1, "{:?}", api.lines());
+    for server in servers {
+        server.stop();
+    }
+}
+
+/// An authorization server whose tokens are good for two calls, and whose refresh tokens are good for one renewal.
+#[derive(Default)]
+struct Rotating {
+    /// The number of the newest tokens.
+    number: u32,
+    calls: u32,
+    /// Refresh tokens that came a second time.
+    replayed: Vec<String>,
+}
+
+impl Rotating {
+    fn tokens(&mut self) -> (u16, Value) {
+        self.number += 1;
+        self.calls = 0;
+        let (access, refresh) = (format!("access-{}", self.number), format!("refresh-{}", self.number));
+        (200, json!({"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": 3600}))
+    }
+
+    fn answer(&mut self, asked: &Asked) -> (u16, Value) {
+        let (method, path) = asked.line.split_once(' ').unwrap();
+        let own = format!("http://{}", asked.host);
+        if path == "/token" {
+            let form: Vec<(&str, &str)> = asked.text.split('&').filter_map(|pair| pair.split_once('=')).collect();
+            let value = |name: &str| form.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+            return match (value("grant_type"), value("refresh_token")) {
+                (Some("authorization_code"), _) => self.tokens(),
+                (_, Some(token)) if token == format!("refresh-{}", self.number) => self.tokens(),
+                (_, token) => {
+                    self.replayed.extend(token.map(str::to_owned));
+                    (400, json!({"error": "invalid_grant"}))
+                }
+            };
+        }
+        if path == "/register" {
+            let mut client = asked.body.clone();
+            client["client_id"] = json!("us");
+            return (201, client);
+        }
+        if path.starts_with("/.well-known/oauth-authorization-server") {
+            let at = |path: &str| format!("{own}/{path}");
+            return (
+                200,
+                json!({"issuer": own, "authorization_endpoint": at("authorize"), "token_endpoint": at("token"),
+                "registration_endpoint": at("register"), "response_types_supported": ["code"],
+                "grant_types_supported": ["authorization_code", "refresh_token"], "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"]}),
+            );
+        }
+        if path != "/mcp" || method != "POST" {
+            let known = Asked { authorization: Some("Bearer let-me-in".to_owned()), ..asked.clone() };
+            return guarded(&known);
+        }
+        let is_call = asked.body["method"] == "tools/call";
+        let is_newest = asked.authorization.as_deref() == Some(&format!("Bearer access-{}", self.number));
+        if !is_newest || (is_call && self.calls == 2) {
+            return (401, Value::Null);
+        }
+        if !is_call {
+            return guarded(&Asked { authorization: Some("Bearer let-me-in".to_owned()), ..asked.clone() });
+        }
+        self.calls += 1;
+        let content = json!([{"type": "text", "text": "let in"}]);
+        (200, json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": {"content": content}}))
+    }
+}
+
+#[test]
+fn a_sign_in_is_renewed_by_one_server_at_a_time_and_no_refresh_token_is_used_twice() {
+    let rotating: Arc<Mutex<Rotating>> = Arc::default();
+    let answering = rotating.clone();
+    let api = MockApi::new(move |asked| answering.lock().unwrap().answer(asked));
+    let config = sealed(&format!("[mcp.servers.far]\nurl = \"http://{}/mcp\"\n", api.address));
+    let places = places(&[KEY, KEY], &config);
+    // A browser that agrees to everything, and whose address the authorization server would have sent back.
+    places[0].write(
+        "visit",
+        "#!/usr/bin/env python3\nimport sys, urllib.parse, urllib.request\n\
+         asked = urllib.parse.parse_qs(urllib.parse.urlsplit(sys.argv[1]).query)\n\
+         back = urllib.parse.urlencode({'code': 'one', 'state': asked['state'][0]})\n\
+         urllib.request.urlopen(asked['redirect_uri'][0] + '?' + back)\n",
+    );
+    std::fs::set_permissions(places[0].path("visit"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let visit = places[0].path("visit").display().to_string();
+    let ran = places[0].run(&["mcp", "login", "far", "--open", &visit]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+
+    let servers: Vec<Server> = places.iter().map(Server::start).collect();
+    let call = json!({"name": "far__secret", "approve": "all"});
+    let mut rounds = 0;
+    while rotating.lock().unwrap().number < 6 {
+        let called: Vec<Value> = std::thread::scope(|scope| {
+            let calling: Vec<_> =
+                servers.iter().map(|server| scope.spawn(|| server.ask("POST /api/v1/tools/call", &call))).collect();
+            calling.into_iter().map(|called| called.join().unwrap()).collect()
+        });
+        for called in called {
+            assert_eq!(called["is_error"], false, "{called}");
+        }
+        rounds += 1;
+        assert!(rounds < 50, "the tokens are not renewed: {:?}", api.lines());
+    }
+    assert_eq!(rotating.lock().unwrap().replayed, Vec::<String>::new());
+    let renewals = api.lines().into_iter().filter(|line| line == "POST /token").count();
+    assert_eq!(renewals, usize::try_from(rotating.lock().unwrap().number).unwrap(), "one for each pair of tokens");
     for server in servers {
         server.stop();
     }

@@ -51,15 +51,7 @@ impl Server {
     }
 
     pub(crate) fn request(&self, head: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let length = body.len();
-        let address = &self.address;
-        let rest =
-            format!("Host: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close");
-        stream.write_all(format!("{head} HTTP/1.1\r\n{rest}\r\n\r\n{body}").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        request(&self.address, head, body)
     }
 
     /// Asks for JSON with JSON; anything but success fails the test.
@@ -116,6 +108,17 @@ impl Server {
     }
 }
 
+/// What comes of a request to whoever is at an address.
+pub(crate) fn request(address: &str, head: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let rest = format!("Host: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close");
+    stream.write_all(format!("{head} HTTP/1.1\r\n{rest}\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.child.kill());
@@ -130,6 +133,20 @@ fn an_address_that_others_can_reach_is_refused() {
                   hint: write `auth = \"tokens\"` below `[server]`, then `turnwright users add NAME --role admin` and \
                   `turnwright users token NAME`; or listen at 127.0.0.1\n";
     assert_eq!(ran, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
+}
+
+#[test]
+fn a_server_that_runs_here_is_asked_how_it_is_without_another_program() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    place.write("turnwright.toml", format!("model = \"practice/practice\"\n[server]\nlisten = \"{}\"\n", server.address()));
+    let ran = place.run(&["doctor", "--serving"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("it takes requests"), "{ran:?}");
+    let address = server.address().to_owned();
+    server.stop();
+    let ran = place.run(&["doctor", "--serving"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains(&format!("nothing answers at {address}: ")), "{ran:?}");
 }
 
 #[test]

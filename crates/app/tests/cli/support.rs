@@ -51,6 +51,11 @@ impl Place {
         Some(Self::new().with_variable("TURNWRIGHT_DATABASE", &database))
     }
 
+    /// The address of its database, where that is not in its folder.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.variables.iter().rfind(|(name, _)| name == "TURNWRIGHT_DATABASE").map(|(_, address)| address.as_str())
+    }
+
     /// The same with one more variable of the environment.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));

@@ -31,7 +31,9 @@ impl Watcher {
         let mut reader = BufReader::new(stream);
         let mut head = String::new();
         while reader.read_line(&mut head).ok()? > 2 {}
-        head.starts_with("HTTP/1.0 200").then_some(Self { reader })
+        // A proxy has a version of its own.
+        let is_open = head.split_whitespace().nth(1) == Some("200");
+        is_open.then_some(Self { reader })
     }
 
     /// The next event; `None` where the stream ended.

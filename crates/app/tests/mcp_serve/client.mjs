@@ -1,6 +1,7 @@
 // The official TypeScript client as a client of `turnwright mcp serve` and `/mcp`. Prints one JSON object of what it saw.
 //
-// client.mjs NODE_MODULES URL            over streamable HTTP
+// client.mjs NODE_MODULES URL…           over streamable HTTP; of several addresses each request goes to the next one, and
+//                                        what a person says to another one than the call that asked
 // client.mjs NODE_MODULES PROGRAM ARG…   over standard input and output
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -11,6 +12,17 @@ const { Client } = await sdk("client/index.js");
 const { StdioClientTransport } = await sdk("client/stdio.js");
 const { StreamableHTTPClientTransport } = await sdk("client/streamableHttp.js");
 const { ElicitRequestSchema, ToolListChangedNotificationSchema } = await sdk("types.js");
+
+let requests = 0;
+let called = 0;
+/** Sends a request to the address whose turn it is, as a load balancer does; an answer, and that a call is not wanted any more, never to the call's. */
+function balanced(url, init) {
+  let at = requests++ % target.length;
+  const method = init?.body ? JSON.parse(init.body).method : "";
+  if (method === "tools/call") called = at;
+  if (method === undefined || method === "notifications/cancelled") at = (called + 1) % target.length;
+  return fetch(target[at], init);
+}
 
 async function connected(decision) {
   const capabilities = decision === undefined ? {} : { elicitation: {} };
@@ -23,7 +35,7 @@ async function connected(decision) {
     });
   }
   const transport = target[0].startsWith("http")
-    ? new StreamableHTTPClientTransport(new URL(target[0]))
+    ? new StreamableHTTPClientTransport(new URL(target[0]), { fetch: balanced })
     : new StdioClientTransport({ command: target[0], args: target.slice(1), env: { ...process.env }, stderr: "inherit" });
   await client.connect(transport);
   return { client, asked };

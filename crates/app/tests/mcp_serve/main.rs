@@ -68,8 +68,10 @@ impl Offered {
     fn program(&self) -> Vec<String> {
         let (config, data) = (self.place.path("turnwright.toml"), self.place.path("data"));
         let [config, data] = [config, data].map(|path| path.display().to_string());
-        let words = [env!("CARGO_BIN_EXE_turnwright"), "--config", &config, "--data-dir", &data, "mcp", "serve"];
-        words.map(str::to_owned).to_vec()
+        let mut words = vec![env!("CARGO_BIN_EXE_turnwright"), "--config", &config, "--data-dir", &data, "mcp", "serve"];
+        // Clients hand on little of their environment.
+        words.extend(self.place.database().map(|address| ["--database", address]).into_iter().flatten());
+        words.into_iter().map(str::to_owned).collect()
     }
 
     fn python(&self, era: &str, target: &[String]) -> Command {
@@ -219,33 +221,50 @@ fn the_python_client_uses_every_kind_of_result_over_http_in_both_eras() {
     }
 }
 
+/// What the TypeScript client sees of the tools.
+fn typescript_sees_all(offered: &Offered, target: &[String]) {
+    let mut saw = report(offered.node(target));
+    // This client looks at progress a moment after it has read it, and drops what came together with the result.
+    let told = saw["progress"].take();
+    assert!([json!([[1, 3], [2, 3], [3, 3]]), json!([[1, 3], [2, 3]])].contains(&told), "{told}");
+    let question =
+        "May `everything__get-sum` run with {\"a\":1,\"b\":3}? rule 2 (ask everything__get-sum) wants a person to allow it.";
+    let denied = "This call was denied by the user: the person at official did not allow it. It did not run.";
+    let expected = json!({
+        "server": "turnwright",
+        "has_echo": true,
+        "echo": {"error": false, "text": "Echo: hi"},
+        "image": "image/png",
+        "structured": ["conditions", "humidity", "temperature"],
+        "progress": null,
+        "unknown": -32602,
+        "stopped": "an error",
+        "after": {"error": false, "text": "Echo: still here"},
+        "allowed": {"asked": [question], "error": false, "text": "The sum of 1 and 3 is 4."},
+        "denied": {"asked": [question], "error": true, "text": denied},
+        "cancelled": {"asked": [question], "error": true, "text": denied},
+    });
+    assert_eq!(saw, expected);
+}
+
 #[test]
 fn the_typescript_client_uses_the_tools_over_both_transports() {
     let Some(offered) = Offered::new() else { return };
     let server = offered.serve();
     for target in [offered.program(), server.url()] {
-        let mut saw = report(offered.node(&target));
-        // This client looks at progress a moment after it has read it, and drops what came together with the result.
-        let told = saw["progress"].take();
-        assert!([json!([[1, 3], [2, 3], [3, 3]]), json!([[1, 3], [2, 3]])].contains(&told), "{told}");
-        let question = "May `everything__get-sum` run with {\"a\":1,\"b\":3}? rule 2 (ask everything__get-sum) wants a person to allow it.";
-        let denied = "This call was denied by the user: the person at official did not allow it. It did not run.";
-        let expected = json!({
-            "server": "turnwright",
-            "has_echo": true,
-            "echo": {"error": false, "text": "Echo: hi"},
-            "image": "image/png",
-            "structured": ["conditions", "humidity", "temperature"],
-            "progress": null,
-            "unknown": -32602,
-            "stopped": "an error",
-            "after": {"error": false, "text": "Echo: still here"},
-            "allowed": {"asked": [question], "error": false, "text": "The sum of 1 and 3 is 4."},
-            "denied": {"asked": [question], "error": true, "text": denied},
-            "cancelled": {"asked": [question], "error": true, "text": denied},
-        });
-        assert_eq!(saw, expected);
+        typescript_sees_all(&offered, &target);
     }
+}
+
+#[test]
+fn the_typescript_client_has_one_session_with_all_servers_over_the_same_data() {
+    let Some(offered) = Offered::new() else { return };
+    let servers = [offered.serve(), offered.serve()];
+    let urls: Vec<String> = servers.iter().flat_map(Server::url).collect();
+    typescript_sees_all(&offered, &urls);
+    // The call that it stopped at one server has ended at the other.
+    let drives = |server: &Server| !get(&server.address, "/metrics").contains("turnwright_turns_driven 0\n");
+    wait_for("the end of all turns", || (!servers.iter().any(drives)).then_some(()));
 }
 
 #[test]

@@ -280,7 +280,7 @@ async fn a_node_that_is_cut_off_goes_on_and_comes_back() {
     assert_eq!(claims.next_back().as_ref(), Some(one.store.driver()), "it is driven where it was asked for");
     one.node.mend();
     other.node.mend();
-    assert_eq!(one.engine.nodes(), Condition::Connected { nodes: Some(2) });
+    assert_eq!(one.engine.nodes(), Condition::Connected { nodes: Some(2), troubles: Vec::new() });
     let third = other.engine.send(&id(), NewMessage::text("together")).await.unwrap();
     assert_eq!(one.engine.wait(&id(), third.turn_id).await.unwrap(), completed());
     nothing_is_offered(&exchange).await;

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Map;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -121,6 +122,12 @@ impl EngineBacking {
         Ok(self.running(call, (slot.conversation.clone(), sent.turn_id), (watch, after), Some(slot)))
     }
 
+    /// What happens in a turn, from its beginning.
+    async fn watch_turn(&self, conversation: &ConversationId, turn: TurnId) -> Result<(Watch, Option<Seq>), EngineError> {
+        let after = turn.0.get().checked_sub(1).and_then(Seq::new);
+        Ok((self.engine.watch(conversation, WatchFrom::After(after)).await?, after))
+    }
+
     fn running(
         &self,
         call: &OfferedCall,
@@ -164,10 +171,7 @@ impl Backing for EngineBacking {
     }
 
     async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused> {
-        let unknown = || Refused::Other("there is no such call to go on with; call the tool anew".to_owned());
-        let (conversation, turn) = handle.split_once('/').ok_or_else(unknown)?;
-        let (conversation, turn): (ConversationId, TurnId) =
-            (conversation.parse().map_err(|_| unknown())?, turn.parse().map_err(|_| unknown())?);
+        let (conversation, turn) = place(handle).ok_or_else(unknown)?;
         let qualified = self.qualified(&call.tool).await?;
         let message = caller::message(&qualified, &call.arguments);
         let is_this = |journal: &turnwright_core::Journal| match journal.entry(turn.0).map(|stored| &*stored.entry) {
@@ -181,12 +185,36 @@ impl Backing for EngineBacking {
         }
         self.shared.pool.forget(handle);
         let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot go on: {error}", call.tool));
-        let after = turn.0.get().checked_sub(1).and_then(Seq::new);
-        let watch = self.engine.watch(&conversation, WatchFrom::After(after)).await.map_err(stuck)?;
+        let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
         // Where nobody drives it, what was decided elsewhere has not begun yet.
         self.engine.resume(&conversation).await.map_err(stuck)?;
-        Ok(Box::new(self.running(&call, (conversation, turn), (watch, after), None)))
+        Ok(Box::new(self.running(&call, (conversation, turn), watched, None)))
     }
+
+    async fn join(&self, handle: &str, client: &str) -> Result<Box<dyn RunningCall>, Refused> {
+        let (conversation, turn) = place(handle).ok_or_else(unknown)?;
+        let tool = |journal: &turnwright_core::Journal| match journal.entry(turn.0).map(|stored| &*stored.entry) {
+            Some(Entry::User(said)) if said.settings.model == caller::model() => {
+                caller::asked(said).map(|(tool, _)| tool.to_owned())
+            }
+            _ => None,
+        };
+        let tool = self.engine.look(&conversation, tool).await.ok().flatten().ok_or_else(unknown)?;
+        let call = OfferedCall { client: client.to_owned(), tool, arguments: Map::new() };
+        let stuck = |error: EngineError| Refused::Other(format!("`{}` cannot be answered: {error}", call.tool));
+        let watched = self.watch_turn(&conversation, turn).await.map_err(stuck)?;
+        Ok(Box::new(self.running(&call, (conversation, turn), watched, None)))
+    }
+}
+
+fn unknown() -> Refused {
+    Refused::Other("there is no such call to go on with; call the tool anew".to_owned())
+}
+
+/// The turn that a handle names.
+fn place(handle: &str) -> Option<(ConversationId, TurnId)> {
+    let (conversation, turn) = handle.split_once('/')?;
+    Some((conversation.parse().ok()?, turn.parse().ok()?))
 }
 
 /// What makes two calls the same.

@@ -26,7 +26,7 @@ pub(super) fn message(tool: &str, arguments: &Map<String, Value>) -> String {
 }
 
 /// The tool and the arguments that a message asks for.
-fn asked(message: &UserMessage) -> Option<(&str, &str)> {
+pub(super) fn asked(message: &UserMessage) -> Option<(&str, &str)> {
     match message.content.as_slice() {
         [ContentBlock::Text { text }] => text.strip_prefix(VERB)?.split_once(' '),
         _ => None,

@@ -10,6 +10,7 @@ use turnwright_engine::{EngineError, TurnWaits, Wait};
 
 use super::channel::{Channel, NotTold};
 use super::event::{Event, Telling, event};
+use super::teller::Right;
 use super::{LOOK_EVERY, Notifier, told};
 
 /// How many are told at once.
@@ -62,9 +63,13 @@ struct Due {
 
 impl Notifier {
     /// Looks for what waits, tells what is due, and says when the next telling is.
-    pub(super) async fn tell(&self, round: &mut Round) -> Duration {
+    pub(super) async fn tell(&self, round: &mut Round, right: Right) -> Duration {
         if let Err(error) = self.look(round).await {
             tracing::warn!(%error, "cannot look for turns that wait for people");
+            return LOOK_EVERY;
+        }
+        // The look may have taken longer than the right lasted.
+        if !self.teller.holds(right) {
             return LOOK_EVERY;
         }
         let due = self.due(round, self.engine.clock().now_ms());

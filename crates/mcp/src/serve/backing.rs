@@ -29,6 +29,12 @@ pub trait Backing: Send + Sync + Debug {
     /// # Errors
     /// [`Refused`] where there is no such call, or it is another.
     async fn find(&self, handle: &str, call: OfferedCall) -> Result<Box<dyn RunningCall>, Refused>;
+
+    /// Finds the call that another process began under `handle` and waits for, to give it what its person said to `client`.
+    ///
+    /// # Errors
+    /// [`Refused`] where there is no such call.
+    async fn join(&self, handle: &str, client: &str) -> Result<Box<dyn RunningCall>, Refused>;
 }
 
 /// A tool as clients are told of it.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ConstString, ElicitRequestParams,
-    GetPromptRequestParams, GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptsCapability, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig,
-    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, ClientResult, CompleteRequestParams, CompleteResult, ConstString, ElicitRequest,
+    ElicitRequestParams, GetPromptRequestParams, GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptsCapability,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig,
+    ServerRequest, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
-use rmcp::{ErrorData, RoleServer, ServerHandler};
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,6 +23,7 @@ use turnwright_engine::Progress;
 use super::backing::{Backing, Happened, OfferedCall, Refused, RunningCall};
 use super::fixtures::{self, Fixtures};
 use super::result::{Form, failed, result, tool};
+use super::sessions::{Asking, Call, Calls};
 use super::wanted::{Shows, Wanted, no};
 use crate::client::me;
 
@@ -41,6 +42,8 @@ pub(super) struct Handler {
     pub(super) tasks: TaskTracker,
     /// The calls that run.
     pub(super) calls: TaskTracker,
+    /// Those of sessions, by their names.
+    pub(super) named: Arc<Calls>,
     /// Fires when the process ends: calls are answered with what is known of them.
     pub(super) puts_down: CancellationToken,
     /// Fires when the client says nothing more: nobody can be asked there.
@@ -69,7 +72,7 @@ impl Handler {
     pub(super) fn new(backing: Arc<dyn Backing>) -> Self {
         let (calls, puts_down) = (TaskTracker::new(), CancellationToken::new());
         let (is_deaf, stop) = (CancellationToken::new(), CancellationToken::new());
-        Self { backing, tasks: TaskTracker::new(), calls, puts_down, is_deaf, stop, fixtures: None }
+        Self { backing, tasks: TaskTracker::new(), calls, named: Arc::default(), puts_down, is_deaf, stop, fixtures: None }
     }
 
     async fn run(
@@ -78,6 +81,7 @@ impl Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = Caller::of(&context);
+        let named = self.named.begin(&context);
         let call = OfferedCall {
             client: caller.name.clone(),
             tool: params.name.clone().into_owned(),
@@ -100,7 +104,7 @@ impl Handler {
                 biased;
                 happened = next(&mut later, &mut *running) => happened,
                 () = self.puts_down.cancelled() => return Ok(result(running.put_down().await, caller.form).into()),
-                () = self.gone(&context) => return Err(cancelled(&mut *running).await),
+                () = self.gone(&context, named.as_ref()) => return Err(cancelled(&mut *running).await),
             };
             let wanted = match happened {
                 Happened::Progress(progress) => {
@@ -124,7 +128,9 @@ impl Handler {
                     running.leave();
                     return Ok(required.into());
                 }
-                (Some(shown), Form::Legacy) => self.ask(&context, &wanted, shown, &mut *running, &mut later).await,
+                (Some(shown), Form::Legacy) => {
+                    self.ask((&context, named.as_ref()), &wanted, shown, &mut *running, &mut later).await
+                }
                 (None, _) => Asked::NotHere,
             };
             match (asked, wanted) {
@@ -154,13 +160,20 @@ impl Handler {
     /// meanwhile is kept for later.
     async fn ask(
         &self,
-        context: &RequestContext<RoleServer>,
+        (context, named): (&RequestContext<RoleServer>, Option<&Call>),
         wanted: &Wanted,
         shown: ElicitRequestParams,
         running: &mut dyn RunningCall,
         later: &mut VecDeque<Happened>,
     ) -> Asked {
-        let mut asking = std::pin::pin!(context.peer.create_elicitation(shown));
+        let mut request = ElicitRequest::new(shown);
+        request.extensions.insert(Asking { handle: running.handle().to_owned(), key: wanted.key().to_owned() });
+        let mut asking = std::pin::pin!(async {
+            match context.peer.send_request(ServerRequest::ElicitRequest(request)).await? {
+                ClientResult::ElicitResult(said) => Ok(said),
+                _ => Err(ServiceError::UnexpectedResponse),
+            }
+        });
         loop {
             tokio::select! {
                 biased;
@@ -172,7 +185,7 @@ impl Handler {
                     }
                 }
                 () = self.puts_down.cancelled() => return Asked::PutDown,
-                () = self.gone(context) => return Asked::Cancelled,
+                () = self.gone(context, named) => return Asked::Cancelled,
                 () = self.is_deaf.cancelled() => return Asked::NotHere,
                 said = &mut asking => return match said {
                     Ok(said) => serde_json::to_value(said).map_or(Asked::NotHere, Asked::Said),
@@ -191,9 +204,16 @@ impl Handler {
     }
 
     /// Whether the client does not need the answer any more.
-    async fn gone(&self, context: &RequestContext<RoleServer>) {
+    async fn gone(&self, context: &RequestContext<RoleServer>, named: Option<&Call>) {
+        let elsewhere = async {
+            match named {
+                Some(call) => call.cancelled_elsewhere().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = context.ct.cancelled() => {}
+            () = elsewhere => {}
             () = self.stop.cancelled() => {}
         }
     }

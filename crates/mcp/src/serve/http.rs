@@ -13,7 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body::Body;
 use rmcp::model::ProtocolVersion;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::SessionStore;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use serde_json::Value;
@@ -23,11 +23,10 @@ use super::batch::{self, INVALID_REQUEST, Posted};
 use super::body::{self, Answer, Unread, Whole};
 use super::fixtures::Fixtures;
 use super::handler::Handler;
+use super::sessions::{Kept, SessionKeeping, Sessions};
 
 /// How long answers that were just given may take to leave.
 const ON_THEIR_WAY: Duration = Duration::from_millis(100);
-/// How long a session is kept in which nothing is said; a person may think about a question for so long.
-const SESSION_IDLE: Duration = Duration::from_hours(1);
 /// How many sessions may be open at once, unless somebody says otherwise.
 const MAX_SESSIONS: usize = 1_000;
 /// The code of the error for whoever comes then; the protocol has none of its own.
@@ -38,8 +37,8 @@ const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// The endpoint of both eras: sessions for clients that open one, single requests for the others. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpEndpoint {
-    service: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    service: StreamableHttpService<Handler, Sessions>,
+    sessions: Arc<Sessions>,
     max_sessions: usize,
     body_limit_bytes: usize,
     handler: Handler,
@@ -48,25 +47,34 @@ pub struct HttpEndpoint {
 impl HttpEndpoint {
     /// The endpoint of what is behind it; a request's body may have `body_limit_bytes`.
     pub fn new(backing: Arc<dyn Backing>, body_limit_bytes: usize) -> Self {
-        Self::of(Handler::new(backing), body_limit_bytes)
+        Self::of(Handler::new(backing), body_limit_bytes, None)
     }
 
     /// The same with what the conformance suite looks for beside the tools.
     pub fn with_fixtures(backing: Arc<dyn Backing>, body_limit_bytes: usize) -> Self {
-        Self::of(Handler { fixtures: Some(Fixtures), ..Handler::new(backing) }, body_limit_bytes)
+        Self::of(Handler { fixtures: Some(Fixtures), ..Handler::new(backing) }, body_limit_bytes, None)
     }
 
-    fn of(handler: Handler, body_limit_bytes: usize) -> Self {
-        let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(SESSION_IDLE);
-        let config = StreamableHttpServerConfig::default()
+    fn of(handler: Handler, body_limit_bytes: usize, keeping: Option<SessionKeeping>) -> Self {
+        let kept = keeping.map(|keeping| Arc::new(Kept::new(keeping)));
+        let sessions = Arc::new(Sessions::new(handler.backing.clone(), handler.named.clone(), kept.clone()));
+        let mut config = StreamableHttpServerConfig::default()
             .with_cancellation_token(handler.stop.clone())
             .with_max_request_body_bytes(body_limit_bytes)
             // The caller has looked: it knows what the page beside this is called.
             .disable_allowed_hosts();
-        let (each, sessions) = (handler.clone(), Arc::new(sessions));
+        config.session_store = kept.map(|kept| kept as Arc<dyn SessionStore>);
+        let each = handler.clone();
         let service = StreamableHttpService::new(move || Ok(each.clone()), Arc::clone(&sessions), config);
         Self { service, sessions, max_sessions: MAX_SESSIONS, body_limit_bytes, handler }
+    }
+
+    /// The same, whose sessions are kept: whoever keeps them in the same place and for the same owner goes on with them. To be
+    /// called before the first request.
+    #[must_use]
+    pub fn keeping_sessions(self, keeping: SessionKeeping) -> Self {
+        let max_sessions = self.max_sessions;
+        Self { max_sessions, ..Self::of(self.handler, self.body_limit_bytes, Some(keeping)) }
     }
 
     /// The same with another number of sessions that may be open at once.
@@ -86,7 +94,9 @@ impl HttpEndpoint {
         B::Error: fmt::Display,
         B::Data: Send + 'static,
     {
-        if opens_session(&request) && self.sessions.sessions.read().await.len() >= self.max_sessions {
+        let named = request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if self.wants_room(opens_session(&request), named.as_deref()).await && self.sessions.count().await >= self.max_sessions
+        {
             return too_many(self.max_sessions);
         }
         if request.method() != Method::POST {
@@ -130,6 +140,14 @@ impl HttpEndpoint {
                 }
                 together(answers)
             }
+        }
+    }
+
+    /// Whether a request opens a session here: for the first time, or again where `named` is another process's.
+    async fn wants_room(&self, opens: bool, named: Option<&str>) -> bool {
+        match named {
+            Some(id) => !self.sessions.knows(id).await,
+            None => opens,
         }
     }
 

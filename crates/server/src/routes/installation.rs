@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use turnwright_api as api;
 use turnwright_core::ToolDefinition;
-use turnwright_engine::nodes::Condition;
+use turnwright_engine::nodes::{Condition, Trouble};
 use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
@@ -139,19 +139,35 @@ pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
     state.engine().conversations(None, 1).await.map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
     })?;
-    let (status, nodes, degraded) = match state.engine().nodes() {
-        Condition::Alone => ("ready", None, Vec::new()),
-        Condition::Connected { nodes } => ("ready", nodes, Vec::new()),
+    let (nodes, degraded): (_, Vec<String>) = match state.engine().nodes() {
+        Condition::Alone => (None, Vec::new()),
+        Condition::Connected { nodes, troubles } => (nodes, troubles.into_iter().map(told).collect()),
         Condition::Unreachable { reason } => {
             let what = format!(
                 "NATS cannot be reached ({reason}): turns run where they are asked for, and what other nodes drive is seen once \
                  it is stored"
             );
-            ("degraded", None, vec![what])
+            (None, vec![what])
         }
     };
+    let status = if degraded.is_empty() { "ready" } else { "degraded" };
     let nodes = nodes.map(|count| u64::try_from(count).unwrap_or(u64::MAX));
     Ok(json(StatusCode::OK, api::Readiness { status: status.to_owned(), nodes, degraded }))
+}
+
+/// What follows from something that is wrong among nodes.
+fn told(trouble: Trouble) -> String {
+    match trouble {
+        Trouble::Full { most } => format!(
+            "the queue of turns is full ({most}, `[nats] queue`): further turns run where they are asked for, whatever room there is \
+             elsewhere"
+        ),
+        Trouble::OtherQueue => {
+            "this database is used by nodes that share turns over another NATS cluster or prefix, too: what they drive is \
+             seen here once it is stored; name the same `[nats] url` and `prefix` for all"
+                .to_owned()
+        }
+    }
 }
 
 /// Counts and measures of this process, for Prometheus (`OpenMetrics` 1.0 text).

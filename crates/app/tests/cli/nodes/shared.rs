@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use turnwright_testkit::model_server::{Piece, finish_chunk, text_chunk};
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
-use super::{MIDDLE, until_end, world, world_in};
+use super::{MIDDLE, ready, until_end, world, world_in};
 use crate::serve::Server;
 use crate::support::{Place, wait_for};
+use crate::watching::Watcher;
 
 fn short() -> Vec<Piece> {
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}});
@@ -91,15 +92,19 @@ fn a_user_has_as_many_turns_over_all_nodes_as_one_may_have() {
 }
 
 #[test]
-fn nodes_of_two_nats_clusters_on_one_database_are_told_and_lose_nothing() {
+fn nodes_of_two_nats_clusters_on_one_database_say_so_for_as_long_as_it_is_so_and_lose_nothing() {
     let Some(world) = world(1, &[], |_| short()) else { return };
     let apart = NatsServer::start(&program().unwrap().unwrap(), &world.place.path("apart"), Keeps::Messages, &[]).unwrap();
     let config = std::fs::read_to_string(world.place.path("turnwright.toml")).unwrap();
     world.place.write("turnwright.toml", config.replace(&world.nats.url(), &apart.url()));
     let stray = Server::start(&world.place);
-    let warning = "this database was last used by nodes that share turns over another NATS cluster or prefix";
-    assert!(stray.said().contains(warning), "{}", stray.said());
-    assert!(!world.servers[0].said().contains(warning), "{}", world.servers[0].said());
+    for server in [&stray, &world.servers[0]] {
+        let told = wait_for("both to be known", || Some(ready(server)).filter(|told| told["status"] == "degraded"));
+        let why = told["degraded"][0].as_str().unwrap();
+        assert!(why.starts_with("this database is used by nodes that share turns over another NATS cluster"), "{told}");
+        let is_said = || server.said().contains("this database is used by nodes that share turns over another NATS cluster");
+        wait_for("the warning", || is_said().then_some(()));
+    }
     world.create();
     for server in [&stray, &world.servers[0]] {
         let told = server.ask("POST /api/v1/conversations/c/chat", &json!({"content": "Go."}));
@@ -108,6 +113,40 @@ fn nodes_of_two_nats_clusters_on_one_database_are_told_and_lose_nothing() {
     let messages = world.servers[0].ask("GET /api/v1/conversations/c/messages", &Value::Null);
     assert_eq!(messages["data"].as_array().unwrap().len(), 4, "{messages}");
     stray.stop();
+    wait_for("the other to be gone", || (ready(&world.servers[0])["status"] == "ready").then_some(()));
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_the_queue_runs_where_it_is_asked_and_both_nodes_say_that_it_is_full() {
+    let script = |_: &Value| vec![text_chunk("One "), Piece::Point(MIDDLE), finish_chunk("stop"), Piece::Done];
+    let Some(world) = world_in(Place::new(), "queue = 1\n", 2, &[MIDDLE], script) else { return };
+    let conversations = ["a", "b", "c"];
+    for conversation in conversations {
+        world.servers[0].ask("POST /api/v1/conversations", &json!({"id": conversation}));
+        world.servers[0].ask(&format!("POST /api/v1/conversations/{conversation}/messages"), &json!({"content": "Go."}));
+    }
+    wait_for("all turns to run", || (world.model.requests().len() == 3).then_some(()));
+    for server in &world.servers {
+        let told = wait_for("the queue to be full", || Some(ready(server)).filter(|told| told["status"] == "degraded"));
+        assert!(told["degraded"][0].as_str().unwrap().starts_with("the queue of turns is full (1, `[nats] queue`)"), "{told}");
+    }
+    let warnings = || world.servers[0].said().matches("the turn is driven where it was asked for").count();
+    wait_for("both to be told", || (warnings() >= 2).then_some(()));
+    let said = world.servers[0].said();
+    assert!(warnings() == 2 && said.contains("1 turns wait for a node, which is the limit"), "{said}");
+    world.model.run_free();
+    for conversation in conversations {
+        let path = format!("/api/v1/conversations/{conversation}/events");
+        let mut watcher = Watcher::open(world.servers[1].address(), &path, None).unwrap();
+        assert_eq!(watcher.until("turn.finished").last().unwrap()["status"], "completed");
+    }
+    for server in &world.servers {
+        wait_for("room in the queue", || (ready(server)["status"] == "ready").then_some(()));
+    }
+    assert_eq!(world.model.requests().len(), 3, "nothing was asked twice");
     for server in world.servers {
         server.stop();
     }
