@@ -28,6 +28,7 @@ mod early;
 mod fence;
 mod gathering;
 mod model;
+mod moved;
 mod offer;
 mod report;
 mod reserving;
@@ -433,7 +434,8 @@ impl Driver {
         let (live, halts) = (self.live.clone(), self.halts.clone());
         let aids = Aids::of(&self.inner, &self.live.owner);
         let fence = Some(self.fence.clone());
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence }.run())
+        let moved = self.moved(id, &ready.tool.definition);
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence, moved }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.

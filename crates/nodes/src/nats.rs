@@ -19,7 +19,7 @@ use turnwright_engine::nodes::{Condition, LiveFrame, News, Nodes, NotOffered, Of
 use crate::connection::{Line, connect, is_up};
 use crate::names::Names;
 use crate::presence::{Presence, claim_prefix};
-use crate::queue::Queue;
+use crate::queue::{Queue, Taken};
 use crate::{JoinError, Options};
 
 /// How long a message may take to be handed to the connection.
@@ -39,6 +39,8 @@ pub struct NatsNodes {
     queue: RwLock<Queue>,
     presence: Arc<Presence>,
     heard: Mutex<Heard>,
+    /// What other nodes hand to this one.
+    handed: Mutex<Subscriber>,
     is_draining: AtomicBool,
     ending: CancellationToken,
     tasks: TaskTracker,
@@ -69,10 +71,12 @@ impl NatsNodes {
         }
         let (client, line) = connect(&options).await?;
         // Before what the server answers: by then it knows of this, so that nothing is missed from here on.
-        let told = client
-            .subscribe(names.told())
-            .await
-            .map_err(|error| JoinError::Stream { name: names.told(), reason: error.to_string() })?;
+        let subscribe = async |subject: String| {
+            let subscribed = client.subscribe(subject.clone()).await;
+            subscribed.map_err(|error| JoinError::Stream { name: subject, reason: error.to_string() })
+        };
+        let told = subscribe(names.told()).await?;
+        let handed = Mutex::new(subscribe(names.handed_to(&options.driver)).await?);
         let context = async_nats::jetstream::new(client.clone());
         let key = random_key().map_err(|reason| JoinError::Stream { name: names.nodes(), reason })?;
         let queue_id = claim_prefix(&context, &names, options.replicas, &options.cluster, &key).await?;
@@ -91,6 +95,7 @@ impl NatsNodes {
             queue: RwLock::new(queue),
             presence,
             heard,
+            handed,
             is_draining: AtomicBool::new(false),
             ending,
             tasks,
@@ -142,7 +147,19 @@ impl Nodes for NatsNodes {
             let reason = self.line.wrong().unwrap_or_else(|| "NATS is not connected".to_owned());
             return Err(NotOffered::Unreachable { reason });
         }
-        self.queue.read().await.put(&self.names, offer).await
+        self.queue.read().await.put(offer).await
+    }
+
+    async fn handed(&self) -> Box<dyn Offered> {
+        let mut handed = self.handed.lock().await;
+        let context = async_nats::jetstream::new(self.client.clone());
+        while let Some(message) = handed.next().await {
+            if let Some(taken) = Taken::by_hand(message, &context, &self.names).await {
+                return Box::new(taken);
+            }
+            tracing::debug!("what another node hands over is not understood, or it is not told that it is taken");
+        }
+        std::future::pending().await
     }
 
     async fn next(&self) -> Box<dyn Offered> {
@@ -221,6 +238,11 @@ impl Nodes for NatsNodes {
     async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.presence.drain();
+        // Nobody takes what is handed any more: whoever would hand it knows at once.
+        let leaving = async { self.handed.lock().await.unsubscribe().await };
+        if !matches!(tokio::time::timeout(HANDED_ON_WITHIN, leaving).await, Ok(Ok(()))) {
+            tracing::debug!("other nodes find out by themselves that nothing is taken here any more");
+        }
     }
 
     async fn leave(&self) {

@@ -19,6 +19,7 @@ use turnwright_core::{
 use super::asked::{Asker, Word};
 use super::attempt::{Made, Parking, make};
 use super::fence::Fence;
+use super::moved::Moved;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::names::hex;
@@ -46,6 +47,8 @@ pub(super) struct CallJob {
     pub(super) aids: Aids,
     /// The right of its driver; it has none outside of a turn.
     pub(super) fence: Option<Fence>,
+    /// Where the calls before it left what it may need, where that is another process.
+    pub(super) moved: Option<Moved>,
 }
 
 /// What every call of an engine is run with.
@@ -114,6 +117,15 @@ enum Ending {
 }
 
 impl Ending {
+    /// Whether it is its source's own word, of this call.
+    fn has_called(&self) -> bool {
+        match self {
+            Self::Returned(Ok(made)) => !made.is_cached,
+            Self::Returned(Err(_)) => true,
+            Self::Panicked | Self::IdleTooLong(_) | Self::TooLong(_) | Self::Cancelled => false,
+        }
+    }
+
     /// The one result of the call `id` of the tool `name`.
     fn result(self, id: CallId, name: &str) -> ToolResult {
         match self {
@@ -263,12 +275,16 @@ impl CallJob {
         };
         drop(permit);
         let name = &tool.definition.name;
+        let has_called;
         let mut result = match ending {
             Ending::Returned(Ok(Made { reply: ToolReply::Asks { asks, resume }, .. })) if !asks.is_empty() => {
                 let source = tool.source.name().to_owned();
                 return Rest::Asks(Elicited { call: self.id, source, asks, waits: Waits::Parked { resume } });
             }
-            ending => ending.result(self.id, name),
+            ending => {
+                has_called = ending.has_called();
+                ending.result(self.id, name)
+            }
         };
         result.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
         // Before any of it is stored.
@@ -281,6 +297,9 @@ impl CallJob {
             };
             let shown = put_away(spool, name, large, &self.cancel).await;
             (result.content, result.structured_content) = (shown.content, shown.structured_content);
+        }
+        if let Some(moved) = self.moved.filter(|_| has_called) {
+            moved.note(tool.source.name(), &mut result).await;
         }
         Rest::Result(result)
     }
@@ -299,7 +318,10 @@ async fn wound_down<T>(live: &Live, name: &str, mut work: Pin<&mut impl Future<O
 /// Runs a call outside of any turn.
 pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken, aids: Aids) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None }).run().await {
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None, moved: None })
+        .run()
+        .await
+    {
         Rest::Result(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }
