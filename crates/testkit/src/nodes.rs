@@ -28,6 +28,8 @@ struct State {
     /// With the number of the node that holds each.
     held: Vec<(usize, Offer)>,
     nodes: Vec<Ears>,
+    /// Who took the last offer: the others come first for the next.
+    last: Option<usize>,
     frames_to_lose: usize,
     offers_to_lose: usize,
     handing: Handing,
@@ -179,9 +181,14 @@ impl Nodes for TestNode {
             let offered = self.shared.offered.notified();
             tokio::pin!(offered);
             offered.as_mut().enable();
+            let took_last = self.shared.state().last == Some(self.number);
+            if took_last {
+                tokio::task::yield_now().await;
+            }
             if self.is_shared() && !self.is_draining.load(Ordering::Relaxed) {
                 let mut state = self.shared.state();
                 if let Some(offer) = state.waiting.pop_front() {
+                    state.last = Some(self.number);
                     state.held.push((self.number, offer.clone()));
                     return Box::new(TestOffer { node: self.number, offer, shared: self.shared.clone(), by_hand: false });
                 }
