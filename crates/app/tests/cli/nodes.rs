@@ -1,6 +1,7 @@
 //! Servers over one data directory that share turns through NATS: any of them takes any request, and none that ends loses a
 //! turn.
 
+mod asked;
 mod kept;
 mod shared;
 mod still;
