@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::budgets::{self, Purpose};
 use crate::{
     Answered, AnsweredBy, CallId, CallNeed, CallView, Control, DecidedBy, Decision, Entry, Journal, JournalError, Question,
-    QuestionReason, Repetition, Seq, Started, Step, StopReason, ToolDefinition, ToolResult, Turn, TurnStatus, Verdict,
-    compaction, loops,
+    QuestionReason, Repetition, Seq, Started, Step, StopReason, SyntheticResult, ToolDefinition, ToolResult, Turn, TurnStatus,
+    Verdict, compaction, loops,
 };
 
 /// What the policy says about a call that nobody decided about.
@@ -52,6 +52,12 @@ pub trait Ruler {
 
     /// Whether an allowed call may start, and how.
     fn start(&mut self, call: &CallView<'_>) -> StartRuling;
+
+    /// Whether what a driver before began has surely stopped. Until then nobody is told or asked that a call's outcome is unknown:
+    /// they might have it run again while it still runs.
+    fn is_quiet(&self) -> bool {
+        true
+    }
 }
 
 /// Whether an allowed call may start.
@@ -235,6 +241,9 @@ impl Draft {
         let Some(call) = self.turn.call(id) else {
             return Ok(false);
         };
+        if is_about_unknown_outcome(need) && !ruler.is_quiet() {
+            return Ok(false);
+        }
         let entry = match need {
             CallNeed::Wait => return Ok(false),
             CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
@@ -261,6 +270,7 @@ impl Draft {
                 StartRuling::Later => return Ok(false),
                 StartRuling::Refuse(result) => Entry::Result(result),
                 StartRuling::DefinitionChanged => match self.turn.need_where_definition_changed(id) {
+                    need if is_about_unknown_outcome(need) && !ruler.is_quiet() => return Ok(false),
                     CallNeed::Answer(synthetic) => Entry::Result(synthetic.result(&call)),
                     CallNeed::Ask(reason) => Entry::Question(Question { call: id, reason, rule: None }),
                     CallNeed::Decide | CallNeed::Start | CallNeed::Wait => return Ok(false),
@@ -285,6 +295,14 @@ impl Draft {
     fn finish(self, next: impl FnOnce(&Turn) -> Next) -> Plan {
         let next = next(&self.turn);
         Plan { entries: self.entries, run: self.run, next }
+    }
+}
+
+/// Whether a call was begun by a driver that is gone, and that is to be settled.
+fn is_about_unknown_outcome(need: CallNeed) -> bool {
+    match need {
+        CallNeed::Ask(QuestionReason::UnknownOutcome) | CallNeed::Answer(SyntheticResult::Interrupted) => true,
+        CallNeed::Ask(_) | CallNeed::Answer(_) | CallNeed::Decide | CallNeed::Start | CallNeed::Wait => false,
     }
 }
 

@@ -8,9 +8,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnwright_core::{CallId, Claim, Control, Entry, JournalError, Next, Plan, Seq, Step, TurnStatus, plan};
 
@@ -28,9 +29,11 @@ mod early;
 mod fence;
 mod gathering;
 mod model;
+mod moved;
 mod offer;
 mod report;
 mod reserving;
+mod resting;
 mod sampling;
 mod slot_waits;
 mod storing;
@@ -42,10 +45,11 @@ use asked::Asked;
 pub(crate) use call::{Aids, run_alone};
 use call::{Asking, CallJob, Rest};
 use early::Early;
-use fence::Fence;
+use fence::{Fence, STOPS_WITHIN};
 use gathering::{Gathering, next_gathered};
 use model::{ModelCall, Said, next_said};
 use reserving::Reserving;
+use resting::until;
 use sampling::Samplings;
 use slot_waits::SlotWaits;
 use storing::{append, hold};
@@ -65,6 +69,8 @@ pub(crate) struct Driver {
     slots: Slots,
     slot_waits: SlotWaits,
     calls: FuturesUnordered<Job>,
+    /// Those that came to rest while something was stored.
+    rested: Vec<Rest>,
     running: HashMap<CallId, CancellationToken>,
     /// Fires when this driver ends although the turn is open.
     halts: CancellationToken,
@@ -86,6 +92,10 @@ pub(crate) struct Driver {
     foreign: watch::Receiver<u64>,
     /// The right by which it drives.
     fence: Fence,
+    /// Ends once that is lost.
+    lost: BoxFuture<'static, ()>,
+    /// Until when what the driver before it began may still be ending.
+    unquiet_until: Option<Instant>,
     /// Whether it heard that its process is to end.
     is_draining: bool,
     /// Whether it gave the conversation up.
@@ -115,6 +125,15 @@ enum Course {
     LetGo,
 }
 
+/// What is known of the driver that had the turn before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nothing of it runs any more, or there was none.
+    HasStopped,
+    /// Its lease ran out; its process may not have seen that yet.
+    MayStillStop,
+}
+
 /// Why the driver stops although the turn is open.
 enum Halt {
     /// Somebody else drives, the conversation is gone, or the engine ends.
@@ -124,9 +143,13 @@ enum Halt {
 }
 
 impl Driver {
-    pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>, claim: Claim) -> Self {
+    pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>, claim: Claim, before: Before) -> Self {
         let foreign = inner.store.foreign_writes();
         let fence = Fence::new(Arc::clone(&inner.store));
+        let unquiet_until = match before {
+            Before::MayStillStop => Some(Instant::now() + STOPS_WITHIN),
+            Before::HasStopped => None,
+        };
         Self {
             inner,
             live,
@@ -134,6 +157,7 @@ impl Driver {
             slots: Slots::default(),
             slot_waits: SlotWaits::default(),
             calls: FuturesUnordered::new(),
+            rested: Vec::new(),
             running: HashMap::new(),
             halts: CancellationToken::new(),
             called_off: HashSet::new(),
@@ -148,7 +172,9 @@ impl Driver {
             gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
+            lost: Box::pin(fence.clone().lost()),
             fence,
+            unquiet_until,
             is_draining: false,
             has_let_go: false,
         }
@@ -157,7 +183,7 @@ impl Driver {
     /// Drives until there is nothing left to do. `first` is stored with the first plan: the claim, where it is not stored.
     pub(crate) async fn run(mut self, mut first: Vec<Entry>) {
         loop {
-            match self.advance(first).await {
+            match self.advance_beside_calls(first).await {
                 Ok(Course::Going) if self.inner.draining.is_cancelled() && self.is_at_rest() => {
                     return Box::pin(self.halt(Halt::Quietly)).await;
                 }
@@ -199,6 +225,7 @@ impl Driver {
             && self.gathering.is_none()
             && self.reserving.is_empty()
             && self.samplings.is_empty()
+            && self.rested.is_empty()
             && runs_elsewhere()
     }
 
@@ -346,6 +373,7 @@ impl Driver {
             overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
             waiting: Writing::default(),
+            is_quiet: self.unquiet_until.is_none(),
         };
         let plan = match turn.ended() {
             Some(status) => Ok(over(status.clone())),
@@ -437,16 +465,27 @@ impl Driver {
         let (live, halts) = (self.live.clone(), self.halts.clone());
         let aids = Aids::of(&self.inner, &self.live.owner);
         let fence = Some(self.fence.clone());
-        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence }.run())
+        let moved = self.moved(id, &ready.tool.definition);
+        Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence, moved }.run())
     }
 
     /// Waits until something happens that the plan must know, and gives its entries.
     async fn next_occurrence(&mut self) -> Result<Vec<Entry>, Halt> {
         loop {
+            if self.fence.has_lost() {
+                return Err(Halt::Quietly);
+            }
+            if let Some(rest) = self.rested.pop() {
+                return Ok(self.hear_rests(rest));
+            }
             tokio::select! {
                 biased;
                 () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
-                () = self.fence.is_lost() => return Err(Halt::Quietly),
+                () = &mut self.lost => return Err(Halt::Quietly),
+                () = until(self.unquiet_until), if self.unquiet_until.is_some() => {
+                    self.unquiet_until = None;
+                    return Ok(Vec::new());
+                }
                 () = self.inner.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
                     return Ok(Vec::new());
@@ -532,28 +571,6 @@ impl Driver {
             self.model = None;
         }
         entry.map(|entry| vec![entry])
-    }
-
-    /// A call came to rest; takes those that did with it.
-    fn hear_rests(&mut self, first: Rest) -> Vec<Entry> {
-        let mut rests = vec![first];
-        while let Some(Some(rest)) = self.calls.next().now_or_never() {
-            rests.push(rest);
-        }
-        rests.sort_by_key(Rest::call);
-        for rest in &rests {
-            self.running.remove(&rest.call());
-            self.slots.writing.retain(|call| call != rest.call());
-        }
-        rests.into_iter().flat_map(|rest| self.entries_of(rest)).collect()
-    }
-
-    fn entries_of(&self, rest: Rest) -> Vec<Entry> {
-        match (rest, self.live.lock().journal.turn()) {
-            (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, &self.live, turn, elicited),
-            (Rest::Asks(elicited), None) => vec![Entry::Elicited(elicited)],
-            (Rest::Result(result), _) => vec![Entry::Result(result)],
-        }
     }
 }
 

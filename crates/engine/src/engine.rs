@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwright_core::policy::{Policy, RuleText};
 use turnwright_core::{
-    CallId, ConversationId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId,
+    CallId, ConversationId, DriverId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId,
 };
 
 use crate::arguments::Validators;
@@ -220,6 +220,11 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
+    }
+
+    /// The name under which this process drives.
+    pub fn driver(&self) -> &DriverId {
+        self.inner.store.driver()
     }
 
     /// The time of day.

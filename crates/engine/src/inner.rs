@@ -16,7 +16,7 @@ use crate::accounts::Accounts;
 use crate::arguments::Validators;
 use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
-use crate::driver::Driver;
+use crate::driver::{Before, Driver};
 use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::nodes::cluster::Cluster;
@@ -201,6 +201,7 @@ impl Inner {
         let_go: Option<&Claim>,
     ) -> Result<bool, EngineError> {
         let is_server = self.is_server.load(Ordering::Relaxed);
+        let mut before = Before::HasStopped;
         loop {
             let vacancy = live.lock().vacancy(is_server);
             match &vacancy {
@@ -208,6 +209,9 @@ impl Inner {
                 Vacancy::After(_) if live.lock().is_claimed_by(let_go) => {}
                 Vacancy::After(claimer) if claimer != self.store.driver() && self.store.is_alive(claimer).await? => {
                     return Ok(false);
+                }
+                Vacancy::After(claimer) if claimer != self.store.driver() && self.store.outlives_its_lease() => {
+                    before = Before::MayStillStop;
                 }
                 Vacancy::After(_) | Vacancy::Free => {}
             }
@@ -228,7 +232,7 @@ impl Inner {
             state.is_driven = true;
             state.slot = Some(self.running.enter(&live.owner));
             drop(state);
-            self.drive(live, claim, first);
+            self.drive(live, (claim, before), first);
             return Ok(true);
         }
     }
@@ -300,13 +304,13 @@ impl Inner {
     }
 
     /// Starts the driver. The caller has set `is_driven`.
-    pub(crate) fn drive(self: &Arc<Self>, live: &Arc<Live>, claim: Claim, first: Vec<Entry>) {
+    pub(crate) fn drive(self: &Arc<Self>, live: &Arc<Live>, (claim, before): (Claim, Before), first: Vec<Entry>) {
         let turn = {
             let mut state = live.lock();
             state.mirror = None;
             state.journal.open_turn().map(turnwright_core::Turn::id)
         };
-        let driver = Driver::new(self.clone(), live.clone(), claim);
+        let driver = Driver::new(self.clone(), live.clone(), claim, before);
         let span = spans::turn(&live.id, turn);
         let run = driver.run(first).instrument(span).instrument(spans::turn_context(&live.id, turn));
         let run = self.drivers.track_future(run);

@@ -50,6 +50,7 @@ mod summary;
 pub mod telemetry;
 pub mod tool_search;
 pub mod upkeep;
+mod uses;
 mod watch;
 mod writes;
 

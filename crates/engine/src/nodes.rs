@@ -6,7 +6,8 @@
 //! nodes; whoever drives is decided by the claim in the journal.
 //!
 //! There are two implementations. [`Alone`] is the one process that drives what it is sent, at no cost. The other is
-//! `turnwright-nodes`, over NATS `JetStream`. Here is what both mean to an engine: `work` takes turns from the queue, `relay`
+//! `turnwright-nodes`, over NATS `JetStream`. Here is what both mean to an engine: `work` takes turns from the queue, `home` says
+//! which node a turn is handed to since what its calls left is there, `relay`
 //! tells other nodes what happens in a turn that is driven here, `mirror` tells watchers here what happens in a turn that is
 //! driven elsewhere, `sweep` finds the turns for which a hint was lost.
 
@@ -16,10 +17,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
-use turnwright_core::{CallId, Claim, ConversationId, MessageId, Seq};
+use turnwright_core::{CallId, Claim, ConversationId, DriverId, MessageId, Seq};
 
 pub(crate) mod cluster;
 pub(crate) mod hearing;
+pub(crate) mod home;
 pub(crate) mod mirror;
 pub(crate) mod mirroring;
 pub(crate) mod relay;
@@ -37,6 +39,10 @@ pub trait Nodes: Send + Sync + Debug {
     /// # Errors
     /// [`NotOffered`]: nobody was told, so whoever asked drives it, or leaves it to the sweep.
     async fn offer(&self, offer: &Offer) -> Result<(), NotOffered>;
+
+    /// The next turn that another node hands to this one ([`Offered::hand_to`]), which has what it needs. Waits for it; for one
+    /// reader. Whoever handed it is told by this that it is taken.
+    async fn handed(&self) -> Box<dyn Offered>;
 
     /// The next turn that some node offered, also this one. Waits for it, for ever where there are no other nodes. Whoever
     /// drops the wait loses nothing: what was not handed out goes to another node.
@@ -69,6 +75,10 @@ pub struct Offer {
     /// The claim that its driver gave up in order: it counts as gone although its process lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub let_go: Option<Claim>,
+    /// The process that has what the conversation's calls left at their sources, where one has and lives. Whoever takes the offer
+    /// hands it there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<DriverId>,
 }
 
 /// A turn that was offered, in the hands of this node until it says what became of it. Dropped without a word, or silent for
@@ -83,7 +93,14 @@ pub trait Offered: Send + Sync + Debug {
     async fn done(&self);
     /// Another node may have it, after a while.
     async fn give_back(&self, after: Duration);
+    /// Hands it to the node whose process this is, at most within [`HANDED_WITHIN`]; whether that said that it has it. From then
+    /// on it is that node's, and nothing more is to be said of it here. Where that was said and not heard both have it, and the
+    /// claim decides.
+    async fn hand_to(&self, home: &DriverId) -> bool;
 }
+
+/// How long a node may take to say that it has what is handed to it.
+pub const HANDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How often a node says of a turn that it drives it.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -295,6 +312,9 @@ impl Nodes for Alone {
     }
     async fn offer(&self, _offer: &Offer) -> Result<(), NotOffered> {
         Err(NotOffered::Alone)
+    }
+    async fn handed(&self) -> Box<dyn Offered> {
+        std::future::pending().await
     }
     async fn next(&self) -> Box<dyn Offered> {
         std::future::pending().await

@@ -87,6 +87,8 @@ pub(crate) struct TurnRuler<'a> {
     pub(crate) ready: HashMap<CallId, Ready>,
     /// What the calls would write that this plan let wait: none overtakes one before it that writes the same.
     pub(crate) waiting: Writing,
+    /// Whether nothing of what the driver before began may still be ending.
+    pub(crate) is_quiet: bool,
 }
 
 /// How many names a model that asked for an unknown tool is told.
@@ -152,6 +154,10 @@ impl TurnRuler<'_> {
 }
 
 impl Ruler for TurnRuler<'_> {
+    fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
     fn rule(&mut self, call: &CallView<'_>) -> Ruling {
         if self.settings.client_tool(call.name).is_some() {
             return Ruling::HandOver;

@@ -74,6 +74,12 @@ pub trait ToolSource: Send + Sync + Debug {
     /// May be told more than once, also of conversations that it never had to do with.
     fn conversation_over(&self, _conversation: &ConversationId) {}
 
+    /// Whether what a call of `tool` leaves behind stays in this process, where later calls of its conversation find it: so it is
+    /// for a child process that remembers what it was told. No other process over the same data has any of it.
+    fn keeps_state(&self, _tool: &str) -> bool {
+        false
+    }
+
     /// What a call of `tool`, which is declared serial, writes with these validated arguments. Calls of a step that write the same
     /// run one after the other, in call order, and others at the same time. Asked under a lock: it must not touch the world.
     fn writes(&self, _tool: &str, _arguments: &Map<String, Value>) -> Writes {

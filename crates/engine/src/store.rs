@@ -120,6 +120,18 @@ pub trait Store: Send + Sync + Debug {
         Some(0)
     }
 
+    /// Waits until the right of this number is not held any more, on the same clock as [`Store::lease`]; for ever where it does not
+    /// run out.
+    async fn lease_over(&self, _lease: u64) {
+        std::future::pending::<()>().await;
+    }
+
+    /// Whether the process of a driver may still run when [`Store::is_alive`] says that it is not alive: its lease ran out. It needs
+    /// a moment then to stop what it began. Not so where it is the end of the process that is seen.
+    fn outlives_its_lease(&self) -> bool {
+        false
+    }
+
     /// Ends the writer after what it has in hand.
     async fn close(&self);
 }

@@ -34,6 +34,7 @@ impl Host {
             replicas: usize::from(nats.replicas),
             queue: nats.queue,
             cluster: cluster_id(&*self.documents).await?,
+            driver: self.engine().driver().clone(),
             node: Node {
                 name: nats.name.clone().unwrap_or_else(|| self.machine()),
                 address: address.to_owned(),

@@ -321,6 +321,7 @@ fn configured(name: &str, transport: TransportConfig, server: &config::McpServer
     config.enabled = server.enabled;
     config.serial = server.serial;
     config.trust_annotations = server.trust_annotations;
+    config.keeps_state = server.keeps_state;
     config.start = match server.start {
         config::Start::Lazy => StartPolicy::Lazy,
         config::Start::Eager => StartPolicy::Eager,

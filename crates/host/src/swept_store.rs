@@ -122,6 +122,14 @@ impl Store for SweptStore {
         self.store.lease()
     }
 
+    async fn lease_over(&self, lease: u64) {
+        self.store.lease_over(lease).await;
+    }
+
+    fn outlives_its_lease(&self) -> bool {
+        self.store.outlives_its_lease()
+    }
+
     async fn close(&self) {
         self.store.close().await;
     }

@@ -46,6 +46,9 @@ pub struct ServerConfig {
     pub serial: bool,
     /// Whether `readOnlyHint` and `idempotentHint` of its tools are believed.
     pub trust_annotations: bool,
+    /// Whether it remembers what calls told it, so that a conversation's calls go to the process that called it before; where it
+    /// is not given: a child process and a container do, what has an address does not, since it is the same from everywhere.
+    pub keeps_state: Option<bool>,
     /// What it is given when it asks for it.
     pub granted: Arc<Granted>,
     /// From which level on it is asked to log; what it likes where not given.
@@ -78,6 +81,7 @@ impl ServerConfig {
             enabled: true,
             serial: false,
             trust_annotations: false,
+            keeps_state: None,
             granted: Arc::default(),
             log_level: None,
             tools: BTreeMap::new(),
@@ -87,6 +91,14 @@ impl ServerConfig {
             stop_grace: Duration::from_secs(2),
             cancel_grace: Duration::from_secs(1),
         }
+    }
+
+    /// Whether what it remembers is in this process, or its child, alone.
+    pub(crate) fn keeps_state_here(&self) -> bool {
+        self.keeps_state.unwrap_or(match self.transport {
+            TransportConfig::Stdio(_) | TransportConfig::Docker(_) => true,
+            TransportConfig::Http(_) => false,
+        })
     }
 }
 

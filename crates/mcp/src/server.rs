@@ -530,6 +530,10 @@ impl ToolSource for McpServer {
         true
     }
 
+    fn keeps_state(&self, _tool: &str) -> bool {
+        self.shared.config.keeps_state_here()
+    }
+
     fn max_concurrent_calls(&self) -> usize {
         self.shared.config.max_concurrent_calls
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use turnwright_core::policy::Policy;
-use turnwright_core::{ConversationId, ModelRef, StreamDelta, TurnSettings};
+use turnwright_core::{ConversationId, DriverId, ModelRef, StreamDelta, TurnSettings};
 use turnwright_engine::{Engine, EngineParts, Event, NewMessage, SystemClock, Watch, WatchFrom};
 use turnwright_nodes::{Credentials, NatsNodes, Node, Options};
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
@@ -113,6 +113,7 @@ async fn engine(
         replicas: 1,
         queue: 100,
         cluster: "c".to_owned(),
+        driver: DriverId(number.to_string()),
         node,
     };
     engine.join(Arc::new(NatsNodes::join(options).await?));

@@ -1,6 +1,6 @@
 //! What streams, subjects and buckets are called.
 
-use turnwright_core::ConversationId;
+use turnwright_core::{ConversationId, DriverId};
 
 use crate::JoinError;
 
@@ -48,6 +48,11 @@ impl Names {
     /// Where the node that drives a conversation tells what happens in it.
     pub(crate) fn live(&self, conversation: &ConversationId) -> String {
         format!("{}.live.{}", self.prefix, token(conversation))
+    }
+
+    /// Where turns are handed to the node whose process this is. The store makes such names: one token each.
+    pub(crate) fn handed_to(&self, driver: &DriverId) -> String {
+        format!("{}.to.{}", self.prefix, driver.0)
     }
 
     /// The bucket in which each node says that it lives.

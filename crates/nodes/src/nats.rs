@@ -20,7 +20,7 @@ use crate::connection::{Line, connect, is_up};
 use crate::fullness::Fullness;
 use crate::names::Names;
 use crate::presence::{Presence, claim_prefix};
-use crate::queue::Queue;
+use crate::queue::{Queue, Taken};
 use crate::{JoinError, Options};
 
 /// How long a message may take to be handed to the connection.
@@ -41,6 +41,8 @@ pub struct NatsNodes {
     fullness: Arc<Fullness>,
     presence: Arc<Presence>,
     heard: Mutex<Heard>,
+    /// What other nodes hand to this one.
+    handed: Mutex<Subscriber>,
     is_draining: AtomicBool,
     /// Whether nodes of another queue use the same database.
     has_strangers: AtomicBool,
@@ -73,10 +75,12 @@ impl NatsNodes {
         }
         let (client, line) = connect(&options).await?;
         // Before what the server answers: by then it knows of this, so that nothing is missed from here on.
-        let told = client
-            .subscribe(names.told())
-            .await
-            .map_err(|error| JoinError::Stream { name: names.told(), reason: error.to_string() })?;
+        let subscribe = async |subject: String| {
+            let subscribed = client.subscribe(subject.clone()).await;
+            subscribed.map_err(|error| JoinError::Stream { name: subject, reason: error.to_string() })
+        };
+        let told = subscribe(names.told()).await?;
+        let handed = Mutex::new(subscribe(names.handed_to(&options.driver)).await?);
         let context = async_nats::jetstream::new(client.clone());
         let key = random_key().map_err(|reason| JoinError::Stream { name: names.nodes(), reason })?;
         let queue_id = claim_prefix(&context, &names, options.replicas, &options.cluster, &key).await?;
@@ -98,6 +102,7 @@ impl NatsNodes {
             fullness,
             presence,
             heard,
+            handed,
             is_draining: AtomicBool::new(false),
             has_strangers: AtomicBool::new(false),
             ending,
@@ -155,11 +160,23 @@ impl Nodes for NatsNodes {
             let reason = self.line.wrong().unwrap_or_else(|| "NATS is not connected".to_owned());
             return Err(NotOffered::Unreachable { reason });
         }
-        let put = self.queue.read().await.put(&self.names, offer).await;
+        let put = self.queue.read().await.put(offer).await;
         if matches!(put, Err(NotOffered::Full { .. })) {
             self.fullness.refused();
         }
         put
+    }
+
+    async fn handed(&self) -> Box<dyn Offered> {
+        let mut handed = self.handed.lock().await;
+        let context = async_nats::jetstream::new(self.client.clone());
+        while let Some(message) = handed.next().await {
+            if let Some(taken) = Taken::by_hand(message, &context, &self.names).await {
+                return Box::new(taken);
+            }
+            tracing::debug!("what another node hands over is not understood, or it is not told that it is taken");
+        }
+        std::future::pending().await
     }
 
     async fn next(&self) -> Box<dyn Offered> {
@@ -238,6 +255,11 @@ impl Nodes for NatsNodes {
     async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.presence.drain();
+        // Nobody takes what is handed any more: whoever would hand it knows at once.
+        let leaving = async { self.handed.lock().await.unsubscribe().await };
+        if !matches!(tokio::time::timeout(HANDED_ON_WITHIN, leaving).await, Ok(Ok(()))) {
+            tracing::debug!("other nodes find out by themselves that nothing is taken here any more");
+        }
     }
 
     async fn leave(&self) {

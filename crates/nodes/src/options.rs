@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use turnwright_core::DriverId;
+
 /// How to reach the other nodes.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -20,6 +22,8 @@ pub struct Options {
     pub queue: u64,
     /// By what the database is known: nodes of one prefix have one.
     pub cluster: String,
+    /// This process, as journals name it.
+    pub driver: DriverId,
     /// This node.
     pub node: Node,
 }

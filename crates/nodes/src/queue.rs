@@ -2,7 +2,7 @@
 //!
 //! One message for each conversation at most: it is there from the offer until the node that took it says that the turn wants
 //! no driver any more. Whoever took it says every second that it goes on; who is silent for [`SILENCE`] has lost it to
-//! another node.
+//! another node. Who took it may hand it to another node, which says so from then on.
 
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use async_nats::jetstream::{AckKind, Context, Message};
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use turnwright_core::ConversationId;
-use turnwright_engine::nodes::{NotOffered, Offer, Offered};
+use serde::{Deserialize, Serialize};
+use turnwright_core::{ConversationId, DriverId};
+use turnwright_engine::nodes::{HANDED_WITHIN, NotOffered, Offer, Offered};
 
 use crate::JoinError;
 use crate::names::Names;
@@ -33,6 +34,7 @@ const CONSUMER: &str = "drivers";
 pub(crate) struct Queue {
     context: Context,
     consumer: Consumer<pull::Config>,
+    names: Names,
     most: u64,
 }
 
@@ -64,15 +66,15 @@ impl Queue {
         };
         let consumer =
             context.create_consumer_on_stream(consumer, name.clone()).await.map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { context: context.clone(), consumer, most })
+        Ok(Self { context: context.clone(), consumer, names: names.clone(), most })
     }
 
     /// Stores an offer. One that is there already is the same.
-    pub(crate) async fn put(&self, names: &Names, offer: &Offer) -> Result<(), NotOffered> {
+    pub(crate) async fn put(&self, offer: &Offer) -> Result<(), NotOffered> {
         let unreachable = |reason: String| NotOffered::Unreachable { reason };
         let body = serde_json::to_vec(offer).map_err(|error| unreachable(error.to_string()))?;
         let publish = async {
-            let stored = self.context.publish(names.turn(&offer.conversation), body.into()).await?;
+            let stored = self.context.publish(self.names.turn(&offer.conversation), body.into()).await?;
             stored.await
         };
         match tokio::time::timeout(STORED_WITHIN, publish).await {
@@ -101,7 +103,7 @@ impl Queue {
             None => Ok(None),
             Some(Err(error)) => Err(error.to_string()),
             Some(Ok(message)) => match serde_json::from_slice(&message.payload) {
-                Ok(offer) => Ok(Some(Taken { offer, message })),
+                Ok(offer) => Ok(Some(Taken { offer, message, names: self.names.clone(), came: Came::ByQueue })),
                 Err(error) => {
                     tracing::error!(%error, subject = %message.subject, "a message in the queue of turns is not an offer; it is dropped");
                     message.ack_with(AckKind::Term).await.map_err(|error| error.to_string())?;
@@ -112,14 +114,40 @@ impl Queue {
     }
 }
 
+/// What one node hands to another: the offer, and where is said what becomes of it, which any node may say.
+#[derive(Debug, Serialize, Deserialize)]
+struct Handed {
+    offer: Offer,
+    said_at: String,
+}
+
+/// How an offer came into the hands of this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    ByQueue,
+    /// By another node, which may still have it where it did not hear that it is taken.
+    ByHand,
+}
+
 /// An offer in the hands of this node.
 #[derive(Debug)]
 pub(crate) struct Taken {
     offer: Offer,
     message: Message,
+    names: Names,
+    came: Came,
 }
 
 impl Taken {
+    /// What another node hands to this one, which hears by this that it is taken; `None` where it is not understood.
+    pub(crate) async fn by_hand(handed: async_nats::Message, context: &Context, names: &Names) -> Option<Self> {
+        let Handed { offer, said_at } = serde_json::from_slice(&handed.payload).ok()?;
+        context.client().publish(handed.reply.clone()?, handed.payload.slice(..0)).await.ok()?;
+        let message = async_nats::Message { reply: Some(said_at.into()), ..handed };
+        let message = Message { message, context: context.clone() };
+        Some(Self { offer, message, names: names.clone(), came: Came::ByHand })
+    }
+
     fn conversation(&self) -> &ConversationId {
         &self.offer.conversation
     }
@@ -153,9 +181,22 @@ impl Offered for Taken {
     }
 
     async fn give_back(&self, after: Duration) {
+        if self.came == Came::ByHand {
+            // Nobody may have it but who handed it: that nobody says anything of it is enough.
+            return;
+        }
         let after = (!after.is_zero()).then_some(after);
         // Where NATS does not hear, it finds out by the silence.
         drop(tokio::time::timeout(STORED_WITHIN, self.say(AckKind::Nak(after))).await);
+    }
+
+    async fn hand_to(&self, home: &DriverId) -> bool {
+        let Some(said_at) = self.message.reply.as_ref().map(ToString::to_string) else { return false };
+        let Ok(body) = serde_json::to_vec(&Handed { offer: self.offer.clone(), said_at }) else { return false };
+        let client = self.message.context.client();
+        // A node that takes none, or is not there, is known at once: nobody hears this.
+        let asked = client.request(self.names.handed_to(home), body.into());
+        matches!(tokio::time::timeout(HANDED_WITHIN, asked).await, Ok(Ok(_)))
     }
 }
 

@@ -44,6 +44,7 @@ fn options(url: String, name: &str) -> Options {
         replicas: 1,
         queue: 100,
         cluster: "ours".to_owned(),
+        driver: DriverId(name.to_owned()),
         node: Node {
             name: name.to_owned(),
             address: "http://127.0.0.1:1".to_owned(),
@@ -59,7 +60,7 @@ async fn two(world: &World) -> (NatsNodes, NatsNodes) {
 }
 
 fn offer(conversation: &str) -> Offer {
-    Offer { conversation: conversation.parse().unwrap(), let_go: None }
+    Offer { conversation: conversation.parse().unwrap(), let_go: None, home: None }
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {

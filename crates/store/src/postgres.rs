@@ -286,6 +286,14 @@ impl Store for PostgresStore {
         self.presence.lease()
     }
 
+    async fn lease_over(&self, lease: u64) {
+        self.presence.lease_over(lease).await;
+    }
+
+    fn outlives_its_lease(&self) -> bool {
+        true
+    }
+
     async fn close(&self) {
         self.appender.close().await;
         self.presence.leave().await;

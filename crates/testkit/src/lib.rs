@@ -15,7 +15,7 @@ mod store;
 pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use documents::MemoryDocuments;
-pub use nodes::{Exchange, TestNode};
+pub use nodes::{Exchange, Handing, TestNode};
 pub use provider::{Answer, ScriptedProvider, ScriptedProviders, call, text};
 pub use source::{Effect, ScriptedSource, ScriptedTool};
 pub use store::{Disk, Fuse, MemoryStore};

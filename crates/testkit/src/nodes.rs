@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, mpsc};
-use turnwright_core::ConversationId;
+use turnwright_core::{ConversationId, DriverId};
 use turnwright_engine::nodes::{Condition, LiveFrame, News, Nodes, NotOffered, Offer, Offered};
 
 /// What nodes share.
@@ -28,14 +28,34 @@ struct State {
     /// With the number of the node that holds each.
     held: Vec<(usize, Offer)>,
     nodes: Vec<Ears>,
+    /// Who took the last offer: the others come first for the next.
+    last: Option<usize>,
     frames_to_lose: usize,
     offers_to_lose: usize,
+    handing: Handing,
     frames: usize,
+}
+
+/// What becomes of turns that one node hands to another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Handing {
+    /// They come, and that is heard.
+    #[default]
+    Works,
+    /// They do not come.
+    IsLost,
+    /// They come, and that is not heard.
+    IsUnheard,
+    /// They come twice.
+    IsDoubled,
 }
 
 #[derive(Debug)]
 struct Ears {
     told: mpsc::UnboundedSender<News>,
+    handed: mpsc::UnboundedSender<Offer>,
+    driver: DriverId,
+    takes: bool,
     live: Vec<(ConversationId, mpsc::UnboundedSender<LiveFrame>)>,
     is_connected: bool,
 }
@@ -46,18 +66,26 @@ pub struct TestNode {
     number: usize,
     shared: Arc<Shared>,
     told: tokio::sync::Mutex<mpsc::UnboundedReceiver<News>>,
+    handed: tokio::sync::Mutex<mpsc::UnboundedReceiver<Offer>>,
     is_draining: AtomicBool,
 }
 
 impl Exchange {
-    /// One more node.
-    pub fn node(&self) -> Arc<TestNode> {
+    /// One more node, whose process this is.
+    pub fn node(&self, driver: &DriverId) -> Arc<TestNode> {
         let (sender, told) = mpsc::unbounded_channel();
+        let (hands, handed) = mpsc::unbounded_channel();
         let mut state = self.0.state();
-        state.nodes.push(Ears { told: sender, live: Vec::new(), is_connected: true });
+        let driver = driver.clone();
+        state.nodes.push(Ears { told: sender, handed: hands, driver, takes: true, live: Vec::new(), is_connected: true });
         let number = state.nodes.len().saturating_sub(1);
-        let shared = self.0.clone();
-        Arc::new(TestNode { number, shared, told: tokio::sync::Mutex::new(told), is_draining: AtomicBool::new(false) })
+        let (told, handed) = (tokio::sync::Mutex::new(told), tokio::sync::Mutex::new(handed));
+        Arc::new(TestNode { number, shared: self.0.clone(), told, handed, is_draining: AtomicBool::new(false) })
+    }
+
+    /// What becomes from here on of turns that one node hands to another.
+    pub fn set_handing(&self, handing: Handing) {
+        self.0.state().handing = handing;
     }
 
     /// The next so many frames reach nobody.
@@ -141,16 +169,28 @@ impl Nodes for TestNode {
         Ok(())
     }
 
+    async fn handed(&self) -> Box<dyn Offered> {
+        match self.handed.lock().await.recv().await {
+            Some(offer) => Box::new(TestOffer { node: self.number, offer, shared: self.shared.clone(), by_hand: true }),
+            None => std::future::pending().await,
+        }
+    }
+
     async fn next(&self) -> Box<dyn Offered> {
         loop {
             let offered = self.shared.offered.notified();
             tokio::pin!(offered);
             offered.as_mut().enable();
+            let took_last = self.shared.state().last == Some(self.number);
+            if took_last {
+                tokio::task::yield_now().await;
+            }
             if self.is_shared() && !self.is_draining.load(Ordering::Relaxed) {
                 let mut state = self.shared.state();
                 if let Some(offer) = state.waiting.pop_front() {
+                    state.last = Some(self.number);
                     state.held.push((self.number, offer.clone()));
-                    return Box::new(TestOffer { node: self.number, offer, shared: self.shared.clone() });
+                    return Box::new(TestOffer { node: self.number, offer, shared: self.shared.clone(), by_hand: false });
                 }
             }
             offered.await;
@@ -200,6 +240,9 @@ impl Nodes for TestNode {
 
     async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
+        if let Some(ears) = self.shared.state().nodes.get_mut(self.number) {
+            ears.takes = false;
+        }
     }
 
     async fn leave(&self) {
@@ -219,6 +262,7 @@ struct TestOffer {
     node: usize,
     offer: Offer,
     shared: Arc<Shared>,
+    by_hand: bool,
 }
 
 #[async_trait]
@@ -231,7 +275,29 @@ impl Offered for TestOffer {
         self.shared.state().held.retain(|held| *held != (self.node, self.offer.clone()));
     }
     async fn give_back(&self, after: Duration) {
+        if self.by_hand {
+            return;
+        }
         tokio::time::sleep(after).await;
         self.shared.release(|held| *held == (self.node, self.offer.clone()));
+    }
+    async fn hand_to(&self, home: &DriverId) -> bool {
+        let mut state = self.shared.state();
+        let handing = state.handing;
+        let is_it = |ears: &Ears| ears.driver == *home && ears.is_connected && ears.takes;
+        let Some(at) = state.nodes.iter().position(is_it) else { return false };
+        let times = match handing {
+            Handing::IsLost => 0,
+            Handing::Works | Handing::IsUnheard => 1,
+            Handing::IsDoubled => 2,
+        };
+        let own = (self.node, self.offer.clone());
+        if handing != Handing::IsUnheard && times > 0 {
+            state.held.iter_mut().filter(|held| **held == own).for_each(|held| held.0 = at);
+        }
+        if let Some(ears) = state.nodes.get(at) {
+            (0..times).for_each(|_| drop(ears.handed.send(self.offer.clone())));
+        }
+        times > 0 && handing != Handing::IsUnheard
     }
 }

@@ -106,6 +106,7 @@ pub struct ScriptedSource {
     cache_ttl: Option<Duration>,
     max_concurrent_calls: usize,
     is_foreign: bool,
+    keeps_state: bool,
     writes: WritesOf,
 }
 
@@ -124,6 +125,7 @@ impl ScriptedSource {
             cache_ttl: None,
             max_concurrent_calls: 16,
             is_foreign: false,
+            keeps_state: false,
             writes: |_| Writes::All,
         };
         source.set_tools(tools);
@@ -162,6 +164,13 @@ impl ScriptedSource {
     #[must_use]
     pub fn foreign(mut self) -> Self {
         self.is_foreign = true;
+        self
+    }
+
+    /// The same, where what calls leave stays in this process.
+    #[must_use]
+    pub fn keeping_state(mut self) -> Self {
+        self.keeps_state = true;
         self
     }
 
@@ -237,6 +246,10 @@ impl ToolSource for ScriptedSource {
 
     fn is_foreign(&self) -> bool {
         self.is_foreign
+    }
+
+    fn keeps_state(&self, _tool: &str) -> bool {
+        self.keeps_state
     }
 
     fn max_concurrent_calls(&self) -> usize {

@@ -78,6 +78,9 @@ pub struct MemoryStore {
     appends: AtomicU64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
+    /// How often its lease ran out by itself.
+    leases_lost: watch::Sender<u64>,
+    outlives_its_lease: bool,
 }
 
 impl Default for MemoryStore {
@@ -110,7 +113,22 @@ impl MemoryStore {
             appends: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
+            leases_lost: watch::Sender::new(0),
+            outlives_its_lease: false,
         }
+    }
+
+    /// The same, whose drivers are alive by leases, which their processes may outlive.
+    #[must_use]
+    pub fn by_leases(mut self) -> Self {
+        self.outlives_its_lease = true;
+        self
+    }
+
+    /// The lease of this process runs out: others take it for dead, and it goes on.
+    pub fn lose_lease(&self) {
+        self.die();
+        self.leases_lost.send_modify(|lost| *lost += 1);
     }
 
     /// Which conversation holds which artifact, in the order in which it was said.
@@ -292,7 +310,7 @@ impl Store for MemoryStore {
 
     async fn append(&self, append: Append) -> Result<Vec<StoredEntry>, StoreError> {
         self.ask(|_| Ok(()))?;
-        if !self.lives() {
+        if !self.lives() && *self.leases_lost.borrow() == 0 {
             return Err(Self::dead());
         }
         if self.is_full.load(Ordering::Relaxed) {
@@ -359,7 +377,19 @@ impl Store for MemoryStore {
 
     fn lease(&self) -> Option<u64> {
         let appends = self.appends.load(Ordering::Relaxed);
-        Some(u64::from(matches!(self.fuse, Some(Fuse::Lease(at)) if appends >= at)))
+        let lost = *self.leases_lost.borrow();
+        Some(lost + u64::from(matches!(self.fuse, Some(Fuse::Lease(at)) if appends >= at)))
+    }
+
+    async fn lease_over(&self, lease: u64) {
+        let over = self.leases_lost.subscribe().wait_for(|lost| *lost > lease).await.map(drop);
+        if over.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn outlives_its_lease(&self) -> bool {
+        self.outlives_its_lease
     }
 
     async fn close(&self) {

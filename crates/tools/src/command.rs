@@ -113,23 +113,25 @@ pub fn command(config: CommandConfig) -> Result<TypedSource, RootsError> {
 fn with_background(source: TypedSource, shared: &Arc<Shared>) -> TypedSource {
     let processes = Arc::new(Processes::new(source.tracker().clone(), source.stop_token()));
     let (all, commands) = (Arc::clone(&processes), Arc::clone(shared));
-    let source = source.tool(ToolSpec::new("start", START).title("Start a command"), move |arguments, context| {
-        let (all, shared) = (Arc::clone(&all), Arc::clone(&commands));
-        async move { all.start(&shared, arguments, &context).await }
-    });
+    let source =
+        source.tool(ToolSpec::new("start", START).title("Start a command").keeping_state(), move |arguments, context| {
+            let (all, shared) = (Arc::clone(&all), Arc::clone(&commands));
+            async move { all.start(&shared, arguments, &context).await }
+        });
     let all = Arc::clone(&processes);
-    let spec = ToolSpec::new("output", OUTPUT).title("Read a background process").read_only().polled();
+    let spec = ToolSpec::new("output", OUTPUT).title("Read a background process").read_only().polled().keeping_state();
     let source = source.tool(spec, move |arguments, context| {
         let all = Arc::clone(&all);
         async move { all.output(arguments, &context).await }
     });
     let all = Arc::clone(&processes);
-    let source = source.tool(ToolSpec::new("input", INPUT).title("Write to a process"), move |arguments, context| {
-        let all = Arc::clone(&all);
-        async move { all.input(arguments, &context).await }
-    });
+    let source =
+        source.tool(ToolSpec::new("input", INPUT).title("Write to a process").keeping_state(), move |arguments, context| {
+            let all = Arc::clone(&all);
+            async move { all.input(arguments, &context).await }
+        });
     let (all, commands) = (Arc::clone(&processes), Arc::clone(shared));
-    let spec = ToolSpec::new("stop", STOP).title("Stop a background process").replayable();
+    let spec = ToolSpec::new("stop", STOP).title("Stop a background process").replayable().keeping_state();
     let source = source.tool(spec, move |arguments, context| {
         let (all, shared) = (Arc::clone(&all), Arc::clone(&commands));
         async move { all.stop(&shared, arguments, &context).await }

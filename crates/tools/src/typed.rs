@@ -39,6 +39,7 @@ pub struct ToolSpec {
     declared: Declared,
     limits: CallLimits,
     cache_ttl: Option<Duration>,
+    keeps_state: bool,
 }
 
 impl ToolSpec {
@@ -51,6 +52,7 @@ impl ToolSpec {
             declared: Declared::default(),
             limits: CallLimits::default(),
             cache_ttl: None,
+            keeps_state: false,
         }
     }
 
@@ -84,6 +86,12 @@ impl ToolSpec {
         self
     }
 
+    /// What a call leaves stays in this process, where later calls of the conversation find it.
+    pub fn keeping_state(mut self) -> Self {
+        self.keeps_state = true;
+        self
+    }
+
     /// A successful result may be given again for so long, to the same user for the same arguments.
     pub fn cached_for(mut self, time_to_live: Duration) -> Self {
         self.cache_ttl = Some(time_to_live);
@@ -112,6 +120,7 @@ pub struct TypedSource {
 struct Typed {
     limits: CallLimits,
     cache_ttl: Option<Duration>,
+    keeps_state: bool,
     run: Run,
 }
 
@@ -155,7 +164,7 @@ impl TypedSource {
             }
         });
         self.tools = self.tools.iter().cloned().chain([tool]).collect();
-        self.typed.push(Typed { limits: spec.limits, cache_ttl: spec.cache_ttl, run });
+        self.typed.push(Typed { limits: spec.limits, cache_ttl: spec.cache_ttl, keeps_state: spec.keeps_state, run });
         self
     }
 
@@ -266,6 +275,10 @@ impl ToolSource for TypedSource {
 
     fn limits(&self, tool: &str) -> CallLimits {
         self.typed(tool).map(|typed| typed.limits).unwrap_or_default()
+    }
+
+    fn keeps_state(&self, tool: &str) -> bool {
+        self.typed(tool).is_some_and(|typed| typed.keeps_state)
     }
 
     fn cache_ttl(&self, tool: &str) -> Option<Duration> {

@@ -1,8 +1,10 @@
 //! Servers over one data directory that share turns through NATS: any of them takes any request, and none that ends loses a
 //! turn.
 
+mod asked;
 mod balanced;
 mod crossing;
+mod kept;
 mod shared;
 mod still;
 

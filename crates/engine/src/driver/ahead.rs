@@ -154,6 +154,7 @@ impl Driver {
             overall: self.inner.choices.calls.get(),
             ready: HashMap::new(),
             waiting: Writing::default(),
+            is_quiet: self.unquiet_until.is_none(),
         };
         let mut begun = Vec::new();
         for ((known, call), index) in self.ahead.known.iter_mut().zip(calls).zip(0_u32..) {

@@ -18,7 +18,8 @@ use turnwright_core::{
 
 use super::asked::{Asker, Word};
 use super::attempt::{Made, Parking, make};
-use super::fence::Fence;
+use super::fence::{Fence, STOPS_WITHIN};
+use super::moved::Moved;
 use crate::inner::Inner;
 use crate::live::Live;
 use crate::names::hex;
@@ -46,6 +47,8 @@ pub(super) struct CallJob {
     pub(super) aids: Aids,
     /// The right of its driver; it has none outside of a turn.
     pub(super) fence: Option<Fence>,
+    /// Where the calls before it left what it may need, where that is another process.
+    pub(super) moved: Option<Moved>,
 }
 
 /// What every call of an engine is run with.
@@ -114,6 +117,15 @@ enum Ending {
 }
 
 impl Ending {
+    /// Whether it is its source's own word, of this call.
+    fn has_called(&self) -> bool {
+        match self {
+            Self::Returned(Ok(made)) => !made.is_cached,
+            Self::Returned(Err(_)) => true,
+            Self::Panicked | Self::IdleTooLong(_) | Self::TooLong(_) | Self::Cancelled => false,
+        }
+    }
+
     /// The one result of the call `id` of the tool `name`.
     fn result(self, id: CallId, name: &str) -> ToolResult {
         match self {
@@ -219,9 +231,8 @@ impl CallJob {
             }
             Asking::Nobody => Parking::Impossible,
         };
-        if let Some(fence) = self.fence.filter(|fence| !fence.holds()) {
+        if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
             // The driver hears of it and halts; whether it is run is for the next to decide.
-            fence.is_lost().await;
             self.halts.cancelled().await;
             return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process."));
         }
@@ -232,6 +243,9 @@ impl CallJob {
         tokio::pin!(total);
         let idle = standstill.run_out(limits.idle);
         tokio::pin!(idle);
+        let lost = lost(self.fence.clone());
+        tokio::pin!(lost);
+        let is_task = || self.live.lock().journal.turn().is_some_and(|turn| turn.task(self.id).is_some());
         let mut is_halting = false;
         let ending = loop {
             tokio::select! {
@@ -239,9 +253,16 @@ impl CallJob {
                 // First: the work must not see that it is cancelled.
                 () = self.halts.cancelled(), if !is_halting => {
                     is_halting = true;
-                    if self.live.lock().journal.turn().is_some_and(|turn| turn.task(self.id).is_some()) {
+                    if is_task() {
                         return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task."));
                     }
+                }
+                // Also where its driver waits for the store: another may soon make this call.
+                () = &mut lost => {
+                    if is_task() {
+                        return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It goes on as a task."));
+                    }
+                    break Ending::Cancelled;
                 }
                 done = &mut work => break ended(done),
                 () = self.cancel.cancelled() => break Ending::Cancelled,
@@ -254,7 +275,9 @@ impl CallJob {
             Ending::Returned(_) | Ending::Panicked => ending,
             Ending::Cancelled | Ending::TooLong(_) | Ending::IdleTooLong(_) => {
                 self.cancel.cancel();
-                match wound_down(&self.live, &tool.definition.name, work.as_mut()).await {
+                let has_lost = self.fence.as_ref().is_some_and(Fence::has_lost);
+                let grace = if has_lost { STOPS_WITHIN } else { GRACE };
+                match wound_down(&self.live, &tool.definition.name, grace, work.as_mut()).await {
                     // A real result counts also when it comes late; what a tool says of its own cancellation does not.
                     Some(done @ Ok(Ok(_))) => ended(done),
                     Some(_) | None => ending,
@@ -263,43 +286,65 @@ impl CallJob {
         };
         drop(permit);
         let name = &tool.definition.name;
+        let has_called;
         let mut result = match ending {
             Ending::Returned(Ok(Made { reply: ToolReply::Asks { asks, resume }, .. })) if !asks.is_empty() => {
                 let source = tool.source.name().to_owned();
                 return Rest::Asks(Elicited { call: self.id, source, asks, waits: Waits::Parked { resume } });
             }
-            ending => ending.result(self.id, name),
+            ending => {
+                has_called = ending.has_called();
+                ending.result(self.id, name)
+            }
         };
         result.duration_ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        // Before any of it is stored.
-        self.aids.secrets.hide_in_result(&mut result);
-        if let Some(spool) = &self.aids.spool {
-            let large = ToolOutput {
-                content: std::mem::take(&mut result.content),
-                structured_content: result.structured_content.take(),
-                ..ToolOutput::default()
-            };
-            let shown = put_away(spool, name, large, &self.cancel).await;
-            (result.content, result.structured_content) = (shown.content, shown.structured_content);
+        make_storable(&self.aids, name, &mut result, &self.cancel).await;
+        if let Some(moved) = self.moved.filter(|_| has_called) {
+            moved.note(tool.source.name(), &mut result).await;
         }
         Rest::Result(result)
     }
 }
 
+/// Ends once a call's driver has lost the right to it, where it has one.
+async fn lost(fence: Option<Fence>) {
+    match fence {
+        Some(fence) => fence.lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Hides what must not be seen in a result, before any of it is stored, and puts away what is too large.
+async fn make_storable(aids: &Aids, name: &str, result: &mut ToolResult, cancel: &CancellationToken) {
+    aids.secrets.hide_in_result(result);
+    if let Some(spool) = &aids.spool {
+        let large = ToolOutput {
+            content: std::mem::take(&mut result.content),
+            structured_content: result.structured_content.take(),
+            ..ToolOutput::default()
+        };
+        let shown = put_away(spool, name, large, cancel).await;
+        (result.content, result.structured_content) = (shown.content, shown.structured_content);
+    }
+}
+
 /// What a call that was told to end comes to in time. Where it takes long, watchers are told that the stop has arrived.
-async fn wound_down<T>(live: &Live, name: &str, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+async fn wound_down<T>(live: &Live, name: &str, grace: Duration, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     if let Ok(done) = tokio::time::timeout(UNTOLD_STOP, work.as_mut()).await {
         return Some(done);
     }
     let text = format!("`{name}` was told to end and has not ended yet");
     live.lock().tell(vec![Event::Notice { level: "info", text }]);
-    tokio::time::timeout(GRACE.saturating_sub(UNTOLD_STOP), work).await.ok()
+    tokio::time::timeout(grace.saturating_sub(UNTOLD_STOP), work).await.ok()
 }
 
 /// Runs a call outside of any turn.
 pub(crate) async fn run_alone(id: CallId, ready: Ready, live: Arc<Live>, cancel: CancellationToken, aids: Aids) -> ToolResult {
     let halts = CancellationToken::new();
-    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None }).run().await {
+    match (CallJob { id, attempt: 0, ready, cancel, halts, live, asking: Asking::Nobody, aids, fence: None, moved: None })
+        .run()
+        .await
+    {
         Rest::Result(result) => result,
         Rest::Asks(_) => ToolResult::failed(id, ToolErrorKind::ExecutionFailed, "Nobody can be asked here."),
     }

@@ -1,12 +1,13 @@
 //! Storing what a driver learned: each append, what is held where nothing can be stored, and what is stored late.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures_util::stream::StreamExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use turnwright_core::{Control, Entry, Outcome, Seq, ToolErrorKind};
 
 use super::call::Rest;
-use super::{Driver, Halt};
+use super::{Driver, Halt, Job};
 use crate::artifacts::held_by;
 use crate::inner::Inner;
 use crate::live::{From, Live};
@@ -38,13 +39,24 @@ impl Driver {
         // Results that come now are stored where that can still be done: a known result must not become an unknown one. A
         // call that gave none stays without: nobody stopped it, so the next driver decides what becomes of it.
         self.asked.deliver(None);
-        while let Some(rest) = self.calls.next().await {
+        let mut calls = std::mem::take(&mut self.calls);
+        let mut rests = VecDeque::from(std::mem::take(&mut self.rested));
+        while let Some(rest) = or_next(rests.pop_front(), &mut calls).await {
             let entry = match rest {
                 Rest::Result(result) if result.outcome == Outcome::Error(ToolErrorKind::Interrupted) => continue,
                 Rest::Result(result) => Entry::Result(result),
                 Rest::Asks(elicited) => Entry::Elicited(elicited),
             };
-            if self.store_late(entry).await.is_err() {
+            let mut storing = std::pin::pin!(self.store_late(entry));
+            let stored = loop {
+                tokio::select! {
+                    biased;
+                    stored = &mut storing => break stored,
+                    // The others end, however long the store takes.
+                    Some(rest) = calls.next(), if !calls.is_empty() => rests.push_back(rest),
+                }
+            };
+            if stored.is_err() {
                 break;
             }
         }
@@ -70,6 +82,14 @@ impl Driver {
                 Err(error) => hold(&self.inner, &self.live, &mut tries, &error).await,
             }
         }
+    }
+}
+
+/// What has come to rest, or the next call that does.
+async fn or_next(rest: Option<Rest>, calls: &mut FuturesUnordered<Job>) -> Option<Rest> {
+    match rest {
+        Some(rest) => Some(rest),
+        None => calls.next().await,
     }
 }
 

@@ -13,6 +13,7 @@ use turnwright_core::{
 };
 
 use super::{Engine, Remember};
+use crate::driver::Before;
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
@@ -517,7 +518,7 @@ fn beside(entries: &[Entry], side: &[SideRecord]) -> Beside {
 async fn acted(inner: &Arc<Inner>, live: &Arc<Live>, stored: Vec<StoredEntry>, beside: Beside) {
     let moves_turn = beside.moves_turn;
     match live.apply_act(stored, beside, &inner.running) {
-        Some(claim) => inner.drive(live, claim, Vec::new()),
+        Some(claim) => inner.drive(live, (claim, Before::HasStopped), Vec::new()),
         None if !moves_turn => {}
         None => match inner.move_on(live).await {
             Ok(()) | Err(EngineError::ShuttingDown) => {}

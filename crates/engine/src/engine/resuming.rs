@@ -58,6 +58,7 @@ impl Engine {
         let engine = self.clone();
         if self.inner.cluster.is_joined() {
             self.inner.tasks.spawn(work::run(self.inner.clone()));
+            self.inner.tasks.spawn(work::run_handed(self.inner.clone()));
         }
         self.inner.tasks.spawn(async move {
             let mut foreign = engine.inner.store.foreign_writes();

@@ -165,7 +165,8 @@ impl Inner {
             return self.ensure_driven(live).await.map(drop);
         }
         let let_go = if is_ending { self.own_claim(live) } else { None };
-        match self.nodes().offer(&Offer { conversation: live.id.clone(), let_go }).await {
+        let home = self.home_of(live).await?;
+        match self.nodes().offer(&Offer { conversation: live.id.clone(), let_go, home }).await {
             Ok(()) => Ok(()),
             Err(NotOffered::Alone) => self.ensure_driven(live).await.map(drop),
             Err(error @ (NotOffered::Unreachable { .. } | NotOffered::Full { .. })) => {
@@ -205,7 +206,9 @@ impl Inner {
         if !is_ending || !is_open || !is_for_all {
             return;
         }
-        let offer = Offer { conversation: live.id.clone(), let_go: self.own_claim(live) };
+        // Where the store does not say who lives, any node may have it.
+        let home = self.home_of(live).await.unwrap_or_default();
+        let offer = Offer { conversation: live.id.clone(), let_go: self.own_claim(live), home };
         if let Err(error) = self.nodes().offer(&offer).await {
             tracing::warn!(conversation = %live.id, %error, "the turn is not handed over; a sweep finds it once this process is gone");
         }

@@ -48,6 +48,19 @@ pub(crate) async fn run(inner: Arc<Inner>) {
     inner.nodes().drain().await;
 }
 
+/// Takes what other nodes hand to this one until the engine is drained. What is handed is driven also where this node has no room
+/// for more: what the conversation's calls left is nowhere else.
+pub(crate) async fn run_handed(inner: Arc<Inner>) {
+    loop {
+        let offered = tokio::select! {
+            () = inner.draining.cancelled() => return,
+            () = inner.shutdown.cancelled() => return,
+            offered = inner.nodes().handed() => offered,
+        };
+        inner.tasks.spawn(hold(inner.clone(), offered));
+    }
+}
+
 async fn hold(inner: Arc<Inner>, offered: Box<dyn Offered>) {
     let conversation = offered.offer().conversation.clone();
     if !inner.cluster.hold(&conversation) {
@@ -56,6 +69,11 @@ async fn hold(inner: Arc<Inner>, offered: Box<dyn Offered>) {
         return;
     }
     let held = Held { inner: &inner, conversation: &conversation };
+    if let Some(home) = offered.offer().elsewhere(inner.store.driver())
+        && offered.hand_to(home).await
+    {
+        return;
+    }
     let (outcome, live) = match load(&inner, &conversation).await {
         Ok(live) => (drive(&inner, &live, &*offered).await, Some(live)),
         Err(error) => (Err(error), None),

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::Semaphore;
-use turnwright_core::{ApproveMode, Control, Entry, Finish, FinishReason, Seq, StreamDelta, Verdict};
+use turnwright_core::{ApproveMode, Control, Entry, Finish, FinishReason, Seq, StoredEntry, StreamDelta, Verdict, text_of};
 use turnwright_engine::nodes::Condition;
-use turnwright_engine::{Choice, Engine, Event, NewMessage, Nodes, SettingsOverlay, Store, TurnState, Watch, WatchFrom};
-use turnwright_testkit::{Answer, Exchange, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, TestNode, call, text};
+use turnwright_engine::{
+    Choice, Engine, Event, NewMessage, Nodes, SettingsOverlay, Store, ToolOutput, TurnState, Watch, WatchFrom,
+};
+use turnwright_testkit::{
+    Answer, Exchange, Handing, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, TestNode, call, text,
+};
 
 use crate::support::{Setup, completed, engine, id};
 
@@ -23,7 +29,7 @@ fn node(exchange: &Exchange, disk: &MemoryStore, provider: &Arc<ScriptedProvider
     let store = Arc::new(disk.another_process());
     let source = Arc::new(ScriptedSource::new("tools", [ScriptedTool::echo("echo")]));
     let engine = engine(store.clone(), provider.clone(), source, Setup { approve, ..Setup::default() });
-    let node = exchange.node();
+    let node = exchange.node(store.driver());
     engine.join(node.clone());
     engine.keep_resuming();
     Here { engine, store, node }
@@ -313,4 +319,104 @@ async fn a_node_whose_turn_nobody_watches_elsewhere_tells_nothing() {
     assert_eq!(one.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
     assert_eq!(exchange.frames(), 0);
     assert!(one.node.is_shared());
+}
+
+/// A node whose source counts its calls, and keeps the count.
+fn counting(exchange: &Exchange, disk: &MemoryStore, provider: &Arc<ScriptedProvider>) -> Here {
+    let store = Arc::new(disk.another_process());
+    let count = Arc::new(AtomicU64::new(0));
+    let add = ScriptedTool::new("add", move |_, _| {
+        let sum = count.fetch_add(1, Ordering::Relaxed) + 1;
+        async move { Ok(ToolOutput { structured_content: Some(json!(sum)), ..ToolOutput::default() }) }
+    });
+    let source = Arc::new(ScriptedSource::new("counter", [add]).keeping_state());
+    let engine = engine(store.clone(), provider.clone(), source, Setup { approve: ApproveMode::All, ..Setup::default() });
+    let node = exchange.node(store.driver());
+    engine.join(node.clone());
+    engine.keep_resuming();
+    Here { engine, store, node }
+}
+
+/// A model that calls the counter once in each turn.
+fn calls_once() -> Arc<ScriptedProvider> {
+    ScriptedProvider::by(|asked| {
+        let has_called = asked.rsplit("user: ").next().is_some_and(|turn| turn.contains("result: "));
+        if has_called { Answer::whole([text("Done.")]) } else { Answer::whole([call(0, "counter__add", "{}")]) }
+    })
+}
+
+/// What the model is told that its calls came to, in their order.
+async fn results(here: &Here) -> Vec<String> {
+    let journal = here.engine.journal(&id()).await.unwrap();
+    let result = |stored: &StoredEntry| match &*stored.entry {
+        Entry::Result(result) if result.content.is_empty() => Some(result.structured_content.as_ref().unwrap().to_string()),
+        Entry::Result(result) => Some(text_of(&result.content)),
+        _ => None,
+    };
+    journal.entries().iter().filter_map(result).collect()
+}
+
+async fn turn_at(here: &Here, there: &Here) {
+    let sent = here.engine.send(&id(), begins("go")).await.unwrap();
+    assert_eq!(there.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_of_a_conversation_go_where_a_source_keeps_what_its_calls_left() {
+    let (exchange, disk, provider) = (Exchange::default(), MemoryStore::default(), calls_once());
+    let nodes = [(); 3].map(|()| counting(&exchange, &disk, &provider));
+    for turn in 0..9 {
+        turn_at(&nodes[turn % 3], &nodes[(turn / 2) % 3]).await;
+    }
+    assert_eq!(results(&nodes[0]).await, (1..=9).map(|count| count.to_string()).collect::<Vec<_>>());
+    nothing_is_offered(&exchange).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_handed_over_in_vain_or_twice_is_driven_once() {
+    for handing in [Handing::IsLost, Handing::IsUnheard, Handing::IsDoubled] {
+        let (exchange, disk, provider) = (Exchange::default(), MemoryStore::default(), calls_once());
+        let nodes = [(); 3].map(|()| counting(&exchange, &disk, &provider));
+        turn_at(&nodes[0], &nodes[0]).await;
+        exchange.set_handing(handing);
+        for turn in 1..6 {
+            turn_at(&nodes[turn % 3], &nodes[0]).await;
+        }
+        let results = results(&nodes[0]).await;
+        assert_eq!(results.len(), 6, "{handing:?}: {results:?}");
+        assert_eq!(provider.asked().len(), 12, "{handing:?}: nothing was asked twice");
+        nothing_is_offered(&exchange).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_with_a_node_is_said_once_in_the_result() {
+    let (exchange, disk, provider) = (Exchange::default(), MemoryStore::default(), calls_once());
+    let nodes = [(); 2].map(|()| counting(&exchange, &disk, &provider));
+    turn_at(&nodes[0], &nodes[0]).await;
+    let journal = nodes[0].engine.journal(&id()).await.unwrap();
+    let home = journal.turn().unwrap().claim().unwrap().driver.clone();
+    let (dead, lives) = if home == *nodes[0].store.driver() { (0, 1) } else { (1, 0) };
+    nodes[dead].store.die();
+    nodes[dead].node.cut();
+    for _ in 0..2 {
+        turn_at(&nodes[lives], &nodes[lives]).await;
+    }
+    let lost = "Note: the server process in which `counter` ran for this conversation before has ended. `counter` runs anew: what it held in memory for this conversation is lost.\n1";
+    assert_eq!(results(&nodes[lives]).await, ["1", lost, "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_ends_is_handed_nothing_and_the_result_says_that_what_it_has_is_elsewhere() {
+    let (exchange, disk, provider) = (Exchange::default(), MemoryStore::default(), calls_once());
+    let nodes = [(); 2].map(|()| counting(&exchange, &disk, &provider));
+    turn_at(&nodes[0], &nodes[0]).await;
+    let journal = nodes[0].engine.journal(&id()).await.unwrap();
+    let home = journal.turn().unwrap().claim().unwrap().driver.clone();
+    let (ends, stays) = if home == *nodes[0].store.driver() { (0, 1) } else { (1, 0) };
+    assert!(nodes[ends].engine.drain(Duration::from_secs(10)).await);
+    turn_at(&nodes[stays], &nodes[stays]).await;
+    let elsewhere = "Note: `counter` ran for this conversation in another server process before. What it held in memory for this conversation is there and not here.\n1";
+    assert_eq!(results(&nodes[stays]).await, ["1", elsewhere]);
+    assert!(nodes[ends].store.lives());
 }

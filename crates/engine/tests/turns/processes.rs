@@ -1,14 +1,20 @@
 //! Several processes on the same data.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{ApproveMode, ProviderFailure, ProviderFailureKind, TurnId, Verdict};
-use turnwright_engine::{
-    Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, TurnState, WatchFrom,
+use turnwright_core::policy::{Action, RuleText};
+use turnwright_core::{
+    ApproveMode, Entry, ProviderFailure, ProviderFailureKind, QuestionReason, StoredEntry, ToolErrorKind, TurnId, Verdict,
 };
-use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+use turnwright_engine::{
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, ToolError, ToolOutput,
+    TurnState, WatchFrom,
+};
+use turnwright_testkit::{Answer, Disk, Fuse, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, completed, engine, id};
 
@@ -173,4 +179,85 @@ async fn a_driver_whose_lease_ran_out_does_no_effect_and_the_next_claim_goes_on(
     // With the append that starts the call, and with that of its result. The first comes before the claim is driven under, and
     // the last before nothing.
     assert_eq!((let_go, had_no_effect), (2, 1));
+}
+
+/// A process whose tool `long` goes on until it is told to end, takes a while for that and then says so; `quick` waits for the
+/// gate.
+fn long(store: Arc<MemoryStore>, gate: &Arc<Semaphore>) -> (Engine, Arc<ScriptedSource>, Arc<AtomicBool>) {
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let (gate, says) = (gate.clone(), has_ended.clone());
+    let quick = ScriptedTool::new("quick", move |_, _| {
+        let gate = gate.clone();
+        async move {
+            let _open = gate.acquire().await;
+            Ok(ToolOutput::text("Quick."))
+        }
+    });
+    let long = ScriptedTool::new("long", move |_, context| {
+        let says = says.clone();
+        async move {
+            context.cancel.cancelled().await;
+            tokio::time::sleep(Duration::from_millis(900)).await;
+            says.store(true, Ordering::Relaxed);
+            Err(ToolError::new(ToolErrorKind::Interrupted, "It was told to end."))
+        }
+    });
+    let source = Arc::new(ScriptedSource::new("tools", [quick, long]));
+    let calls = Answer::whole([call(0, "tools__quick", "{}"), call(1, "tools__long", "{}")]);
+    let provider = ScriptedProvider::new([calls, Answer::whole([text("Done.")])]);
+    let rule = RuleText { tool: "tools__*".to_owned(), when: BTreeMap::new(), action: Action::Allow };
+    let setup = Setup { approve: ApproveMode::Ask, rules: vec![rule], ..Setup::default() };
+    (engine(store, provider, source.clone(), setup), source, has_ended)
+}
+
+async fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_is_stopped_as_the_lease_runs_out_also_while_a_result_waits_for_the_store() {
+    let (disk, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
+    let store = Arc::new(disk.another_process());
+    let (engine, source, has_ended) = long(store.clone(), &gate);
+    engine.send(&id(), begins("go")).await.unwrap();
+    until(|| source.effects().len() == 2).await;
+    store.set_full(Disk::Full);
+    gate.add_permits(1);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!has_ended.load(Ordering::Relaxed), "while the lease is held it goes on, whatever the store says");
+    store.lose_lease();
+    until(|| has_ended.load(Ordering::Relaxed)).await;
+    // What is known is not forgotten: nobody else has claimed.
+    store.set_full(Disk::HasRoom);
+    let is_stored = |stored: &StoredEntry| matches!(&*stored.entry, Entry::Result(_));
+    let mut stored = 0;
+    while stored == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stored = engine.journal(&id()).await.unwrap().entries().iter().filter(|stored| is_stored(stored)).count();
+    }
+    assert_eq!(stored, 1, "the one that was stopped has none: whoever drives next decides what becomes of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_what_became_of_a_call_before_the_process_that_ran_it_has_stopped_it() {
+    let (disk, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
+    let store = Arc::new(disk.another_process().by_leases());
+    let (engine, source, has_ended) = long(store.clone(), &gate);
+    let (next, _, _) = long(Arc::new(disk.another_process().by_leases()), &gate);
+    let sent = engine.send(&id(), begins("go")).await.unwrap();
+    until(|| source.effects().len() == 2).await;
+    store.lose_lease();
+    // It is claimed at once, and waits.
+    assert_eq!(next.resume(&id()).await.unwrap(), Some(sent.turn_id));
+    assert_eq!(next.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+    assert!(has_ended.load(Ordering::Relaxed), "it was asked about while it still ran");
+    let waiting = next.waiting(&id()).await.unwrap();
+    let reasons: Vec<QuestionReason> = waiting.iter().map(|call| call.reason).collect();
+    assert_eq!(reasons, [QuestionReason::UnknownOutcome; 2]);
 }

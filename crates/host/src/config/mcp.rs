@@ -63,6 +63,9 @@ pub struct McpServer {
     pub serial: bool,
     /// Whether its own annotations count as the operator's declarations.
     pub trust_annotations: bool,
+    /// Whether it remembers what calls told it: where several servers share turns, a conversation's calls stay at the one that
+    /// called it before. A `command` and an `image` do, a `url` does not, unless said otherwise.
+    pub keeps_state: Option<bool>,
     /// The folders that it is told to work in, where it asks; it is not told that it could ask where there are none.
     #[schemars(extend("format" = "path"))]
     pub roots: Vec<PathBuf>,
@@ -108,6 +111,7 @@ impl Default for McpServer {
             enabled: true,
             serial: false,
             trust_annotations: false,
+            keeps_state: None,
             roots: Vec::new(),
             sampling: None,
             log_level: None,

@@ -111,6 +111,21 @@ impl Presence {
         (Instant::now() < lease.until).then(|| u64::try_from(lease.term).unwrap_or_default())
     }
 
+    /// Waits until the lease of this number is not held any more.
+    pub(super) async fn lease_over(&self, number: u64) {
+        loop {
+            let until = match *held(&self.lease) {
+                Some(lease) if u64::try_from(lease.term).unwrap_or_default() == number => lease.until,
+                Some(_) | None => return,
+            };
+            if Instant::now() >= until {
+                return;
+            }
+            // By then it has been renewed, or it is over.
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
     pub(super) fn foreign_writes(&self) -> watch::Receiver<u64> {
         self.foreign.subscribe()
     }
