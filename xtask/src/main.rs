@@ -24,6 +24,8 @@ cargo xtask load [SECONDS]
                         1,000 streams over 64 running conversations, five minutes unless said, on a release build
 cargo xtask chaos [SECONDS] [--seed N]
                         three nodes over PostgreSQL and NATS, whose members fail at random, one minute unless said (root on Linux)
+cargo xtask chaos --without-fence
+                        whether that finds a build whose nodes do what they have begun although their leases ran out
 cargo xtask scale       what is full first, up to 100 nodes and a million streams: the tables of docs/scale.md
 cargo xtask help        this text
 ";

@@ -19,12 +19,16 @@ const PAUSE: Duration = Duration::from_millis(150);
 const SILENCE: Duration = Duration::from_secs(20);
 /// One turn in so many is stopped.
 const STOPS: usize = 8;
+/// One call in so many is denied, where some are.
+const DENIALS: usize = 5;
 
 /// What clients share.
 #[derive(Debug)]
 pub(crate) struct Clients {
     pub(crate) doors: Vec<Door>,
     pub(crate) effects: PathBuf,
+    /// Whether some calls are denied.
+    pub(crate) denies: bool,
     /// No new message is sent.
     pub(crate) is_closing: AtomicBool,
     /// Whoever still waits gives up.
@@ -43,6 +47,7 @@ impl Clients {
         Self {
             doors,
             effects,
+            denies: false,
             is_closing: AtomicBool::default(),
             is_over: AtomicBool::default(),
             turns: AtomicUsize::default(),
@@ -140,6 +145,7 @@ impl Clients {
             let decision = match call["reason"].as_str() {
                 Some("unknown_outcome") if self.has_happened(arguments) => "happened",
                 Some("unknown_outcome") => "run_again",
+                Some("approval") if self.denies && numbers.once_in(DENIALS) => "deny",
                 _ => "allow",
             };
             let id = call["id"].as_str().unwrap_or_default();

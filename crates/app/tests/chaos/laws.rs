@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// How long after a node stood still a call that passed its last look before may still be made (docs/operations.md).
+/// How long after a node stood still a call that passed its last look before may still be made (docs/operations.md). What goes on
+/// by itself while its node stands still is not excused: the suite's tool has its effect first.
 const WINDOW_NS: i128 = 300_000_000;
 
 /// What was recorded of a run.
@@ -59,6 +60,8 @@ pub(crate) enum Broken {
     Twice { effect: String, times: usize },
     /// A call is told to have worked and did not.
     Never { effect: String },
+    /// A call was denied and had its effect.
+    Denied { effect: String },
     /// A watcher saw something else than what is stored.
     Watcher { conversation: String, why: String },
     /// A turn neither ended nor waits for a person.
@@ -72,6 +75,12 @@ pub(crate) fn broken(record: &Record) -> Vec<Broken> {
     for (conversation, journal) in &record.journals {
         all.extend(results(conversation, journal));
         all.extend((!is_at_rest(journal)).then(|| Broken::Open { conversation: conversation.clone() }));
+        all.extend(
+            denied(journal)
+                .into_iter()
+                .filter(|name| !effects_of(record, name).is_empty())
+                .map(|effect| Broken::Denied { effect }),
+        );
         all.extend(
             worked(journal)
                 .into_iter()
@@ -133,6 +142,19 @@ fn worked(journal: &[Value]) -> Vec<String> {
     calls(journal)
         .into_iter()
         .filter(|(call, _)| is_success(call))
+        .filter_map(|(_, arguments)| effect_named(&arguments))
+        .collect()
+}
+
+/// The effects that calls would have had which were denied.
+fn denied(journal: &[Value]) -> Vec<String> {
+    let is_denied = |call: &str| {
+        let mut decisions = journal.iter().filter(|entry| entry["decision"]["call"] == call);
+        decisions.any(|entry| entry["decision"]["verdict"] == "deny")
+    };
+    calls(journal)
+        .into_iter()
+        .filter(|(call, _)| is_denied(call))
         .filter_map(|(_, arguments)| effect_named(&arguments))
         .collect()
 }
@@ -277,6 +299,15 @@ mod tests {
             record.effects.extend(others);
         });
         assert_eq!(both.len(), 2);
+    }
+
+    #[test]
+    fn an_effect_of_a_call_that_was_denied_is_seen() {
+        let deny = |journal: &mut Vec<Value>| {
+            journal[3] = json!({"decision": {"call": "call_3_0", "verdict": "deny", "by": "person"}});
+            journal[4] = json!({"result": {"call": "call_3_0", "outcome": "denied"}});
+        };
+        assert_eq!(bad_journal(deny), [Broken::Denied { effect: "c-1-a".to_owned() }]);
     }
 
     #[test]

@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 
 use crate::plan::Member;
 
-/// What goes through a link that is slow: a word waits some milliseconds, a page of a journal half a second.
-const NARROW: [&str; 6] = ["rate", "256kbit", "burst", "1600", "latency", "800ms"];
+/// What goes to a member whose link is slow comes so much later, some of it after what was sent after it.
+const LATE: [&str; 4] = ["netem", "delay", "250ms", "100ms"];
+/// The same where the kernel cannot do that: a word waits some milliseconds, a page of a journal half a second.
+const NARROW: [&str; 7] = ["tbf", "rate", "256kbit", "burst", "1600", "latency", "800ms"];
 
 /// The bridge with all namespaces. Dropped, it is gone.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Network {
     prefix: String,
     subnet: [u8; 3],
     places: BTreeMap<Member, u8>,
+    /// How a link is made slow.
+    slow: &'static [&'static str],
 }
 
 /// Runs a program that must succeed.
@@ -48,7 +52,7 @@ impl Network {
         let process = std::process::id();
         let third = u8::try_from(process % 250).unwrap_or_default();
         let places = Member::all().into_iter().zip(1..).collect();
-        let network = Self { prefix: format!("tw{process}"), subnet: [10, 231, third], places };
+        let mut network = Self { prefix: format!("tw{process}"), subnet: [10, 231, third], places, slow: &LATE };
         let bridge = network.bridge();
         run("ip", &["link", "add", &bridge, "type", "bridge"])?;
         run("ip", &["addr", "add", &format!("{}/24", network.outside()), "dev", &bridge])?;
@@ -62,7 +66,17 @@ impl Network {
             run("ip", &["-n", &space, "link", "set", "eth0", "up"])?;
             run("ip", &["-n", &space, "link", "set", "lo", "up"])?;
         }
+        if network.slow(Member::Postgres).is_err() {
+            network.slow = &NARROW;
+            network.slow(Member::Postgres)?;
+        }
+        network.quicken(Member::Postgres)?;
         Ok(network)
+    }
+
+    /// How a link is made slow, for people.
+    pub(crate) fn slowness(&self) -> String {
+        self.slow.join(" ")
     }
 
     fn bridge(&self) -> String {
@@ -116,10 +130,10 @@ impl Network {
         self.filter("-D", one, other)
     }
 
-    /// What is sent to this member waits in the queue of a narrow link.
+    /// What is sent to this member comes late.
     pub(crate) fn slow(&self, member: Member) -> Result<()> {
         let link = self.link(member);
-        run("tc", &[&["qdisc", "add", "dev", &link, "root", "tbf"][..], &NARROW].concat()).map(drop)
+        run("tc", &[&["qdisc", "add", "dev", &link, "root"][..], self.slow].concat()).map(drop)
     }
 
     /// Its link is as it was.

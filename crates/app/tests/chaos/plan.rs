@@ -36,7 +36,7 @@ pub(crate) enum Fault {
     Stop(Member),
     /// No packet goes between these two.
     Cut(Member, Member),
-    /// All that is sent to it comes through a narrow link, and waits in its queue.
+    /// All that is sent to it comes late.
     Slow(Member),
     /// Its disk has no room.
     FullDisk(Member),
@@ -167,12 +167,9 @@ fn draw(numbers: &mut Numbers) -> Fault {
         8 => Fault::Kill(Member::Postgres),
         9 => Fault::Stop(Member::Postgres),
         10..12 => {
-            let one = node(numbers);
-            let mut other = member(numbers);
-            if other == one {
-                other = Member::Postgres;
-            }
-            Fault::Cut(one, other)
+            let one = numbers.below(members.len());
+            let other = (one + 1 + numbers.below(members.len() - 1)) % members.len();
+            Fault::Cut(members[one], members[other])
         }
         12 => Fault::Cut(node(numbers), Member::Postgres),
         13 => Fault::Slow(member(numbers)),
@@ -186,6 +183,8 @@ fn draw(numbers: &mut Numbers) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const MINUTE: Duration = Duration::from_mins(1);
@@ -229,5 +228,20 @@ mod tests {
         let mut numbers = Numbers::from(1);
         let kinds: std::collections::HashSet<_> = (0..1_000).map(|_| std::mem::discriminant(&draw(&mut numbers))).collect();
         assert_eq!(kinds.len(), 7);
+    }
+
+    #[test]
+    fn any_two_members_are_cut_off_from_one_another() {
+        let mut numbers = Numbers::from(1);
+        let cut: BTreeSet<[Member; 2]> = (0..10_000)
+            .filter_map(|_| match draw(&mut numbers) {
+                Fault::Cut(one, other) => Some([one.min(other), one.max(other)]),
+                _ => None,
+            })
+            .collect();
+        let members = Member::all();
+        let pairs =
+            members.iter().flat_map(|one| members.iter().filter(move |other| one < other).map(move |other| [*one, *other]));
+        assert_eq!(cut, pairs.collect());
     }
 }

@@ -35,16 +35,19 @@ impl World {
     where
         S: Fn(&Value) -> Vec<Piece> + Send + Sync + 'static,
     {
+        let must_be_there = |why: &str| assert!(std::env::var_os("TURNWRIGHT_REQUIRE_TEST_NETWORK").is_none(), "{why}");
         let programs = match programs() {
             Ok(programs) => programs,
             Err(why) => {
-                assert!(std::env::var_os("TURNWRIGHT_REQUIRE_TEST_NETWORK").is_none(), "{why}");
+                must_be_there(&why);
                 println!("skipped: {why}");
                 return None;
             }
         };
         if programs.clock.is_none() {
-            println!("note: no wall clock is moved: faketime is not installed");
+            let why = "no wall clock is moved: faketime is not installed";
+            must_be_there(why);
+            println!("note: {why}");
         }
         let folder = tempfile::Builder::new().prefix("turnwright-chaos.").tempdir().unwrap();
         let written = folder.path().join("effects");
