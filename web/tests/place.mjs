@@ -13,6 +13,17 @@ const binary = process.env.TURNWRIGHT_BINARY;
 const servers = process.env.TURNWRIGHT_TEST_SERVERS;
 export const everything = servers && join(servers, "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
 
+let schemas = 0;
+
+/** The address of a schema that nobody else has, where the tests are to use the server of `scripts/start-test-postgres`. */
+function ownDatabase() {
+  if (process.env.TURNWRIGHT_TEST_DATABASE !== "postgres") return {};
+  const server = process.env.TURNWRIGHT_TEST_POSTGRES;
+  if (!server) throw new Error("these tests are run by scripts/start-test-postgres");
+  schemas += 1;
+  return { TURNWRIGHT_DATABASE: `${server}?schema=w${process.pid}_${schemas}` };
+}
+
 /** A port that is free now; a server that is started again needs the one that it had. */
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
@@ -41,7 +52,7 @@ export async function startPlace({ config = "", model: isScripted = true, below 
   mkdirSync(join(folder, "config"));
   writeFileSync(join(folder, "config/mcp-servers.json"), '{"mcpServers": {}}');
   // No server of this machine is taken for one that was found.
-  const environment = { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data"), OLLAMA_HOST: "127.0.0.1:9", ...env };
+  const environment = { PATH: process.env.PATH, HOME: folder, TURNWRIGHT_DATA_DIR: join(folder, "data"), OLLAMA_HOST: "127.0.0.1:9", ...ownDatabase(), ...env };
   let child = null;
   const place = {
     folder, model, port, base: `http://127.0.0.1:${port}${below}`,

@@ -47,7 +47,7 @@ async fn server_at(site: Site) -> Server {
     let environment = turnwright_host::Environment::new(folder.path());
     let overrides = turnwright_host::Overrides { data_dir: Some(folder.path().join("data")), ..Default::default() };
     let loaded = turnwright_host::config::open(&environment, &overrides).unwrap();
-    let host = turnwright_host::Host::start(loaded, &environment, Needs::Store).await.unwrap();
+    let host = Box::pin(turnwright_host::Host::start(loaded, &environment, Needs::Store)).await.unwrap();
     let accounts = host.accounts().clone();
     let clock = Arc::new(ManualClock::at(NOW_MS));
     let answer = |asked: &str| {

@@ -48,7 +48,8 @@ fn a_database_that_is_none_of_ours_is_refused() {
 fn the_data_directory_is_created_and_another_database_can_be_named() {
     let place = Place::new();
     assert_eq!(place.run(&["chat", "hi", "--data-dir", "deep/er"]).code, Some(0));
-    assert!(place.path("deep/er/turnwright.db").exists());
+    assert!(place.path("deep/er").is_dir());
+    assert_eq!(place.path("deep/er/turnwright.db").exists(), place.database().is_none());
     assert_eq!(place.run(&["chat", "hi", "--database", "sqlite:own.db"]).code, Some(0));
     assert!(place.path("own.db").exists());
 }

@@ -75,6 +75,11 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
     let by_hand = json!({"name": "filesystem__write", "arguments": {"path": "b.txt", "content": "x"}, "approve": "all"});
     let program = env!("CARGO_BIN_EXE_turnwright");
     let data = place.path("data").display().to_string();
+    // Commands are told no database, and its password is hidden from models: this one found it in a file.
+    let database = place.database().map_or("", |address| {
+        place.write("found", format!("export TURNWRIGHT_DATABASE='{address}'\n"));
+        ". ./found; "
+    });
     let attempts = [
         (allow(), "people_only"),
         (format!("env -u TURNWRIGHT_PROCESS {}", allow()), "people_only"),
@@ -83,10 +88,10 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
         (post("rule.json", &format!("{root}/api/v1/approvals/rules"), rule), "people_only"),
         (post("call.json", &format!("{root}/api/v1/tools/call"), by_hand), "people_only"),
         (
-            format!("env -u TURNWRIGHT_PROCESS {program} --data-dir {data} approvals decide {call} allow 2>&1"),
+            format!("{database}env -u TURNWRIGHT_PROCESS {program} --data-dir {data} approvals decide {call} allow 2>&1"),
             "only people decide",
         ),
-        (format!("{program} --data-dir {data} approvals rules add allow '*' 2>&1"), "only people decide"),
+        (format!("{database}{program} --data-dir {data} approvals rules add allow '*' 2>&1"), "only people decide"),
     ];
     for (at, (line, refusal)) in attempts.iter().enumerate() {
         let told = printed(&server, &format!("attack{at}"), line);
