@@ -199,6 +199,10 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        // Looked up first, so that one that was never there is told from one that a request removed whose answer was lost.
+        if self.conversation(id).await?.is_none() {
+            return Err(StoreError::Gone { conversation: id.clone() });
+        }
         let answer = self.pool.ask(upkeep::FORGET, &[&id.as_str(), &turnwright_engine::CONVERSATION_DOCUMENTS]).await?;
         let was_there = answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false);
         // Where it was asked twice, the first may have done it.

@@ -82,16 +82,36 @@ impl Pool {
     /// Runs a statement; where the connection breaks, again on another, for as long as an outage is waited for. So it must
     /// be one that may be done twice, or that is told apart by [`Answer::is_resent`].
     pub(super) async fn ask(&self, sql: &'static str, values: Values<'_>) -> Result<Answer, StoreError> {
+        let ((rows, count), is_resent) = self.patiently(|| self.try_once(sql, values)).await?;
+        Ok(Answer { rows, count, is_resent })
+    }
+
+    /// Runs a statement on a connection of its own, whose holder has what it took for as long as the connection lasts.
+    pub(super) async fn take_apart(&self, sql: &'static str, values: Values<'_>) -> Result<Link, StoreError> {
+        let taking = || async {
+            let link = self.connect_apart().await?;
+            link.once(sql, values).await?;
+            Ok(link)
+        };
+        Ok(self.patiently(taking).await?.0)
+    }
+
+    /// Tries until it is done, refused, or tried for as long as an outage is waited for. Also says whether a connection broke
+    /// meanwhile, so that it may have been done before.
+    async fn patiently<T, F: Future<Output = Result<T, Failed>>>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<(T, bool), StoreError> {
         let mut until = None;
         let mut pause = LIMITS.pause;
         let mut is_resent = false;
         loop {
-            let why = match self.try_once(sql, values).await {
-                Ok((rows, count)) => {
+            let why = match attempt().await {
+                Ok(done) => {
                     if self.is_unreachable.swap(false, Ordering::Relaxed) {
                         tracing::info!(database = self.options.shown, "the database is reached again");
                     }
-                    return Ok(Answer { rows, count, is_resent });
+                    return Ok((done, is_resent));
                 }
                 Err(Failed::Refused(error)) => return Err(error),
                 Err(Failed::Again(why)) => why,

@@ -139,7 +139,7 @@ impl Presence {
         }
         self.ending.cancel();
         *held(&self.lease) = None;
-        let left = tokio::time::timeout(RENEW_LIMIT, self.pool.try_once(LEAVE, &[&self.own.0])).await;
+        let left = tokio::time::timeout(RENEW_LIMIT, self.pool.ask(LEAVE, &[&self.own.0])).await;
         if !matches!(left, Ok(Ok(_))) {
             tracing::debug!("the lease could not be given back; it runs out");
         }
