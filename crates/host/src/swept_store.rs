@@ -122,6 +122,10 @@ impl Store for SweptStore {
         self.store.lease()
     }
 
+    async fn can_store(&self) -> Result<(), StoreError> {
+        self.store.can_store().await
+    }
+
     async fn close(&self) {
         self.store.close().await;
     }

@@ -290,6 +290,10 @@ impl Store for PostgresStore {
         self.presence.lease()
     }
 
+    async fn can_store(&self) -> Result<(), StoreError> {
+        self.presence.can_store()
+    }
+
     async fn close(&self) {
         self.appender.close().await;
         self.presence.leave().await;

@@ -27,6 +27,8 @@ pub(super) struct Pool {
     idle: Mutex<Vec<Link>>,
     tasks: TaskTracker,
     is_unreachable: AtomicBool,
+    /// What the database said when it had no space left, until somebody found that it has.
+    full: Mutex<Option<StoreError>>,
 }
 
 /// A connection in use; it goes back where it is fit.
@@ -53,6 +55,7 @@ impl Pool {
             idle: Mutex::default(),
             tasks: TaskTracker::new(),
             is_unreachable: AtomicBool::new(false),
+            full: Mutex::default(),
         })
     }
 
@@ -113,7 +116,12 @@ impl Pool {
                     }
                     return Ok((done, is_resent));
                 }
-                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::Refused(error)) => {
+                    if failure::is_full(&error) {
+                        *self.fullness() = Some(error.clone());
+                    }
+                    return Err(error);
+                }
                 Err(Failed::Again(why)) => why,
                 Err(Failed::Lost(why)) => {
                     is_resent = true;
@@ -151,6 +159,20 @@ impl Pool {
             Some(link) => link.ask(sql, values).await,
             None => Err(failure::closed().into()),
         }
+    }
+
+    /// What the database said when it had no space left, where it is not known to have some again.
+    pub(super) fn full(&self) -> Option<StoreError> {
+        self.fullness().clone()
+    }
+
+    /// Somebody found that it has space.
+    pub(super) fn has_room(&self) {
+        *self.fullness() = None;
+    }
+
+    fn fullness(&self) -> MutexGuard<'_, Option<StoreError>> {
+        self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for those who ask and ends all connections.
