@@ -3,6 +3,7 @@
 mod accounts;
 mod append;
 mod artifacts;
+mod copy;
 mod documents;
 mod failure;
 mod knowledge;
@@ -90,7 +91,7 @@ impl PostgresStore {
         let own = presence::new_name()?;
         let pool = Pool::new(options.clone(), tls, own.0.clone());
         let link = first_link(&pool).await?;
-        migrate::migrate(&link, options).await.map_err(|failed| said(options, failed))?;
+        migrate::migrate(&link, &pool).await.map_err(|failed| said(options, failed))?;
         pool.keep(link);
         let presence = Presence::enter(Arc::clone(&pool), own).await?;
         Ok(Self { appender: Appender::start(&pool), pool, presence })
@@ -103,8 +104,7 @@ impl PostgresStore {
 
     /// A connection of its own for whoever moves rows.
     pub(crate) async fn row_link(&self) -> Result<RowLink, StoreError> {
-        let link = self.pool.connect_apart().await.map_err(|failed| said(self.pool.options(), failed))?;
-        Ok(RowLink { link, options: self.pool.options().clone() })
+        RowLink::open(&self.pool).await
     }
 
     async fn put(&self, append: Encoded) -> Result<(), StoreError> {
@@ -119,6 +119,11 @@ pub(crate) struct RowLink {
 }
 
 impl RowLink {
+    async fn open(pool: &Pool) -> Result<Self, StoreError> {
+        let link = pool.connect_apart().await.map_err(|failed| said(pool.options(), failed))?;
+        Ok(Self { link, options: pool.options().clone() })
+    }
+
     /// Runs a statement.
     pub(crate) async fn once(&self, sql: &str, values: link::Values<'_>) -> Result<Vec<Row>, StoreError> {
         self.link.once(sql, values).await.map_err(|failed| said(&self.options, failed))
