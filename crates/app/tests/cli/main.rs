@@ -17,6 +17,7 @@ mod budgets;
 mod chat;
 mod config;
 mod costs;
+mod database;
 mod door;
 mod doors;
 mod examples;

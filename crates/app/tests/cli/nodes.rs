@@ -3,6 +3,7 @@
 
 mod shared;
 mod still;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
