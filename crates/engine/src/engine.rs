@@ -24,7 +24,7 @@ use crate::registry::{Registry, live_of, overlay_of};
 use crate::rules::Rules;
 use crate::{
     Clock, ConversationRecord, EngineError, Idempotent, Page, Providers, SetAside, SettingsOverlay, Slots, SourceSet, Store,
-    Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
+    StoreError, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -506,6 +506,14 @@ impl Engine {
     /// Whether [`Engine::drain`] was called.
     pub fn is_draining(&self) -> bool {
         self.inner.draining.is_cancelled()
+    }
+
+    /// Whether something can be stored at this moment. It waits for no outage to be over, but maybe for somebody who writes.
+    ///
+    /// # Errors
+    /// What stands in the way, in words for the operator.
+    pub async fn can_store(&self) -> Result<(), StoreError> {
+        self.inner.store.can_store().await
     }
 
     /// Ends the engine. Drivers stop where they are: calls that run are told to end and their results stored, turns stay

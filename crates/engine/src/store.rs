@@ -132,6 +132,13 @@ pub trait Store: Send + Sync + Debug {
         false
     }
 
+    /// Whether something can be stored at this moment, for whoever is asked by a probe: by a write, or by one of a moment ago.
+    /// It waits for no outage to be over.
+    ///
+    /// # Errors
+    /// What stands in the way, in words for the operator.
+    async fn can_store(&self) -> Result<(), StoreError>;
+
     /// Ends the writer after what it has in hand.
     async fn close(&self);
 }

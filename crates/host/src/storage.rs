@@ -10,6 +10,10 @@ use turnwright_store::{Durability, Location, PostgresOptions, PostgresStore, Sql
 use crate::HostError;
 use crate::config::{self, Loaded};
 
+/// The largest database on PostgreSQL of which a copy is kept on this machine before it is brought up: a start should not take
+/// minutes, nor fill the disk of a node.
+const LARGEST_COPY: u64 = 256 * 1024 * 1024;
+
 /// Where conversations are.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
@@ -40,9 +44,10 @@ impl Place {
     /// Where it is none that can be used.
     pub(crate) fn at(address: &str, data_dir: &Path, durability: Durability) -> Result<Self, HostError> {
         if PostgresOptions::is_address(address) {
-            let options = Box::new(PostgresOptions::parse(address)?.durability(durability));
             // Nodes on one machine may share their data directory, and their database or not.
             let folder = data_dir.join("postgres").join(version_of(address.as_bytes()));
+            let options = PostgresOptions::parse(address)?.durability(durability).keeping_copies(&folder, LARGEST_COPY);
+            let options = Box::new(options);
             return Ok(Self::Postgres { options, folder });
         }
         let path = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")).unwrap_or(address);

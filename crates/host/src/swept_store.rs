@@ -130,6 +130,10 @@ impl Store for SweptStore {
         self.store.outlives_its_lease()
     }
 
+    async fn can_store(&self) -> Result<(), StoreError> {
+        self.store.can_store().await
+    }
+
     async fn close(&self) {
         self.store.close().await;
     }

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use turnwright_engine::StoreError;
 
+use crate::postgres::RowLink;
 use crate::{PostgresOptions, SqliteOptions};
 use tables::{DOCUMENTS, FILES, PIECES, Row, TABLES, Table, Value};
 
@@ -95,6 +96,25 @@ pub async fn backup(from: &Location, file: &std::path::Path) -> Result<Moved, St
     from.close().await;
     to.close().await;
     moved
+}
+
+/// Copies what an older version left in a schema into a folder that is not there yet, as a SQLite database in a data directory is;
+/// what this build would have to know of it and cannot, where there is something.
+pub(crate) async fn copy_of_older(
+    link: RowLink,
+    options: &PostgresOptions,
+    folder: &std::path::Path,
+) -> Result<Vec<String>, StoreError> {
+    let from = postgres::PostgresRows::of_older(link, options).await?;
+    let lacking = from.lacking().await?;
+    if lacking.is_empty() {
+        let to = sqlite::SqliteRows::open(&SqliteOptions::in_directory(folder), Use::Moves)?;
+        let copied = all(&from, &to).await;
+        to.close().await;
+        copied?;
+    }
+    from.close().await;
+    Ok(lacking)
 }
 
 /// Looks whether everything can be read and nothing is missing; what is wrong, in words.

@@ -3,6 +3,7 @@
 mod accounts;
 mod append;
 mod artifacts;
+mod copy;
 mod documents;
 mod failure;
 mod knowledge;
@@ -90,7 +91,7 @@ impl PostgresStore {
         let own = presence::new_name()?;
         let pool = Pool::new(options.clone(), tls, own.0.clone());
         let link = first_link(&pool).await?;
-        migrate::migrate(&link, options).await.map_err(|failed| said(options, failed))?;
+        migrate::migrate(&link, &pool).await.map_err(|failed| said(options, failed))?;
         pool.keep(link);
         let presence = Presence::enter(Arc::clone(&pool), own).await?;
         Ok(Self { appender: Appender::start(&pool), pool, presence })
@@ -103,8 +104,7 @@ impl PostgresStore {
 
     /// A connection of its own for whoever moves rows.
     pub(crate) async fn row_link(&self) -> Result<RowLink, StoreError> {
-        let link = self.pool.connect_apart().await.map_err(|failed| said(self.pool.options(), failed))?;
-        Ok(RowLink { link, options: self.pool.options().clone() })
+        RowLink::open(&self.pool).await
     }
 
     async fn put(&self, append: Encoded) -> Result<(), StoreError> {
@@ -119,6 +119,11 @@ pub(crate) struct RowLink {
 }
 
 impl RowLink {
+    async fn open(pool: &Pool) -> Result<Self, StoreError> {
+        let link = pool.connect_apart().await.map_err(|failed| said(pool.options(), failed))?;
+        Ok(Self { link, options: pool.options().clone() })
+    }
+
     /// Runs a statement.
     pub(crate) async fn once(&self, sql: &str, values: link::Values<'_>) -> Result<Vec<Row>, StoreError> {
         self.link.once(sql, values).await.map_err(|failed| said(&self.options, failed))
@@ -199,6 +204,10 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        // Looked up first, so that one that was never there is told from one that a request removed whose answer was lost.
+        if self.conversation(id).await?.is_none() {
+            return Err(StoreError::Gone { conversation: id.clone() });
+        }
         let answer = self.pool.ask(upkeep::FORGET, &[&id.as_str(), &turnwright_engine::CONVERSATION_DOCUMENTS]).await?;
         let was_there = answer.rows.first().map(|row| get(row, 0)).transpose()?.unwrap_or(false);
         // Where it was asked twice, the first may have done it.
@@ -292,6 +301,10 @@ impl Store for PostgresStore {
 
     fn outlives_its_lease(&self) -> bool {
         true
+    }
+
+    async fn can_store(&self) -> Result<(), StoreError> {
+        self.presence.can_store()
     }
 
     async fn close(&self) {

@@ -22,9 +22,11 @@ mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
@@ -36,6 +38,9 @@ use readers::Readers;
 use write::{EncodedAppend, Write};
 use writer::Writer;
 
+/// For so long it counts that something could be stored: whoever asks more often makes no more writes.
+const STORED_COUNTS: Duration = Duration::from_secs(1);
+
 /// Conversations in one SQLite database, with a thread that writes and connections that read beside it.
 ///
 /// Made by [`SqliteStore::open`], used through [`Store`], ended by [`Store::close`]. Dropping it closes it too, and waits
@@ -45,6 +50,8 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
     drivers: Drivers,
+    /// When somebody asked and something could be stored.
+    stored_at: Mutex<Option<Instant>>,
 }
 
 impl SqliteStore {
@@ -67,7 +74,8 @@ impl SqliteStore {
         let readers = Readers::new(file.clone(), options.lock_wait);
         // Where a commit waits for the disk, nobody's task should.
         let writes_here = options.durability == Durability::Process;
-        Ok(Self { readers, writer: Writer::start(connection, file, may_wait, writes_here)?, drivers })
+        let writer = Writer::start(connection, file, may_wait, writes_here)?;
+        Ok(Self { readers, writer, drivers, stored_at: Mutex::default() })
     }
 }
 
@@ -170,6 +178,18 @@ impl Store for SqliteStore {
     fn lease(&self) -> Option<u64> {
         // Held for as long as the process lives and its store is open.
         self.drivers.is_held().then_some(0)
+    }
+
+    async fn can_store(&self) -> Result<(), StoreError> {
+        // Held while it is written, so that those who ask at once make one write.
+        let mut stored_at = self.stored_at.lock().await;
+        if stored_at.is_some_and(|at| at.elapsed() < STORED_COUNTS) && self.drivers.is_held() {
+            return Ok(());
+        }
+        *stored_at = None;
+        self.writer.write(Write::Nothing).await?;
+        *stored_at = Some(Instant::now());
+        Ok(())
     }
 
     async fn close(&self) {

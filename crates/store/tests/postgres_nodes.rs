@@ -3,15 +3,16 @@
 
 #![cfg(test)]
 
+#[path = "server/proxy.rs"]
+mod proxy;
 mod server;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use proxy::{Lost, Proxy};
 use server::Schema;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use turnwright_core::{ContentBlock, Entry, Seq, TurnSettings, UserId, UserMessage};
 use turnwright_engine::artifacts::Artifact;
 use turnwright_engine::knowledge::{IndexedFile, Piece};
@@ -36,72 +37,13 @@ fn append(id: &str, at: u64, text: &str) -> Append {
     Append { conversation: id.parse().unwrap(), at: Seq::new(at).unwrap(), entries: vec![entry], at_ms: 5, side: Vec::new() }
 }
 
-/// A way to the server that breaks the connection at the statement of a number, before it arrives or before its answer does.
-struct Proxy {
-    address: String,
-    /// How many pieces of bytes from clients pass until it breaks; negative for never.
-    left: Arc<AtomicI64>,
-    is_answer_lost: bool,
-}
-
-impl Proxy {
-    async fn start(schema: &Schema, is_answer_lost: bool) -> Arc<Self> {
-        let (user, rest) = schema.server.split_once('@').unwrap();
-        let (target, database) = rest.split_once('/').unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let address = format!("{user}@127.0.0.1:{port}/{database}?schema={}&sslmode=disable", schema.name);
-        let proxy = Arc::new(Self { address, left: Arc::new(AtomicI64::new(-1)), is_answer_lost });
-        let (target, shared) = (target.to_owned(), Arc::clone(&proxy));
-        #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let (target, shared) = (target.clone(), Arc::clone(&shared));
-                #[expect(clippy::disallowed_methods, reason = "it ends with its connection")]
-                tokio::spawn(async move { shared.carry(client, &target).await });
-            }
-        });
-        proxy
-    }
-
-    async fn carry(&self, mut client: TcpStream, target: &str) {
-        let mut server = TcpStream::connect(target).await.unwrap();
-        let (mut up, mut down) = (vec![0_u8; 65_536], vec![0_u8; 65_536]);
-        let mut is_broken = false;
-        loop {
-            tokio::select! {
-                read = client.read(&mut up) => {
-                    let Ok(read @ 1..) = read else { return };
-                    let left = self.left.load(Ordering::SeqCst);
-                    if left >= 0 {
-                        self.left.store(left - 1, Ordering::SeqCst);
-                    }
-                    is_broken |= left == 0;
-                    if is_broken && !self.is_answer_lost {
-                        return;
-                    }
-                    if server.write_all(&up[..read]).await.is_err() { return }
-                }
-                read = server.read(&mut down) => {
-                    let Ok(read @ 1..) = read else { return };
-                    if is_broken {
-                        // It was done, and nobody hears of it.
-                        return;
-                    }
-                    if client.write_all(&down[..read]).await.is_err() { return }
-                }
-            }
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_breaks_at_any_statement_loses_and_doubles_nothing() {
-    for is_answer_lost in [false, true] {
+    for lost in [Lost::Statement, Lost::Answer] {
         let Some(schema) = Schema::new() else { return };
         let direct = PostgresStore::open(&schema.options()).await.unwrap();
         direct.create(record("a")).await.unwrap();
-        let proxy = Proxy::start(&schema, is_answer_lost).await;
+        let proxy = Proxy::start(&schema, lost).await;
         let store = PostgresStore::open(&PostgresOptions::parse(&proxy.address).unwrap()).await.unwrap();
         for break_at in 0..12 {
             let number = break_at + 1;
@@ -154,7 +96,7 @@ async fn nodes_that_start_together_make_one_schema() {
 async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_who_hear_of_it() {
     let Some(schema) = Schema::new() else { return };
     let other = PostgresStore::open(&schema.options()).await.unwrap();
-    let proxy = Proxy::start(&schema, false).await;
+    let proxy = Proxy::start(&schema, Lost::Statement).await;
     let cut_off = PostgresStore::open(&PostgresOptions::parse(&proxy.address).unwrap()).await.unwrap();
     let name = cut_off.driver().clone();
     assert_eq!((cut_off.lease(), other.is_alive(&name).await), (Some(1), Ok(true)));
@@ -187,17 +129,9 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     other.close().await;
 }
 
-/// A connection of our own beside those of the store.
-async fn client(schema: &Schema) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(&schema.server, tokio_postgres::NoTls).await.unwrap();
-    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
-    tokio::spawn(connection);
-    client
-}
-
 /// Does to a schema what a newer version may do while this one runs: more columns, tables and functions, none in place.
 async fn bring_up_to_a_newer_version(schema: &Schema) {
-    let client = client(schema).await;
+    let client = schema.client().await;
     let query = "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_type = 'BASE TABLE'";
     let tables = client.query(query, &[&schema.name]).await.unwrap();
     assert!(tables.len() > 5);
@@ -219,7 +153,7 @@ async fn nodes_of_this_version_go_on_and_start_where_a_newer_one_only_added_to_t
     fill(&running).await;
     let version = async || {
         let query = format!("SELECT version FROM {}.installation", schema.name);
-        client(&schema).await.query_one(&query, &[]).await.unwrap().get::<_, i64>(0)
+        schema.client().await.query_one(&query, &[]).await.unwrap().get::<_, i64>(0)
     };
     let before = version().await;
     bring_up_to_a_newer_version(&schema).await;
@@ -243,7 +177,7 @@ async fn a_database_whose_mark_says_nothing_of_older_versions_is_used() {
     let made = PostgresStore::open(&schema.options()).await.unwrap();
     fill(&made).await;
     made.close().await;
-    client(&schema).await.batch_execute(&format!("ALTER TABLE {}.installation DROP COLUMN oldest", schema.name)).await.unwrap();
+    schema.client().await.batch_execute(&format!("ALTER TABLE {}.installation DROP COLUMN oldest", schema.name)).await.unwrap();
     let opened = PostgresStore::open(&schema.options()).await.unwrap();
     is_whole(&opened).await;
     opened.close().await;
@@ -252,16 +186,11 @@ async fn a_database_whose_mark_says_nothing_of_older_versions_is_used() {
 #[tokio::test]
 async fn the_turns_that_run_are_their_users_in_a_database_of_before() {
     let Some(schema) = Schema::new() else { return };
-    let (name, client) = (&schema.name, client(&schema).await);
-    let first = include_str!("../src/migrations/postgres/0001_store.sql");
-    let made = format!(
-        "CREATE SCHEMA {name}; SET search_path TO {name};
-         CREATE TABLE installation (application TEXT NOT NULL, version BIGINT NOT NULL, oldest BIGINT NOT NULL);
-         INSERT INTO installation VALUES ('turnwright', 1, 1); {first};
-         INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, settings) VALUES ('a', 1, 1, 1, '{{}}');
-         INSERT INTO open_turn SELECT key, 1, 0, 'servers' FROM conversation"
-    );
-    client.batch_execute(&made).await.unwrap();
+    let client = schema.client().await;
+    schema.make_first_version(&client).await;
+    let open = "INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, settings) VALUES ('a', 1, 1, 1, '{}');
+         INSERT INTO open_turn SELECT key, 1, 0, 'servers' FROM conversation";
+    client.batch_execute(open).await.unwrap();
     let store = PostgresStore::open(&schema.options()).await.unwrap();
     store.create(record("b")).await.unwrap();
     let limit = SideRecord::RunningTurns { owner: UserId::local(), most: 1 };
@@ -291,7 +220,23 @@ async fn what_cannot_be_used_is_named_without_its_password() {
         assert!(said.contains(expected), "{said}");
         assert!(!said.contains(secret) && !said.contains("wrong-secret"), "{said}");
     }
-    let client = client(&schema).await;
+    let client = schema.client().await;
+    let latin = format!("latin_{}", schema.name);
+    let made = format!("CREATE DATABASE {latin} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+    client.batch_execute(&made).await.unwrap();
+    let said = refusal(&with("/postgres?", &format!("/{latin}?"))).await;
+    assert!(said.contains("has the encoding LATIN1; it must be UTF8: `createdb --encoding=UTF8"), "{said}");
+    // There is no such server here: this one says so of itself.
+    let number: i64 = client.query_one("SELECT current_setting('server_version_num')::bigint", &[]).await.unwrap().get(0);
+    let old = Proxy::start_saying(&schema, number.to_be_bytes().into(), 130_022_i64.to_be_bytes().into()).await;
+    let said = refusal(&old.address).await;
+    assert!(said.contains("the server of `postgres://turnwright:***@") && said.contains("it must be 14 or newer"), "{said}");
+    // The encoding, then whether it recovers: a column of one byte.
+    let recovers = |is: u8| [b"UTF8".as_slice(), &[0, 0, 0, 1, is]].concat();
+    let standby = Proxy::start_saying(&schema, recovers(0), recovers(1)).await;
+    let said = refusal(&standby.address).await;
+    assert!(said.contains("is a standby, which only reads; name the primary"), "{said}");
+    assert!(!said.contains(secret), "{said}");
     client.batch_execute(&format!("UPDATE {}.installation SET version = 1000, oldest = 1000", schema.name)).await.unwrap();
     let newer = PostgresStore::open(&schema.options()).await.unwrap_err();
     assert!(matches!(&newer, StoreError::Newer { what } if what.contains("version 1000, this build reads up to 2")), "{newer}");
@@ -381,9 +326,7 @@ async fn everything_is_moved_either_way_backed_up_and_found_sound() {
     for location in [&first, &postgres, &back] {
         assert_eq!(turnwright_store::check(location).await.unwrap().1, Vec::<String>::new());
     }
-    let (client, connection) = tokio_postgres::connect(&schema.server, tokio_postgres::NoTls).await.unwrap();
-    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
-    tokio::spawn(connection);
+    let client = schema.client().await;
     client.batch_execute(&format!("DELETE FROM {}.entry WHERE place & 4294967295 = 3", schema.name)).await.unwrap();
     let wrong = turnwright_store::check(&postgres).await.unwrap().1;
     assert_eq!(wrong, ["conversation `a` should have 5 entries and has 2 in a row"]);
@@ -400,7 +343,7 @@ async fn a_move_that_breaks_off_goes_on_when_it_is_asked_for_again() {
     let mut broken_off = 0;
     for pieces in [8, 40, 64, 96] {
         let Some(schema) = Schema::new() else { return };
-        let proxy = Proxy::start(&schema, true).await;
+        let proxy = Proxy::start(&schema, Lost::Answer).await;
         proxy.left.store(pieces, Ordering::SeqCst);
         let far = Location::Postgres(Box::new(PostgresOptions::parse(&proxy.address).unwrap()));
         let broken = async {
@@ -412,7 +355,7 @@ async fn a_move_that_breaks_off_goes_on_when_it_is_asked_for_again() {
         let is_broken = tokio::select! {
             biased;
             () = broken => true,
-            moved = turnwright_store::move_all(&first, &far) => moved.map(|_| false).unwrap(),
+            moved = turnwright_store::move_all(&first, &far) => moved.is_err(),
         };
         if !is_broken {
             break;

@@ -463,3 +463,22 @@ async fn what_was_deleted_is_not_left_in_the_file() {
     let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert_eq!((holds("the secret of a"), holds("the secret of b")), (true, false));
 }
+
+#[tokio::test]
+async fn a_store_says_that_it_cannot_store_while_somebody_holds_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = made(folder.path()).await;
+    let store = SqliteStore::open(&SqliteOptions::at_file(&file).lock_wait(Duration::from_millis(5))).unwrap();
+    let holder = Connection::open(&file).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.can_store().await.unwrap_err();
+    assert!(refused.to_string().contains("is locked by another process for too long"), "{refused}");
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.can_store().await, Ok(()));
+    // Nothing was changed by it.
+    store.append(append("a", 2, "there")).await.unwrap();
+    let version = holder.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(version, 8);
+    store.close().await;
+    assert!(store.can_store().await.is_err());
+}

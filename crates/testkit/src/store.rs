@@ -163,6 +163,13 @@ impl MemoryStore {
         work(&mut self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn has_room(&self) -> Result<(), StoreError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(StoreError::Unusable { reason: "the disk is full".to_owned() });
+        }
+        Ok(())
+    }
+
     fn dead() -> StoreError {
         StoreError::Unusable { reason: "this process is dead".to_owned() }
     }
@@ -313,9 +320,7 @@ impl Store for MemoryStore {
         if !self.lives() && *self.leases_lost.borrow() == 0 {
             return Err(Self::dead());
         }
-        if self.is_full.load(Ordering::Relaxed) {
-            return Err(StoreError::Unusable { reason: "the disk is full".to_owned() });
-        }
+        self.has_room()?;
         let number = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
         if self.fuse == Some(Fuse::Before(number)) {
             self.die();
@@ -390,6 +395,11 @@ impl Store for MemoryStore {
 
     fn outlives_its_lease(&self) -> bool {
         self.outlives_its_lease
+    }
+
+    async fn can_store(&self) -> Result<(), StoreError> {
+        self.ask(|_| Ok(()))?;
+        self.has_room()
     }
 
     async fn close(&self) {

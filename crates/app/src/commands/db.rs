@@ -1,5 +1,7 @@
 //! `turnwright db`: moving, backing up and checking the database.
 
+use turnwright_engine::StoreError;
+use turnwright_host::HostError;
 use turnwright_host::database::{self, Moved};
 
 use crate::cli::Everywhere;
@@ -8,6 +10,9 @@ use crate::exit::{Exit, Failure};
 use crate::opened::{self, QUIET};
 use crate::output::{Output, say};
 use crate::table::table;
+
+/// What is to be done about a database that is damaged.
+const RESTORE: &str = "restore it from a backup";
 
 pub(super) async fn run(everywhere: &Everywhere, command: Db, output: &mut Output) -> Result<Exit, Failure> {
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
@@ -26,13 +31,20 @@ pub(super) async fn run(everywhere: &Everywhere, command: Db, output: &mut Outpu
             Ok(Exit::Done)
         }
         Db::Check => {
-            let (counted, wrong) = database::check(loaded).await?;
+            let (counted, wrong) = match database::check(loaded).await {
+                Ok(found) => found,
+                // It was found damaged where it was opened already.
+                Err(HostError::Store(error @ StoreError::Damaged { .. })) => {
+                    return Err(Failure::failed(error.to_string()).hint(RESTORE));
+                }
+                Err(error) => return Err(error.into()),
+            };
             tell(&counted, output);
             if wrong.is_empty() {
                 say("nothing is wrong with it");
                 return Ok(Exit::Done);
             }
-            Err(Failure::failed(wrong.join("\n")).hint("restore it from a backup"))
+            Err(Failure::failed(wrong.join("\n")).hint(RESTORE))
         }
     }
 }

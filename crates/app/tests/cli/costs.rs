@@ -49,7 +49,8 @@ fn take_turns(server: &Server, turns: u64) {
     }
 }
 
-fn psql(address: &str, query: &str) -> String {
+/// What a database answers.
+pub(crate) fn psql(address: &str, query: &str) -> String {
     let words = [address, "--no-psqlrc", "--tuples-only", "--no-align", "--command", query];
     let output = Command::new("psql").args(words).output().unwrap();
     assert!(output.status.success(), "{query}: {output:?}");

@@ -7,6 +7,7 @@ mod crossing;
 mod kept;
 mod shared;
 mod still;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

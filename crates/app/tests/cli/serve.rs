@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{Signal, kill};
@@ -22,6 +22,11 @@ impl Server {
         Self::start_with(place, "127.0.0.1:0", "http")
     }
 
+    /// The same over another database than the place's.
+    pub(crate) fn start_over(place: &Place, database: &str) -> Self {
+        Self::of(place.command(&["serve", "--listen", "127.0.0.1:0", "--database", database]), "http")
+    }
+
     /// The same at an address that is known.
     pub(crate) fn start_at(place: &Place, address: &str) -> Self {
         Self::start_with(place, address, "http")
@@ -33,7 +38,11 @@ impl Server {
     }
 
     fn start_with(place: &Place, address: &str, scheme: &str) -> Self {
-        let mut command = place.command(&["serve", "--listen", address]);
+        Self::of(place.command(&["serve", "--listen", address]), scheme)
+    }
+
+    /// A process that serves.
+    pub(crate) fn of(mut command: Command, scheme: &str) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = follow(child.stderr.take().unwrap());
         let address = wait_for("the address", || {

@@ -133,7 +133,8 @@ pub(crate) fn test_postgres() -> Option<String> {
     server
 }
 
-fn own_schema(server: &str) -> String {
+/// The address of a schema of a server that nobody else has.
+pub(crate) fn own_schema(server: &str) -> String {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     format!("{server}?schema=e{}_{number}", std::process::id())

@@ -1,5 +1,7 @@
 //! What there is over all conversations: tools, models, and whether the server is well.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use turnwright_api as api;
@@ -124,7 +126,10 @@ pub(super) async fn healthy() -> Response {
     json(StatusCode::OK, api::Health { status: "ok".to_owned() })
 }
 
-/// The store answers too, and turns may begin.
+/// How long the store may take to say that it stores: a probe waits for a second.
+const STORING: Duration = Duration::from_millis(500);
+
+/// Something can be stored at this moment, and turns may begin.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -136,9 +141,12 @@ pub(super) async fn ready(State(state): State) -> Result<Response, ApiError> {
     if state.engine().is_draining() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the server is ending; ask another one"));
     }
-    state.engine().conversations(None, 1).await.map_err(|error| {
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", format!("the store does not answer: {error}"))
-    })?;
+    let not_ready = |reason| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason);
+    match tokio::time::timeout(STORING, state.engine().can_store()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(not_ready(format!("nothing can be stored: {error}"))),
+        Err(_) => return Err(not_ready(format!("nothing was stored within {} ms", STORING.as_millis()))),
+    }
     let (nodes, degraded): (_, Vec<String>) = match state.engine().nodes() {
         Condition::Alone => (None, Vec::new()),
         Condition::Connected { nodes, troubles } => (nodes, troubles.into_iter().map(told).collect()),

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnwright_engine::Telemetry;
 use turnwright_server::{Metrics, ServerOptions, ServerState, router};
-use turnwright_testkit::{Answer, call, text};
+use turnwright_testkit::{Answer, Disk, call, text};
 
 use crate::{Server, server};
 
@@ -57,6 +57,18 @@ async fn a_server_that_ends_is_not_ready_and_begins_no_turn() {
     let chat = server.post("/api/v1/conversations/c1/chat", json!({"content": "go"})).await;
     assert_eq!(chat.problem(), (503, "shutting_down".to_owned()));
     assert_eq!(chat.header("retry-after"), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_store_cannot_store_is_not_ready_until_it_can() {
+    let server = server([]);
+    server.store.set_full(Disk::Full);
+    let full = server.get("/readyz").await;
+    assert_eq!(full.problem(), (503, "not_ready".to_owned()));
+    assert_eq!(full.json()["detail"], "nothing can be stored: the disk is full");
+    assert_eq!(server.get("/healthz").await.status, StatusCode::OK, "it is not the process that ails");
+    server.store.set_full(Disk::HasRoom);
+    assert_eq!(server.get("/readyz").await.json(), json!({"status": "ready"}));
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,15 @@ pub(super) async fn check(rows: &dyn Rows) -> Result<(Moved, Vec<String>), Store
     for table in TABLES {
         let (mut after, mut count) = (None, 0_u64);
         loop {
-            let page = rows.page(table, after).await?;
+            let page = match rows.page(table, after).await {
+                Ok(page) => page,
+                // What cannot be read hinders nobody from looking at the other tables.
+                Err(StoreError::Damaged { reason, .. }) => {
+                    wrong.push(format!("`{}` cannot be read to its end: {reason}", table.name));
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             let Some(last) = page.last() else { break };
             after = Some(table.key_of(last));
             count = count.saturating_add(u64::try_from(page.len()).unwrap_or_default());

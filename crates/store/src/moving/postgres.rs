@@ -1,12 +1,12 @@
 //! A schema of PostgreSQL as rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use tokio_postgres::types::ToSql;
 use turnwright_engine::{Store, StoreError};
 
-use super::tables::{Kind, PIECES, Row, Table, VECTORS, Value};
+use super::tables::{Kind, PIECES, Row, TABLES, Table, VECTORS, Value};
 use super::{Rows, Use};
 use crate::postgres::{RowLink, clean, stems, vector};
 use crate::vectors::{bits, unpacked};
@@ -14,10 +14,17 @@ use crate::{PostgresOptions, PostgresStore};
 
 /// See the module.
 pub(super) struct PostgresRows {
-    /// Keeps its lease, so that others see that it is in use.
-    store: PostgresStore,
+    /// Keeps its lease, so that others see that it is in use; nothing where an older version's schema is read.
+    store: Option<PostgresStore>,
     link: RowLink,
     name: String,
+}
+
+/// What is read is of one moment, whoever writes meanwhile.
+const OF_ONE_MOMENT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+fn name(options: &PostgresOptions) -> String {
+    format!("the database `{}` (schema `{}`)", options.shown(), options.schema())
 }
 
 type Column = Box<dyn ToSql + Sync + Send>;
@@ -27,10 +34,25 @@ impl PostgresRows {
         let store = PostgresStore::open(options).await?;
         let link = store.row_link().await?;
         if purpose == Use::Reads {
-            // What is read is of one moment, whoever writes meanwhile.
-            link.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            link.batch(OF_ONE_MOMENT).await?;
         }
-        Ok(Self { store, link, name: format!("the database `{}` (schema `{}`)", options.shown(), options.schema()) })
+        Ok(Self { store: Some(store), link, name: name(options) })
+    }
+
+    /// The schema as it is, of whichever version, at one moment.
+    pub(super) async fn of_older(link: RowLink, options: &PostgresOptions) -> Result<Self, StoreError> {
+        link.batch(OF_ONE_MOMENT).await?;
+        Ok(Self { store: None, link, name: name(options) })
+    }
+
+    /// The columns that this build knows and the schema has not, as `TABLE.COLUMN`.
+    pub(super) async fn lacking(&self) -> Result<Vec<String>, StoreError> {
+        const COLUMNS: &str = "SELECT table_name || '.' || column_name FROM information_schema.columns
+            WHERE table_schema = current_schema()";
+        let rows = self.link.once(COLUMNS, &[]).await?;
+        let there = rows.iter().map(|row| crate::postgres::get::<String>(row, 0)).collect::<Result<HashSet<_>, _>>()?;
+        let known = TABLES.iter().flat_map(|table| table.columns.iter().map(|(column, _)| format!("{}.{column}", table.name)));
+        Ok(known.filter(|column| !there.contains(column)).collect())
     }
 
     async fn read(&self, sql: &str, values: &[Column], kinds: &[Kind]) -> Result<Vec<Row>, StoreError> {
@@ -111,7 +133,10 @@ impl Rows for PostgresRows {
     }
 
     async fn is_in_use(&self) -> Result<bool, StoreError> {
-        self.store.has_company().await
+        match &self.store {
+            Some(store) => store.has_company().await,
+            None => Ok(false),
+        }
     }
 
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<Vec<Row>, StoreError> {
@@ -178,7 +203,11 @@ impl Rows for PostgresRows {
     }
 
     async fn close(&self) {
-        self.store.close().await;
+        match &self.store {
+            Some(store) => store.close().await,
+            // Nobody who changes the tables then waits for it.
+            None => drop(self.link.batch("COMMIT").await),
+        }
     }
 }
 

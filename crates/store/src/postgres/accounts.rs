@@ -90,6 +90,10 @@ impl Accounts for PostgresStore {
     }
 
     async fn remove_user(&self, id: &UserId) -> Result<(), StoreError> {
+        // Looked up first, so that one who was never there is told from one whom a request removed whose answer was lost.
+        if self.user(id).await?.is_none() {
+            return Err(missing(format!("user `{id}`")));
+        }
         let answer = self.pool.ask(REMOVE_USER, &[&id.as_str()]).await?;
         if answer.count == 0 && !answer.is_resent { Err(missing(format!("user `{id}`"))) } else { Ok(()) }
     }

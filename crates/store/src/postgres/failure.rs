@@ -105,6 +105,11 @@ pub(super) fn unreachable(shown: &str, why: &str) -> StoreError {
     }
 }
 
+/// Whether it says that the database's disk is full.
+pub(super) fn is_full(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unusable { reason } if reason.contains(&format!("[{}]", SqlState::DISK_FULL.code())))
+}
+
 /// The error of every call after the store was closed.
 pub(super) fn closed() -> StoreError {
     StoreError::Unusable { reason: "the store is closed; open it again".to_owned() }

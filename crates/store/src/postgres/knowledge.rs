@@ -85,6 +85,14 @@ struct Columns {
     bytes: usize,
 }
 
+/// What became of a part of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Once,
+    /// The connection broke, and it was sent again: the document is written from its beginning then.
+    MaybeTwice,
+}
+
 impl Columns {
     fn push(&mut self, path: &str, piece: &Piece) {
         let (unit, first, last) = match piece.place {
@@ -111,10 +119,11 @@ impl PostgresStore {
         columns: &Columns,
         is_first: bool,
         is_last: bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Stored, StoreError> {
         let hash = if is_last { file.hash.as_str() } else { "" };
         let (path, bytes, skipped) = (clean(&file.path), integer(file.bytes), file.skipped.as_deref().map(clean));
-        self.pool
+        let answer = self
+            .pool
             .ask(
                 PUT,
                 &[
@@ -134,8 +143,25 @@ impl PostgresStore {
                     &columns.stems,
                 ],
             )
-            .await
-            .map(drop)
+            .await?;
+        // The first part begins with nothing, whatever was there.
+        Ok(if answer.is_resent && !is_first { Stored::MaybeTwice } else { Stored::Once })
+    }
+
+    /// All parts, one after the other, until one may be there twice.
+    async fn put_parts(&self, name: &str, file: &IndexedFile, pieces: &[Piece]) -> Result<Stored, StoreError> {
+        let mut columns = Columns::default();
+        let mut is_first = true;
+        for piece in pieces {
+            if columns.bytes >= PART_BYTES {
+                if self.put_part(name, file, &columns, is_first, false).await? == Stored::MaybeTwice {
+                    return Ok(Stored::MaybeTwice);
+                }
+                (columns, is_first) = (Columns::default(), false);
+            }
+            columns.push(&file.path, piece);
+        }
+        self.put_part(name, file, &columns, is_first, true).await
     }
 }
 
@@ -173,16 +199,8 @@ impl KnowledgeIndex for PostgresStore {
     }
 
     async fn put(&self, collection: &str, file: IndexedFile, pieces: Vec<Piece>) -> Result<(), StoreError> {
-        let mut columns = Columns::default();
-        let mut is_first = true;
-        for piece in &pieces {
-            if columns.bytes >= PART_BYTES {
-                self.put_part(collection, &file, &columns, is_first, false).await?;
-                (columns, is_first) = (Columns::default(), false);
-            }
-            columns.push(&file.path, piece);
-        }
-        self.put_part(collection, &file, &columns, is_first, true).await
+        while self.put_parts(collection, &file, &pieces).await? == Stored::MaybeTwice {}
+        Ok(())
     }
 
     async fn moved(&self, collection: &str, from: &str, file: IndexedFile) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use turnwright_engine::{Lock, Locks, StoreError};
 
-use super::{PostgresStore, said};
+use super::PostgresStore;
 
 /// Waits, at most as long as a statement may take. The connection is the lock: the server lets it go with that.
 const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended('turnwright lock ' || current_schema() || ' ' || $1, 0))";
@@ -11,9 +11,6 @@ const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended('turnwright lock ' 
 #[async_trait]
 impl Locks for PostgresStore {
     async fn lock(&self, name: &str) -> Result<Lock, StoreError> {
-        let failed = |failed| said(self.pool.options(), failed);
-        let link = self.pool.connect_apart().await.map_err(failed)?;
-        link.once(LOCK, &[&name]).await.map_err(failed)?;
-        Ok(Box::new(link))
+        Ok(Box::new(self.pool.take_apart(LOCK, &[&name]).await?))
     }
 }

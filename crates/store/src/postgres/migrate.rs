@@ -5,9 +5,11 @@
 
 use turnwright_engine::StoreError;
 
+use super::copy;
 use super::failure::{self, Failed};
 use super::link::Link;
 use super::options::PostgresOptions;
+use super::pool::Pool;
 
 /// One step of the schema's history.
 struct Migration {
@@ -42,13 +44,14 @@ const SEEN: &str = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1
 /// # Errors
 /// Where the server is too old or only reads, and where the schema is another application's or of a newer version. Nothing is
 /// changed then.
-pub(super) async fn migrate(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
+pub(super) async fn migrate(link: &Link, pool: &Pool) -> Result<(), Failed> {
+    let options = pool.options();
     check_server(link, options).await?;
     if standing(link, options).await? == Standing::Ready {
         return Ok(());
     }
     link.batch("BEGIN").await?;
-    let done = missing(link, options).await;
+    let done = missing(link, pool).await;
     match done {
         Ok(()) => link.batch("COMMIT").await,
         Err(error) => {
@@ -152,11 +155,17 @@ async fn standing(link: &Link, options: &PostgresOptions) -> Result<Standing, Fa
 }
 
 /// Runs what is missing, alone among all nodes. Looks again first: another may have been quicker.
-async fn missing(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
+async fn missing(link: &Link, pool: &Pool) -> Result<(), Failed> {
+    let options = pool.options();
     link.once("SELECT pg_advisory_xact_lock(hashtextextended('turnwright ' || $1, 0))", &[&options.schema]).await?;
     let seen = match standing(link, options).await? {
         Standing::Ready | Standing::TooNew => return Ok(()),
-        Standing::Behind(seen) => seen,
+        Standing::Behind(seen) => {
+            // As long as that takes this connection does nothing.
+            link.batch("SET LOCAL idle_in_transaction_session_timeout = 0").await?;
+            copy::keep(link, pool, MIGRATIONS.len()).await?;
+            seen
+        }
         Standing::New => {
             make(link, options).await?;
             0

@@ -19,6 +19,14 @@ pub struct PostgresOptions {
     /// The address without what nobody is to read.
     pub(super) shown: String,
     pub(super) durability: Durability,
+    pub(super) copies: Option<Copies>,
+}
+
+/// Where a copy is kept before a newer version brings the schema up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Copies {
+    pub(super) folder: PathBuf,
+    pub(super) most_bytes: u64,
 }
 
 /// Whom a server has to be.
@@ -97,7 +105,7 @@ impl PostgresOptions {
         // A server that vanished is noticed although nothing is sent.
         config.tcp_user_timeout(LIMITS.unanswered);
         config.keepalives_idle(LIMITS.unanswered);
-        Ok(Self { config, trust, schema, shown, durability: Durability::default() })
+        Ok(Self { config, trust, schema, shown, durability: Durability::default(), copies: None })
     }
 
     /// What an acknowledged append survives: the end of this process always. A power cut at the server is a matter of the
@@ -105,6 +113,13 @@ impl PostgresOptions {
     #[must_use]
     pub fn durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
+    }
+
+    /// Before the schema is brought up, everything is copied into `before-vN.db` in this folder, unless its tables take more than
+    /// so many bytes. Without it no copy is made.
+    #[must_use]
+    pub fn keeping_copies(self, folder: impl Into<PathBuf>, most_bytes: u64) -> Self {
+        Self { copies: Some(Copies { folder: folder.into(), most_bytes }), ..self }
     }
 
     /// The schema in which the tables are.

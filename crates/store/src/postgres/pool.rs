@@ -27,6 +27,8 @@ pub(super) struct Pool {
     idle: Mutex<Vec<Link>>,
     tasks: TaskTracker,
     is_unreachable: AtomicBool,
+    /// What the database said when it had no space left, until somebody found that it has.
+    full: Mutex<Option<StoreError>>,
 }
 
 /// A connection in use; it goes back where it is fit.
@@ -53,6 +55,7 @@ impl Pool {
             idle: Mutex::default(),
             tasks: TaskTracker::new(),
             is_unreachable: AtomicBool::new(false),
+            full: Mutex::default(),
         })
     }
 
@@ -82,18 +85,43 @@ impl Pool {
     /// Runs a statement; where the connection breaks, again on another, for as long as an outage is waited for. So it must
     /// be one that may be done twice, or that is told apart by [`Answer::is_resent`].
     pub(super) async fn ask(&self, sql: &'static str, values: Values<'_>) -> Result<Answer, StoreError> {
+        let ((rows, count), is_resent) = self.patiently(|| self.try_once(sql, values)).await?;
+        Ok(Answer { rows, count, is_resent })
+    }
+
+    /// Runs a statement on a connection of its own, whose holder has what it took for as long as the connection lasts.
+    pub(super) async fn take_apart(&self, sql: &'static str, values: Values<'_>) -> Result<Link, StoreError> {
+        let taking = || async {
+            let link = self.connect_apart().await?;
+            link.once(sql, values).await?;
+            Ok(link)
+        };
+        Ok(self.patiently(taking).await?.0)
+    }
+
+    /// Tries until it is done, refused, or tried for as long as an outage is waited for. Also says whether a connection broke
+    /// meanwhile, so that it may have been done before.
+    async fn patiently<T, F: Future<Output = Result<T, Failed>>>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<(T, bool), StoreError> {
         let mut until = None;
         let mut pause = LIMITS.pause;
         let mut is_resent = false;
         loop {
-            let why = match self.try_once(sql, values).await {
-                Ok((rows, count)) => {
+            let why = match attempt().await {
+                Ok(done) => {
                     if self.is_unreachable.swap(false, Ordering::Relaxed) {
                         tracing::info!(database = self.options.shown, "the database is reached again");
                     }
-                    return Ok(Answer { rows, count, is_resent });
+                    return Ok((done, is_resent));
                 }
-                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::Refused(error)) => {
+                    if failure::is_full(&error) {
+                        *self.fullness() = Some(error.clone());
+                    }
+                    return Err(error);
+                }
                 Err(Failed::Again(why)) => why,
                 Err(Failed::Lost(why)) => {
                     is_resent = true;
@@ -131,6 +159,20 @@ impl Pool {
             Some(link) => link.ask(sql, values).await,
             None => Err(failure::closed().into()),
         }
+    }
+
+    /// What the database said when it had no space left, where it is not known to have some again.
+    pub(super) fn full(&self) -> Option<StoreError> {
+        self.fullness().clone()
+    }
+
+    /// Somebody found that it has space.
+    pub(super) fn has_room(&self) {
+        *self.fullness() = None;
+    }
+
+    fn fullness(&self) -> MutexGuard<'_, Option<StoreError>> {
+        self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for those who ask and ends all connections.

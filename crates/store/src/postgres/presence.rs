@@ -21,6 +21,7 @@ use super::LIMITS;
 use super::failure::{self, Failed};
 use super::link::session;
 use super::pool::Pool;
+use super::said;
 
 /// How long a row counts without being renewed: with what noticing and taking over take, a turn goes on within 5 seconds.
 const LEASE: Duration = Duration::from_secs(4);
@@ -48,6 +49,9 @@ const OTHERS: &str = "SELECT id, (extract(epoch FROM until - clock_timestamp()) 
 const SWEEP: &str = "DELETE FROM driver WHERE until < clock_timestamp() - interval '1 day'";
 const IS_ALIVE: &str = "SELECT 1 FROM driver WHERE id = $1 AND until > clock_timestamp()";
 const LEAVE: &str = "DELETE FROM driver WHERE id = $1";
+/// A row that is long enough to need pages of its own, taken back by whoever sent it.
+const TAKE_ROOM: &str = "BEGIN; INSERT INTO document (kind, key, body)
+    SELECT 'room', gen_random_uuid()::text, string_agg(gen_random_uuid()::text, '') FROM generate_series(1, 2000)";
 /// Rises with each transaction that writes, of whoever shares the server.
 const WRITES: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
 
@@ -58,12 +62,20 @@ struct Lease {
     until: Instant,
 }
 
+/// What the last renewal came to.
+#[derive(Debug, Default)]
+struct Standing {
+    lease: Option<Lease>,
+    /// Why it could not be renewed, over whatever connection; nothing where it was.
+    trouble: Option<StoreError>,
+}
+
 /// This store as a driver, and its view of the others.
 #[derive(Debug)]
 pub(super) struct Presence {
     own: DriverId,
     pool: Arc<Pool>,
-    lease: Arc<Mutex<Option<Lease>>>,
+    standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
     tasks: TaskTracker,
     ending: CancellationToken,
@@ -72,22 +84,18 @@ pub(super) struct Presence {
 impl Presence {
     /// Takes the first lease and begins to listen.
     pub(super) async fn enter(pool: Arc<Pool>, own: DriverId) -> Result<Self, StoreError> {
-        let lease = Arc::new(Mutex::new(None));
+        let standing = Arc::default();
         let foreign = watch::Sender::new(0);
         let (tasks, ending) = (TaskTracker::new(), CancellationToken::new());
         let mut keeper = Keeper {
             own: own.clone(),
             pool: Arc::clone(&pool),
-            lease: Arc::clone(&lease),
+            standing: Arc::clone(&standing),
             foreign: foreign.clone(),
             known: HashSet::new(),
         };
-        let unreachable = |failed: Failed| match failed {
-            Failed::Refused(error) => error,
-            Failed::Lost(why) | Failed::Again(why) => failure::unreachable(pool.options().shown(), &why),
-        };
-        let ear = Ear::open(&pool, &own, &tasks).await.map_err(unreachable)?;
-        keeper.renew(&ear.client).await.map_err(unreachable)?;
+        let ear = Ear::open(&pool, &own, &tasks).await.map_err(|failed| said(pool.options(), failed))?;
+        keeper.renew(&ear.client).await.map_err(|failed| said(pool.options(), failed))?;
         pool.ask(SWEEP, &[]).await?;
         let until = ending.clone();
         let listening = tasks.clone();
@@ -97,7 +105,7 @@ impl Presence {
                 () = until.cancelled() => {}
             }
         });
-        Ok(Self { own, pool, lease, foreign, tasks, ending })
+        Ok(Self { own, pool, standing, foreign, tasks, ending })
     }
 
     /// This store's name.
@@ -107,14 +115,14 @@ impl Presence {
 
     /// The number of the lease, where it is held at this moment.
     pub(super) fn lease(&self) -> Option<u64> {
-        let lease = (*held(&self.lease))?;
+        let lease = held(&self.standing).lease?;
         (Instant::now() < lease.until).then(|| u64::try_from(lease.term).unwrap_or_default())
     }
 
     /// Waits until the lease of this number is not held any more.
     pub(super) async fn lease_over(&self, number: u64) {
         loop {
-            let until = match *held(&self.lease) {
+            let until = match held(&self.standing).lease {
                 Some(lease) if u64::try_from(lease.term).unwrap_or_default() == number => lease.until,
                 Some(_) | None => return,
             };
@@ -124,6 +132,18 @@ impl Presence {
             // By then it has been renewed, or it is over.
             tokio::time::sleep_until(until).await;
         }
+    }
+
+    /// Whether something can be stored at this moment, without asking anybody: the last renewal, a write, says so.
+    pub(super) fn can_store(&self) -> Result<(), StoreError> {
+        if self.ending.is_cancelled() {
+            return Err(failure::closed());
+        }
+        if let Some(trouble) = held(&self.standing).trouble.clone().or_else(|| self.pool.full()) {
+            return Err(trouble);
+        }
+        let silent = || failure::unreachable(self.pool.options().shown(), "it does not answer");
+        self.lease().map(drop).ok_or_else(silent)
     }
 
     pub(super) fn foreign_writes(&self) -> watch::Receiver<u64> {
@@ -153,8 +173,8 @@ impl Presence {
             return;
         }
         self.ending.cancel();
-        *held(&self.lease) = None;
-        let left = tokio::time::timeout(RENEW_LIMIT, self.pool.try_once(LEAVE, &[&self.own.0])).await;
+        held(&self.standing).lease = None;
+        let left = tokio::time::timeout(RENEW_LIMIT, self.pool.ask(LEAVE, &[&self.own.0])).await;
         if !matches!(left, Ok(Ok(_))) {
             tracing::debug!("the lease could not be given back; it runs out");
         }
@@ -169,8 +189,8 @@ impl Drop for Presence {
     }
 }
 
-fn held(lease: &Mutex<Option<Lease>>) -> MutexGuard<'_, Option<Lease>> {
-    lease.lock().unwrap_or_else(PoisonError::into_inner)
+fn held(standing: &Mutex<Standing>) -> MutexGuard<'_, Standing> {
+    standing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The connection that listens.
@@ -211,7 +231,7 @@ impl Ear {
 struct Keeper {
     own: DriverId,
     pool: Arc<Pool>,
-    lease: Arc<Mutex<Option<Lease>>>,
+    standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
     /// Who was alive at the last look.
     known: HashSet<String>,
@@ -270,17 +290,26 @@ impl Keeper {
             let next_try = Instant::now() + pause;
             pause = (pause * 2).min(RENEW_EVERY);
             while Instant::now() < next_try {
-                if let Ok(Ok((rows, _))) = tokio::time::timeout(RENEW_LIMIT, self.pool.try_once(WRITES, &[])).await {
-                    let now: String = rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default();
-                    if now != seen {
-                        seen = now;
-                        self.tell();
-                    }
-                    let _ = tokio::time::timeout(RENEW_LIMIT, self.renew_by_pool()).await;
+                match self.look(&mut seen).await {
+                    Ok(()) => {}
+                    Err(failed) => held(&self.standing).trouble = Some(said(self.pool.options(), failed)),
                 }
                 tokio::time::sleep(POLL_EVERY).await;
             }
         }
+    }
+
+    /// Looks for others' writes and renews the lease by a connection of the pool.
+    async fn look(&mut self, seen: &mut String) -> Result<(), Failed> {
+        let silent = |_| Failed::Lost(format!("no answer within {RENEW_LIMIT:?}"));
+        let asking = tokio::time::timeout(RENEW_LIMIT, self.pool.try_once(WRITES, &[]));
+        let (rows, _) = asking.await.map_err(silent)??;
+        let now: String = rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default();
+        if now != *seen {
+            *seen = now;
+            self.tell();
+        }
+        tokio::time::timeout(RENEW_LIMIT, self.renew_by_pool()).await.map_err(silent)?
     }
 
     /// Renews the lease, looks who else is alive, and says when to do so next.
@@ -296,6 +325,7 @@ impl Keeper {
             Err(_) => return Err(Failed::Lost("no answer to a renewal".to_owned())),
         };
         self.took(asked_at, renewed.first().and_then(|row| row.try_get(0).ok()));
+        self.look_for_room(client).await;
         let mut next = RENEW_EVERY;
         let mut alive = HashSet::new();
         for row in &others {
@@ -313,22 +343,36 @@ impl Keeper {
         Ok(next)
     }
 
-    async fn renew_by_pool(&self) {
+    async fn renew_by_pool(&self) -> Result<(), Failed> {
         let asked_at = Instant::now();
         let (term, lease_ms) = (self.next_term(), millis(LEASE));
-        if let Ok((rows, _)) = self.pool.try_once(RENEW, &[&self.own.0, &term, &lease_ms]).await {
-            self.took(asked_at, rows.first().and_then(|row| row.try_get(0).ok()));
+        let (rows, _) = self.pool.try_once(RENEW, &[&self.own.0, &term, &lease_ms]).await?;
+        self.took(asked_at, rows.first().and_then(|row| row.try_get(0).ok()));
+        Ok(())
+    }
+
+    /// Once a disk was found full, a renewal says little, which takes no room: a row that does is written, and not kept.
+    async fn look_for_room(&self, client: &Client) {
+        if self.pool.full().is_none() {
+            return;
+        }
+        let written = tokio::time::timeout(RENEW_LIMIT, client.batch_execute(TAKE_ROOM)).await;
+        // Where that fails the connection is found broken by the next renewal.
+        let _ = tokio::time::timeout(RENEW_LIMIT, client.batch_execute("ROLLBACK")).await;
+        if matches!(written, Ok(Ok(()))) {
+            self.pool.has_room();
         }
     }
 
     /// The number of the lease where the row is not there any more.
     fn next_term(&self) -> i64 {
-        held(&self.lease).map_or(1, |lease| lease.term.saturating_add(1))
+        held(&self.standing).lease.map_or(1, |lease| lease.term.saturating_add(1))
     }
 
     fn took(&self, asked_at: Instant, term: Option<i64>) {
         let Some(term) = term else { return };
-        let before = held(&self.lease).replace(Lease { term, until: asked_at + LEASE.saturating_sub(MARGIN) });
+        let lease = Some(Lease { term, until: asked_at + LEASE.saturating_sub(MARGIN) });
+        let Standing { lease: before, .. } = std::mem::replace(&mut *held(&self.standing), Standing { lease, trouble: None });
         if before.is_some_and(|before| before.term != term) {
             tracing::warn!(driver = %self.own, "the lease ran out before it was renewed; what this process drove may be driven by another now");
         }

@@ -6,18 +6,24 @@ use turnwright_engine::upkeep::Upkeep;
 use turnwright_engine::{CONVERSATION_DOCUMENTS, StoreError};
 
 use super::read::rows_at_most;
-use super::{PostgresStore, word};
+use super::{PostgresStore, get, word};
 use crate::columns::integer;
 
 /// Whether there was one.
 pub(super) const FORGET: &str = "SELECT forget_conversation($1, $2)";
-/// Those that nobody needs any more: looks at every conversation, now and then. Each row is locked before it is looked at for
-/// the last time, so what was written to meanwhile stays.
-const FORGET_OLD: &str = "WITH old AS MATERIALIZED (SELECT id FROM conversation WHERE updated_at_ms < $1
+/// Those that nobody needs any more: looks at every conversation, now and then.
+const OLD: &str = "SELECT id FROM conversation WHERE updated_at_ms < $1
+    AND (settings::json ->> 'pinned') IS DISTINCT FROM 'true'
+    AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key)
+    ORDER BY id LIMIT $2";
+/// Each row is locked before it is looked at for the last time, so what was written to meanwhile stays.
+const FORGET_OLD: &str = "WITH old AS MATERIALIZED (SELECT id FROM conversation WHERE id = ANY ($2) AND updated_at_ms < $1
         AND (settings::json ->> 'pinned') IS DISTINCT FROM 'true'
         AND NOT EXISTS (SELECT 1 FROM open_turn WHERE open_turn.conversation = conversation.key)
-        ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
+        ORDER BY id FOR UPDATE SKIP LOCKED)
     SELECT id FROM old WHERE forget_conversation(id, $3)";
+const GONE: &str = "SELECT id FROM unnest($1::text[]) AS wanted (id)
+    WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE conversation.id = wanted.id) ORDER BY id";
 /// Takes the room of what was deleted back. It is written over as it is used again.
 const VACUUM: [&str; 8] = [
     "VACUUM conversation",
@@ -33,7 +39,17 @@ const VACUUM: [&str; 8] = [
 #[async_trait]
 impl Upkeep for PostgresStore {
     async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
-        let answer = self.pool.ask(FORGET_OLD, &[&integer(before_ms), &rows_at_most(limit), &CONVERSATION_DOCUMENTS]).await?;
+        let before = integer(before_ms);
+        let old = self.pool.ask(OLD, &[&before, &rows_at_most(limit)]).await?;
+        let old = old.rows.iter().map(|row| get::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
+        if old.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut answer = self.pool.ask(FORGET_OLD, &[&before, &old, &CONVERSATION_DOCUMENTS]).await?;
+        if answer.is_resent {
+            // The answer that named them may be lost.
+            answer = self.pool.ask(GONE, &[&old]).await?;
+        }
         answer.rows.iter().map(|row| word(row, 0, "a conversation's record")).collect()
     }
 

@@ -19,7 +19,11 @@ pub(super) enum Write {
     Create(ConversationRecord),
     Update(ConversationRecord),
     Delete(ConversationId),
-    Copy { conversation: ConversationRecord, of: ConversationId, through: Seq },
+    Copy {
+        conversation: ConversationRecord,
+        of: ConversationId,
+        through: Seq,
+    },
     Append(EncodedAppend),
     Document(Change),
     Account(accounts::Change),
@@ -27,6 +31,8 @@ pub(super) enum Write {
     Words(Words),
     RemoveOld(Removal),
     Knowledge(knowledge::Change),
+    /// Writes the first page again as it is, so that somebody hears whether that can be done.
+    Nothing,
 }
 
 /// An append whose entries were turned to text by whoever asked for it, so that the writer need not.
@@ -64,7 +70,7 @@ impl Write {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Create(record) | Self::Update(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
-            Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) => 0,
+            Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) | Self::Nothing => 0,
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
             Self::Words(words) => words.bytes(),
@@ -105,8 +111,15 @@ impl Write {
             Self::Words(words) => words.carry_out(connection).map(Ok),
             Self::RemoveOld(removal) => removal.carry_out(connection),
             Self::Knowledge(change) => change.carry_out(connection).map(Ok),
+            Self::Nothing => rewrite_first_page(connection).map(Ok),
         }
     }
+}
+
+/// The number is read in the transaction that writes it: a newer version may have brought the database up meanwhile.
+fn rewrite_first_page(connection: &Connection) -> rusqlite::Result<()> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    connection.pragma_update(None, "user_version", version)
 }
 
 fn record_bytes(record: &ConversationRecord) -> usize {

@@ -109,7 +109,10 @@ pub(crate) async fn what_goes_with_a_credential_is_removed_with_it_and_once(full
     let (first, second) = tokio::join!(accounts.remove_credential("t1"), accounts.remove_credential("t1"));
 
     let gone = Err(StoreError::Missing { what: "credential `t1`".to_owned() });
-    assert!((first.is_ok() && second == gone) || (second.is_ok() && first == gone), "{first:?} {second:?}");
+    let removed = [first, second].into_iter().filter(|said| *said != gone).inspect(|said| assert_eq!(*said, Ok(()))).count();
+    // Where nobody heard who removed it, nobody counts as the one: what it opens is not opened twice.
+    let least = usize::from(!full.loses_answers());
+    assert!((least..=1).contains(&removed), "{removed} removed it");
     assert_eq!(accounts.credentials(&anna.id).await.unwrap(), [other]);
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod artifacts;
 mod conversations;
 #[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod documents;
-mod fixtures;
+pub(crate) mod fixtures;
 mod journal;
 #[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod knowledge;
@@ -43,6 +43,11 @@ pub(crate) trait Backend: Send + Sync {
 pub(crate) trait Full: Send + Sync {
     /// Opens a store as one more process would.
     async fn open_all(&self) -> Arc<dyn Storage>;
+
+    /// Whether what is done may not be heard of.
+    fn loses_answers(&self) -> bool {
+        false
+    }
 }
 
 macro_rules! claims {

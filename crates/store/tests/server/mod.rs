@@ -12,6 +12,7 @@ pub(crate) struct Schema {
     pub(crate) name: String,
 }
 
+#[allow(dead_code, reason = "not every test needs all of it")]
 impl Schema {
     /// A new one; `None`, and why, where there is no server.
     #[expect(clippy::disallowed_methods, reason = "the tests have no configuration")]
@@ -35,5 +36,24 @@ impl Schema {
     /// How it is opened.
     pub(crate) fn options(&self) -> PostgresOptions {
         PostgresOptions::parse(&self.address()).unwrap()
+    }
+
+    /// A connection of our own beside those of the store.
+    pub(crate) async fn client(&self) -> tokio_postgres::Client {
+        let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls).await.unwrap();
+        #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
+        tokio::spawn(connection);
+        client
+    }
+
+    /// Makes what the first version made.
+    pub(crate) async fn make_first_version(&self, client: &tokio_postgres::Client) {
+        let (name, first) = (&self.name, include_str!("../../src/migrations/postgres/0001_store.sql"));
+        let made = format!(
+            "CREATE SCHEMA {name}; SET search_path TO {name};
+             CREATE TABLE installation (application TEXT NOT NULL, version BIGINT NOT NULL, oldest BIGINT NOT NULL);
+             INSERT INTO installation VALUES ('turnwright', 1, 1); {first}"
+        );
+        client.batch_execute(&made).await.unwrap();
     }
 }

@@ -49,8 +49,8 @@ fn counted(world: &World, at: usize) -> String {
     let told = world.servers[at].ask("POST /api/v1/conversations/c/chat", &json!({"content": "Count."}));
     assert_eq!(told["turn"]["status"], "completed", "{told}");
     let messages = world.servers[at].ask("GET /api/v1/conversations/c/messages", &Value::Null);
-    let results = messages["data"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
-    results.last().unwrap()["content"].as_str().unwrap().to_owned()
+    let newest = messages["data"].as_array().unwrap().iter().rfind(|message| message["role"] == "tool");
+    newest.unwrap()["content"].as_str().unwrap().to_owned()
 }
 
 /// At which of the nodes the counter runs that said this.
@@ -86,9 +86,9 @@ fn what_a_server_remembered_is_said_to_be_lost_with_its_node_and_only_then() {
     let lost = counted(&world, 0);
     let node = node_of(&world, &lost);
     let process = world.servers[node].pid();
-    let note = "Note: the server process in which `counter` ran for this conversation before has ended. `counter` runs anew: what \
+    let warning = "Note: the server process in which `counter` ran for this conversation before has ended. `counter` runs anew: what \
                 it held in memory for this conversation is lost.";
-    assert_eq!(lost, format!("{note}\n{process} counts 1"));
+    assert_eq!(lost, format!("{warning}\n{process} counts 1"));
     assert_eq!(counted(&world, 1), format!("{process} counts 2"));
     // The model was told, and is told the same again.
     let requests = world.model.requests();
