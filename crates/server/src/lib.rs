@@ -33,6 +33,7 @@ mod serve;
 mod settings;
 mod sse;
 mod state;
+mod stopping;
 mod tag;
 mod timestamp;
 mod tls;

@@ -74,6 +74,24 @@ async fn what_comes_within_eight_milliseconds_is_written_together() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_in_which_nothing_happens_is_kept_alive_with_comments() {
+    let gate = Arc::new(Semaphore::new(0));
+    let began = Instant::now();
+    let mut stream = chat(words(1, &gate)).await;
+    assert!(next(&mut stream).await.contains(r#""type":"start""#));
+    for silences in 1..=3 {
+        assert_eq!(next(&mut stream).await, ": keep-alive\n\n");
+        assert_eq!(began.elapsed(), Duration::from_millis(8) + silences * Duration::from_secs(15));
+    }
+    tokio::time::advance(Duration::from_secs(10)).await;
+    gate.add_permits(1);
+    assert!(next(&mut stream).await.contains("w0 "));
+    let written = began.elapsed();
+    assert_eq!(next(&mut stream).await, ": keep-alive\n\n");
+    assert_eq!(began.elapsed(), written + Duration::from_secs(15), "since something was written");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_quick_answer_is_one_write_that_waits_for_nothing() {
     let began = Instant::now();
     let mut stream = chat(words(4, &Arc::new(Semaphore::new(9)))).await;

@@ -193,6 +193,40 @@ async fn a_stream_tells_text_alone_and_ends_once() {
 }
 
 #[tokio::test]
+async fn what_tools_do_is_shown_in_the_text_where_that_is_asked_for_and_the_history_is_known_again() {
+    let block = concat!(
+        "\n<details type=\"tool_calls\" done=\"true\" id=\"call_4_0\" name=\"lab__look\" ",
+        "arguments=\"{&quot;at&quot;:&quot;&lt;b&gt; &amp;&quot;}\">\n<summary>Tool Executed</summary>\n",
+        "{&quot;at&quot;:&quot;&lt;b&gt; &amp;&quot;}\n</details>\n"
+    );
+    let lines = "\n[lab] look {\"at\":\"<b> &\"}\n\n[lab] look: done, 0 ms\n";
+    for (mode, before, shown) in
+        [("content", "", lines), ("content", "Hm.", lines), ("details", "", block), ("details", "Hm.", block)]
+    {
+        let first = [text(before), call(0, "lab__look", r#"{"at":"<b> &"}"#)];
+        let first = Answer::whole(first.into_iter().skip(usize::from(before.is_empty())));
+        let server = server([first, Answer::whole([text("Seen.")]), Answer::whole([text("Again.")])]);
+        let headers = [("x-turnwright-tool-activity", mode), ("content-type", "application/json")];
+        let ask =
+            async |body: Value| server.send(Method::POST, "/v1/chat/completions", Body::from(body.to_string()), &headers).await;
+        let streamed = ask(json!({"messages": [user("Look!")], "stream": true})).await;
+        let content: String = streamed
+            .chunks()
+            .iter()
+            .filter_map(|chunk| chunk["choices"].get(0)?["delta"]["content"].as_str().map(str::to_owned))
+            .collect();
+        let between = if before.is_empty() { "" } else { "\n\n" };
+        assert_eq!(content, format!("{before}{shown}{between}Seen."), "{mode}");
+        assert!(!streamed.body.contains("reasoning_content"), "{mode}: {}", streamed.body);
+        let history = json!([user("Look!"), {"role": "assistant", "content": content}, user("And again?")]);
+        let next = ask(json!({"messages": history})).await;
+        assert_eq!(next.json()["choices"][0]["message"]["content"], "Again.");
+        let conversation = streamed.chunks()[0]["turnwright"]["conversation_id"].clone();
+        assert_eq!(next.json()["turnwright"]["conversation_id"], conversation, "{mode} after {before:?}: it is the same one");
+    }
+}
+
+#[tokio::test]
 async fn a_clients_tool_is_handed_back_and_its_result_goes_on_with_the_same_turn_once() {
     let both = Answer::whole([call(0, "pick", r#"{"from":"x"}"#), call(1, "lab__look", "{}")]);
     let server = server([both, Answer::whole([text("Picked.")])]);

@@ -84,6 +84,7 @@ impl Session {
             kept_by: KeptBy::Chat,
             create: false,
             conversation: SettingsOverlay::default(),
+            replaces: None,
             idempotency: None,
         };
         let sent = self.engine.send(&id, message).await?;

@@ -201,6 +201,9 @@ pub struct Extras {
     /// What tools did on our side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_events: Vec<ToolEvent>,
+    /// Whether it was stopped and what ran has not ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stopping: bool,
 }
 
 /// A call that ran on our side.

@@ -1,6 +1,6 @@
 //! From engine events to what a client shows of a session. Pure.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub(super) struct Updates {
     folder: PathBuf,
     offered: Arc<[Arc<ToolDefinition>]>,
     calls: HashMap<CallId, (String, Value)>,
+    /// The calls that run.
+    running: BTreeSet<CallId>,
     /// The message that is told now, and how often it began anew.
     message: Option<(MessageId, u32)>,
     finish_reason: &'static str,
@@ -67,6 +69,7 @@ impl Updates {
                 self.calls.insert(*call_id, (name.clone(), input));
             }
             Event::ToolStarted { call_id } => {
+                self.running.insert(*call_id);
                 out.push(changed(*call_id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress)));
             }
             Event::ToolProgress { call_id, message: Some(message), .. } => {
@@ -74,6 +77,7 @@ impl Updates {
                 out.push(changed(*call_id, ToolCallUpdateFields::new().content(content)));
             }
             Event::ToolFinished { call_id, is_error, content, structured_content, .. } => {
+                self.running.remove(call_id);
                 let status = if *is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
                 let mut shown: Vec<ToolCallContent> = self.diffs(*call_id, *is_error);
                 shown.extend(content.iter().filter_map(block).map(|block| ToolCallContent::Content(Content::new(block))));
@@ -99,6 +103,13 @@ impl Updates {
         }
         if let Entry::Control(Control::Found { definitions }) = entry {
             self.offered = self.offered.iter().chain(definitions).cloned().collect();
+        }
+        if matches!(entry, Entry::Control(Control::CancelRequested { .. })) {
+            // Who stopped it may be elsewhere, and tools may take their time.
+            out.extend(self.running.iter().map(|call| {
+                let told = ToolCallContent::Content(Content::new(Block::from("The turn was stopped; this was told to end.")));
+                changed(*call, ToolCallUpdateFields::new().content(vec![told]))
+            }));
         }
         if let (true, Entry::User(message)) = (self.tells_people, entry) {
             out.extend(

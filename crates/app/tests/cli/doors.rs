@@ -123,19 +123,35 @@ fn terminal(place: &Place) -> Read {
     Read { conversation: "c".to_owned(), text }
 }
 
+/// By a command that prints what came of it, and another that decides.
+fn command_line(place: &Place) -> Read {
+    let asked = place.run(&["chat", PROMPT, "--conversation", "c", "--output", "json"]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    let report: Value = serde_json::from_str(&asked.stdout).unwrap();
+    let call = report["waiting"][0]["id"].as_str().unwrap();
+    let said = report["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant");
+    let text: String = said.filter_map(|message| message["content"].as_str()).collect();
+    let decided = place.run(&["approvals", "decide", call, "allow"]);
+    assert_eq!(decided.code, Some(0), "{decided:?}");
+    Read { conversation: "c".to_owned(), text: text + decided.stdout.trim_end() }
+}
+
 /// Takes the turn through; `None` where the door's client is not installed.
 type Door = fn(&Place) -> Option<Read>;
 
-const DOORS: [(&str, Door); 10] = [
+const DOORS: [(&str, Door); 13] = [
     ("the JSON API", |place| Some(rest(place))),
     ("messages and events", |place| Some(events(place))),
     ("messages and the stream of the AI SDK", |place| javascript(place, "stream")),
     ("useChat", |place| javascript(place, "use_chat")),
     ("/v1/chat/completions, JavaScript", |place| javascript(place, "completions")),
     ("/v1/chat/completions, Python", |place| python(place, "completions")),
+    ("/v1/chat/completions, the AI SDK", |place| javascript(place, "ai_sdk")),
+    ("/v1/responses, JavaScript", |place| javascript(place, "responses")),
     ("/v1/responses, Python", |place| python(place, "responses")),
     ("AG-UI", |place| javascript(place, "ag_ui")),
     ("ACP", |place| Some(editors(place))),
+    ("the command line", |place| Some(command_line(place))),
     ("the terminal", |place| Some(terminal(place))),
 ];
 

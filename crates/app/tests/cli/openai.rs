@@ -74,8 +74,8 @@ pub(crate) fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai")
 }
 
-pub(crate) fn talk(mut command: Command) {
-    let ran = Ran::of(command.output().unwrap());
+pub(crate) fn talk(mut command: impl std::borrow::BorrowMut<Command>) {
+    let ran = Ran::of(command.borrow_mut().output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "well\n"), "{}", ran.stderr);
 }
 

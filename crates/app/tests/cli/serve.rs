@@ -2,13 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::questions::installed;
 use crate::support::{Place, Ran, follow, wait, wait_for};
 
 pub(crate) struct Server {
@@ -208,6 +210,60 @@ fn a_turn_that_a_server_left_open_goes_on_with_the_next_one() {
         (shown["turn"]["status"] != "running").then_some(())
     });
     next.stop();
+}
+
+#[test]
+fn a_server_that_is_told_to_end_ends_its_streams_with_a_hint_and_leaves_no_process() {
+    let Some(installed) = installed() else { return };
+    let asks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/asks.py");
+    let python = installed.join("python/bin/python");
+    let place = Place::with(&format!(
+        "approve = \"all\"\n[tools.command]\nmax_timeout_ms = 60000\nsandbox = \"off\"\n[server]\ngrace_ms = 200\n\
+         [mcp.servers.asks]\ncommand = \"{}\"\nargs = [\"{}\"]\n",
+        python.display(),
+        asks.display()
+    ));
+    let server = Server::start(&place);
+    server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
+    let body = json!({"content": "run the command \"echo $$ > running; exec sleep 60\""});
+    server.ask("POST /api/v1/conversations/c/messages", &body);
+    let command = wait_for("the command", || {
+        std::fs::read_to_string(place.path("running")).ok().filter(|pid| pid.ends_with('\n'))?.trim().parse().ok()
+    });
+    let child = wait_for("the MCP server", || children(server.pid()).into_iter().find(|pid| is_like(*pid, "asks.py")));
+    let streams = ["events", "stream"].map(|kind| {
+        let path = format!("/api/v1/conversations/c/{kind}");
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", server.address()).as_bytes()).unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(&head, b"HTTP/1.0 200", "{kind}");
+        stream
+    });
+    server.stop();
+    for mut stream in streams {
+        let mut told = String::new();
+        stream.read_to_string(&mut told).unwrap();
+        assert!(told.ends_with("\n\nretry: 1000\n\n"), "{told}");
+    }
+    for pid in [command, child] {
+        wait_for("the end of what it started", || (!Path::new("/proc").join(u32::to_string(&pid)).exists()).then_some(()));
+    }
+}
+
+/// The processes that a process started, and those that they did.
+fn children(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task");
+    let tasks = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let own = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let own: Vec<u32> =
+        own.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    own.iter().copied().flat_map(|pid| std::iter::once(pid).chain(children(pid))).collect()
+}
+
+/// Whether this is among the words that a process was started with.
+fn is_like(pid: u32, word: &str) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
 }
 
 #[test]

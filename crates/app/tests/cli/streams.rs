@@ -8,25 +8,26 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use crate::assembling::Assembly;
+use crate::assembling::{Assembly, Message};
 use crate::serve::Server;
 use crate::support::{LIMIT, Place};
 use crate::watching::Watcher;
 
 const PATH: &str = "/api/v1/conversations/c/events";
+const MESSAGE: &str = "/api/v1/conversations/c/stream";
 /// How long a step of the model takes.
 const STEP: Duration = Duration::from_secs(1);
 const WORDS: u32 = 100;
 
-/// How long the turn goes on: six seconds, or as the variable says.
+/// How long the turn goes on: a minute, or as the variable says.
 fn seconds() -> usize {
     let named = std::env::var("TURNWRIGHT_STREAM_SECONDS").ok();
-    named.map_or(6, |seconds| seconds.parse().unwrap())
+    named.map_or(60, |seconds| seconds.parse().unwrap())
 }
 
 /// No wait is longer.
 fn limit() -> Duration {
-    LIMIT + 4 * STEP * u32::try_from(seconds()).unwrap()
+    LIMIT + 2 * STEP * u32::try_from(seconds()).unwrap()
 }
 
 /// A step of words that are all different, some of more than one byte each, at the pace of a model.
@@ -75,6 +76,29 @@ fn watch_brokenly(address: &str, numbers: u64, connections: &mut usize) -> Assem
             seen.take(&told.id, told.event).unwrap();
         }
         if seen.finished > 0 {
+            break;
+        }
+    }
+    seen
+}
+
+/// Reads the message's stream to its end in the same way.
+fn read_brokenly(address: &str, numbers: u64, connections: &mut usize) -> Message {
+    let begun = Instant::now();
+    let mut seen = Message::default();
+    for pause in pauses(numbers) {
+        assert!(begun.elapsed() < limit(), "the message never ended");
+        let cut_at = Instant::now() + pause;
+        let Some(mut watcher) = Watcher::open(address, MESSAGE, seen.last.as_deref()) else {
+            thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        *connections += 1;
+        while Instant::now() < cut_at && !seen.is_done {
+            let Some(told) = watcher.next() else { break };
+            seen.take(&told.id, &told.event).unwrap();
+        }
+        if seen.is_done {
             break;
         }
     }
@@ -136,6 +160,13 @@ fn watchers_that_lose_their_connections_and_their_server_assemble_what_is_stored
                 (watch_brokenly(address, seed, &mut connections), connections)
             })
         });
+        let messages = [5, 6, 7].map(|seed| {
+            let address = &address;
+            scope.spawn(move || {
+                let mut connections = 0;
+                (read_brokenly(address, seed, &mut connections), connections)
+            })
+        });
         let (message_at, message_stays) = (&address, &stays);
         let message = scope.spawn(move || {
             let begun = Instant::now();
@@ -169,9 +200,70 @@ fn watchers_that_lose_their_connections_and_their_server_assemble_what_is_stored
             assert_eq!(seen.said, stored.said, "over {connections} connections");
             assert!(connections > steps * 2, "{connections} connections");
         }
-        assert_eq!(message.join().unwrap().unwrap(), stored.said.concat(), "the message's own stream");
+        for message in messages {
+            let (seen, connections) = message.join().unwrap();
+            assert_eq!(seen.steps, stored.said, "the message's stream from where it broke, over {connections} connections");
+            assert!(connections > steps * 2, "{connections} connections");
+        }
+        assert_eq!(message.join().unwrap().unwrap(), stored.said.concat(), "the message's stream from its beginning");
         second.stop();
     });
+}
+
+#[test]
+fn who_lost_the_stream_of_a_turn_that_ended_meanwhile_is_told_its_end() {
+    let model = ModelServer::start(["middle"], |request| match results_shown(request) {
+        0 => vec![text_chunk("I look."), call(0), finish_chunk("tool_calls"), Piece::Done],
+        _ => vec![text_chunk("There it "), Piece::Point("middle"), text_chunk("is."), finish_chunk("stop"), Piece::Done],
+    })
+    .unwrap();
+    let place = place(&model);
+    let server = Server::start(&place);
+    server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
+    server.ask("POST /api/v1/conversations/c/messages", &json!({"content": "Look."}));
+    let (mut seen, mut old) = (Message::default(), Message::default());
+    for (path, message) in [(MESSAGE.to_owned(), &mut seen), (format!("{MESSAGE}?ui=6"), &mut old)] {
+        let mut watcher = Watcher::open(server.address(), &path, None).unwrap();
+        // The end of a text may be held back: it could become a secret.
+        while message.steps.len() < 2 || message.steps.concat().len() <= "I look.".len() {
+            let told = watcher.next().unwrap();
+            message.take(&told.id, &told.event).unwrap();
+        }
+    }
+    model.run_free();
+    Watcher::open(server.address(), PATH, None).unwrap().until("turn.finished");
+
+    let at = |after: &str| format!("GET {MESSAGE}?after={after}");
+    let last = seen.last.clone().unwrap();
+    let answer = server.request(&at(&last), "");
+    assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("I look."), "only what it missed: {answer}");
+    for (path, message) in [(MESSAGE.to_owned(), &mut seen), (format!("{MESSAGE}?ui=6"), &mut old)] {
+        let mut watcher = Watcher::open(server.address(), &path, message.last.clone().as_deref()).unwrap();
+        while !message.is_done {
+            let told = watcher.next().unwrap();
+            message.take(&told.id, &told.event).unwrap();
+        }
+        assert_eq!(message.steps, ["I look.", "There it is."], "{path}");
+        let path = format!("/api/chat/c/stream?after={}", message.last.as_deref().unwrap());
+        let answer = server.request(&format!("GET {path}"), "");
+        assert!(answer.starts_with("HTTP/1.1 204"), "all of it was told: {answer}");
+    }
+    for (after, status, code) in [("999", "400", "unknown_position"), ("soon", "400", "invalid_position")] {
+        let answer = server.request(&at(after), "");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(code), "{after}: {answer}");
+    }
+    let answer = server.request(&format!("GET {MESSAGE}"), "");
+    assert!(answer.starts_with("HTTP/1.1 204"), "without a position an open turn is asked for: {answer}");
+
+    server.ask("POST /api/v1/conversations/c/chat", &json!({"content": "Once more."}));
+    let mut next = Message::default();
+    let mut watcher = Watcher::open(server.address(), MESSAGE, seen.last.as_deref()).unwrap();
+    while !next.is_done {
+        let told = watcher.next().unwrap();
+        next.take(&told.id, &told.event).unwrap();
+    }
+    assert_eq!(next.steps.concat(), "I look.There it is.", "then the next turn's message");
+    server.stop();
 }
 
 #[test]

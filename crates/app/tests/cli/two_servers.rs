@@ -11,7 +11,7 @@ use crate::watching::Watcher;
 const HOLD: &str = "echo $$ > running; while [ ! -e go ]; do sleep 0.05; done; echo once >> effects";
 
 /// A place whose model asks for these calls, then says what it was told last; and two servers in it.
-fn two(calls: impl Fn() -> Vec<Piece> + Send + Sync + 'static) -> (Place, ModelServer, Server, Server) {
+pub(crate) fn two(calls: impl Fn() -> Vec<Piece> + Send + Sync + 'static) -> (Place, ModelServer, Server, Server) {
     let model = ModelServer::start([], move |request| {
         let messages = request["messages"].as_array().unwrap();
         let asked = messages.iter().any(|message| message["tool_calls"].is_array());

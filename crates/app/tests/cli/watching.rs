@@ -48,7 +48,10 @@ impl Watcher {
             if let Some(value) = line.strip_prefix("id: ") {
                 value.trim_end().clone_into(&mut id);
             } else if let Some(data) = line.strip_prefix("data: ") {
-                return Some(Told { id, event: serde_json::from_str(data).unwrap() });
+                let data = data.trim_end();
+                // What ends a stream of the AI SDK is no JSON.
+                let event = if data == "[DONE]" { Value::from(data) } else { serde_json::from_str(data).unwrap() };
+                return Some(Told { id, event });
             }
         }
     }

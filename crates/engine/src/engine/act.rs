@@ -49,6 +49,9 @@ pub struct NewMessage {
     pub create: bool,
     /// The settings of the conversation, where it is created.
     pub conversation: SettingsOverlay,
+    /// The message that it stands for: that one and all that came after it are hidden with it. [`EngineError::NotFound`] where
+    /// it is no message of a person's that is shown, [`EngineError::NoOpenTurn`] while a turn is open.
+    pub replaces: Option<MessageId>,
     /// A key that makes a repetition harmless, and a hash of the request.
     pub idempotency: Option<(String, String)>,
 }
@@ -63,6 +66,7 @@ impl NewMessage {
             kept_by: KeptBy::Servers,
             create: false,
             conversation: SettingsOverlay::default(),
+            replaces: None,
             idempotency: None,
         }
     }

@@ -13,6 +13,7 @@ use crate::openai::ids;
 use crate::openai::responses::request_id;
 use crate::openai::telling::Tells;
 use crate::openai::track::{Call, End, Part, Track};
+use crate::stopping::{TOLD, is_stop};
 use crate::waiting::{in_words, sampling};
 
 /// Tells the part of a turn as one run.
@@ -222,6 +223,10 @@ impl Tells for RunFold {
             return;
         }
         self.start(out);
+        if is_stop(event) {
+            let value = json!({"level": "info", "text": TOLD});
+            tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
+        }
         match event {
             Event::StepStarted { message_id } => {
                 self.end_step(out);

@@ -260,6 +260,7 @@ async fn say(
         kept_by: KeptBy::Servers,
         create,
         conversation: of_conversation(ask),
+        replaces: None,
         idempotency: ask.idempotency.clone(),
     };
     let sent = state.engine().send(&conversation, message).await?;

@@ -17,6 +17,7 @@ use super::known::{Fingerprint, KnownHistories};
 use super::telling::Tells;
 use super::track::{Call, End, Part, Track};
 use crate::error::ApiError;
+use crate::stopping::{TOLD, is_stop};
 
 /// What an answer is made with.
 #[derive(Debug)]
@@ -48,8 +49,10 @@ pub(crate) struct ChatFold {
     asked: Asked,
     track: Track,
     form: Form,
-    /// The text of the messages that are whole.
+    /// What the client has once the messages are whole: their text, and what stands between.
     said: String,
+    /// Whether a text is in it, beside which another is a paragraph of its own.
+    has_text: bool,
     /// The block that text came from last, and the message: another one is a paragraph of its own.
     speaking: Option<(u64, u32)>,
     messages: u64,
@@ -75,7 +78,7 @@ impl ChatFold {
 
     fn new(asked: Asked, form: Form) -> Self {
         let track = Track::new(asked.part.clone(), asked.offered.clone());
-        Self { asked, track, form, said: String::new(), speaking: None, messages: 0 }
+        Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0 }
     }
 
     fn id(&self) -> String {
@@ -103,6 +106,7 @@ impl ChatFold {
                 conversation_id: self.asked.conversation.to_string(),
                 turn_id: self.asked.part.turn.to_string(),
                 tool_events,
+                is_stopping: false,
             },
         })
     }
@@ -118,9 +122,10 @@ impl ChatFold {
     }
 
     fn paragraph(&mut self) {
-        if !self.said.is_empty() {
+        if self.has_text {
             self.said.push_str("\n\n");
         }
+        self.has_text = true;
     }
 
     /// Text that is no model's.
@@ -162,6 +167,14 @@ impl ChatFold {
             events.push(told);
         } else if let Some(chunks) = self.chunks(out) {
             chunks.tool_event(out, &told);
+        }
+    }
+
+    /// The turn was stopped, and what runs has not ended.
+    fn stopping(&mut self, out: &mut Vec<u8>) {
+        self.line(&format!("\n{TOLD}\n"), out);
+        if let Some(chunks) = self.chunks(out) {
+            chunks.stopping(out);
         }
     }
 
@@ -277,6 +290,7 @@ impl Tells for ChatFold {
             Event::RefusalDelta { text, .. } => self.tell(Field::Refusal, text, out),
             Event::ReasoningDelta { text, .. } => self.tell(Field::Reasoning, text, out),
             Event::StepStarted { .. } => self.messages = self.messages.saturating_add(1),
+            Event::Entry { .. } if is_stop(event) => self.stopping(out),
             Event::Entry { entry, .. } => {
                 if let Entry::Assistant(message) = &**entry {
                     let text = message.text();

@@ -106,6 +106,16 @@ impl Chunks {
         out.extend_from_slice(self.tail.as_bytes());
     }
 
+    /// That the turn was stopped, beside an empty text.
+    pub(crate) fn stopping(&mut self, out: &mut Vec<u8>) {
+        self.open = None;
+        out.extend_from_slice(&self.head);
+        out.extend_from_slice(br#""content":"""#);
+        out.extend_from_slice(AFTER_DELTA.as_bytes());
+        out.extend_from_slice(br#","turnwright":{"is_stopping":true}"#);
+        out.extend_from_slice(self.tail.as_bytes());
+    }
+
     /// A call that the client runs.
     pub(crate) fn tool_call(&mut self, out: &mut Vec<u8>, index: usize, call: &ChatCall) {
         #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_api::openai::{InputTokens, OutputTokens, ResponsesUsage, WireResponse};
+use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
 use turnwright_core::{CallId, ConversationId, ProviderFailure, ToolDefinition, Usage, text_of};
 use turnwright_engine::Event;
 
@@ -12,6 +12,7 @@ use super::error::failure_of;
 use super::ids;
 use super::telling::Tells;
 use super::track::{Call, End, Part, Track};
+use crate::stopping::is_stop;
 
 pub(crate) mod object;
 
@@ -41,6 +42,8 @@ pub(crate) struct ResponseFold {
     open: Option<Open>,
     /// Calls of ours that run, with their item.
     running: Vec<(CallId, usize)>,
+    /// Whether the turn was stopped while some ran.
+    is_stopping: bool,
     messages: u64,
     is_started: bool,
 }
@@ -82,6 +85,7 @@ impl ResponseFold {
             output: Vec::new(),
             open: None,
             running: Vec::new(),
+            is_stopping: false,
             messages: 0,
             is_started: false,
         }
@@ -117,6 +121,7 @@ impl ResponseFold {
             error,
             incomplete_details: details.map(|reason| json!({"reason": reason})),
             usage: is_over.then(|| usage(self.track.usage)),
+            turnwright: Extras { is_stopping: self.is_stopping && !is_over, ..self.object.turnwright.clone() },
             ..self.object.clone()
         }
     }
@@ -284,6 +289,10 @@ impl ResponseFold {
         }
         self.tell(out, "response.mcp_call_arguments.delta", &delta);
         self.tell(out, "response.mcp_call_arguments.done", &done);
+        let item = self.mcp_call(&id, call, &call.arguments, "in_progress");
+        if let Some(place) = self.output.get_mut(index) {
+            *place = item;
+        }
     }
 
     /// A call that ran here has its result, or one that cannot run has one that says so.
@@ -312,6 +321,16 @@ impl ResponseFold {
         }
         self.tell(out, &format!("response.mcp_call.{status}"), &json!({"item_id": id, "output_index": index}));
         self.done(index, item, out);
+    }
+
+    /// The turn was stopped. The API has no event for it but the response's own state; the numbers of events stay the same
+    /// whenever it is told, since calls run between messages.
+    fn stopping(&mut self, out: &mut Vec<u8>) {
+        if !self.running.is_empty() && !self.is_stopping {
+            self.is_stopping = true;
+            let response = self.response();
+            self.tell(out, "response.in_progress", &json!({"response": response}));
+        }
     }
 
     /// The server and the tool's own name.
@@ -436,6 +455,7 @@ impl Tells for ResponseFold {
                 }
             }
             Event::ToolFinished { .. } => self.end_call(event, out),
+            Event::Entry { .. } if is_stop(event) => self.stopping(out),
             _ => {}
         }
     }

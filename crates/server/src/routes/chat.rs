@@ -48,6 +48,7 @@ pub(super) async fn chat(
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
+        replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/chat"))?,
     };
     if is_streamed {
@@ -90,6 +91,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         kept_by: KeptBy::Servers,
         create: false,
         conversation: SettingsOverlay::default(),
+        replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
     };
     let sent = send(&state, &id, message).await?;

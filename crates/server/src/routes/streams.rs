@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
-use turnwright_core::{ConversationId, Seq, TurnId};
+use turnwright_core::{Control, ConversationId, Entry, Journal, Seq, StoredEntry, TurnId};
 use turnwright_engine::{EngineError, Watch, WatchFrom};
 
 use crate::error::ApiError;
@@ -15,7 +15,7 @@ use crate::open_stream::OpenStream;
 use crate::openapi::{ConversationPath, Limited, NotThere, Refused};
 use crate::sse;
 use crate::state::ServerState;
-use crate::ui::{Begin, UiFold, UiVersion};
+use crate::ui::{Begin, UiFold, UiVersion, turns_of};
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -43,6 +43,35 @@ pub(super) struct Position {
     after: Option<String>,
 }
 
+/// Where a message's stream goes on.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MessagePosition {
+    /// The id of the last chunk seen; the header `Last-Event-ID` counts more.
+    #[serde(alias = "last_event_id")]
+    #[param(pattern = "^([0-9]{1,18}|)$")]
+    after: Option<String>,
+}
+
+impl MessagePosition {
+    /// The position that the client names, in the header or here.
+    pub(super) fn named(&self, headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+        match named(headers, self.after.as_deref()) {
+            None | Some("") => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| no_position(text)),
+        }
+    }
+}
+
+/// The position that the client names in the header, else in the query.
+fn named<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Option<&'a str> {
+    headers.get("last-event-id").map(|value| value.to_str().unwrap_or("(not text)")).or(query)
+}
+
+fn no_position(text: &str) -> ApiError {
+    ApiError::bad_request("invalid_position", format!("`{text}` is no position; give the id of the last event seen"))
+}
+
 /// Engine events, from after the position that the client names, or from the beginning.
 #[utoipa::path(
     get,
@@ -58,19 +87,10 @@ pub(super) async fn events(
     Search(position): Search<Position>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let header = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("(not text)"));
-    let from = match header.or(position.after.as_deref()) {
+    let from = match named(&headers, position.after.as_deref()) {
         None | Some("") => WatchFrom::After(None),
         Some("now") => WatchFrom::Now,
-        Some(text) => {
-            let after = text.parse().map_err(|_| {
-                ApiError::bad_request(
-                    "invalid_position",
-                    format!("`{text}` is no position; give the id of the last event seen"),
-                )
-            })?;
-            WatchFrom::After(Seq::new(after))
-        }
+        Some(text) => WatchFrom::After(Seq::new(text.parse().map_err(|_| no_position(text))?)),
     };
     let stream = OpenStream::of(&state)?;
     let watch = state.engine().watch(&id, from).await.map_err(|error| match error {
@@ -80,30 +100,79 @@ pub(super) async fn events(
     Ok(sse::response(watch, Feed::default(), stream).await)
 }
 
-/// The message of the open turn from its beginning; 204 where no turn is open.
+/// The message of the open turn, 204 where no turn is open; or what follows on a position, 204 where nothing does.
+///
+/// Without a position it is told from its beginning. With `Last-Event-ID` or `after` what follows is told of the message that
+/// the position is in, also where its turn has ended; where all of that was told, the next turn's message from its beginning.
+/// A stream that begins with `start` tells a message from its beginning. One that begins with `reset-step` goes on in the one
+/// that the client has: what it has of the last step goes, and is told again. Clients of the AI SDK before 7 cannot drop a
+/// step: they are told the message from its beginning.
 #[utoipa::path(
     get,
     path = "/conversations/{id}/stream",
     operation_id = "watchMessage",
     tag = "turns",
-    params(ConversationPath, UiQuery),
-    responses((status = 200, description = "An AI SDK UI message stream.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open."), Refused, NotThere, Limited)
+    params(ConversationPath, UiQuery, MessagePosition),
+    responses((status = 200, description = "An AI SDK UI message stream; the id of each chunk is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open, or nothing follows on the position."), Refused, NotThere, Limited)
 )]
 pub(super) async fn stream(
     State(state): State,
     InConversation(id): InConversation,
     Search(query): Search<UiQuery>,
+    Search(position): Search<MessagePosition>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    resume(&state, id, query.version(UiVersion::V7)?).await
+    resume(&state, id, query.version(UiVersion::V7)?, position.named(&headers)?).await
 }
 
-/// The message of the open turn from its beginning; 204 where no turn is open.
-pub(super) async fn resume(state: &ServerState, id: ConversationId, version: UiVersion) -> Result<Response, ApiError> {
-    let open = state.engine().journal(&id).await?.open_turn().map(turnwright_core::Turn::id);
-    match open {
-        Some(turn) => stream_of(state, id, turn, (version, Begin::Turn), OpenStream::of(state)?).await,
+/// What [`stream`] answers.
+pub(super) async fn resume(
+    state: &ServerState,
+    id: ConversationId,
+    version: UiVersion,
+    position: Option<u64>,
+) -> Result<Response, ApiError> {
+    let journal = state.engine().journal(&id).await?;
+    let told = match position {
+        None => journal.open_turn().map(|turn| (turn.id(), Begin::Turn)),
+        Some(position) => follows(&journal, position)?,
+    };
+    match told {
+        Some((turn, Begin::After(_))) if version < UiVersion::V7 => {
+            stream_of(state, id, turn, (version, Begin::Turn), OpenStream::of(state)?).await
+        }
+        Some((turn, begin)) => stream_of(state, id, turn, (version, begin), OpenStream::of(state)?).await,
         None => Ok(StatusCode::NO_CONTENT.into_response()),
     }
+}
+
+/// The message that is told to whoever saw the stream up to a position; `None` where nothing follows.
+fn follows(journal: &Journal, position: u64) -> Result<Option<(TurnId, Begin)>, ApiError> {
+    let last = journal.last_seq().map_or(0, Seq::get);
+    if position > last {
+        let what = format!("position {position} is after the last entry, {last}");
+        return Err(ApiError::bad_request("unknown_position", what));
+    }
+    let turns = turns_of(journal);
+    let next = turns.partition_point(|turn| turn.0.get() <= position);
+    let in_turn = next.checked_sub(1).and_then(|at| turns.get(at)).zip(Seq::new(position));
+    if let Some((turn, after)) = in_turn {
+        let is_over = match journal.turn().filter(|newest| newest.id() == *turn) {
+            Some(newest) if newest.ended().is_none() => newest.is_suspended() && position == last,
+            _ => ended_at(journal, *turn).is_some_and(|end| end <= after),
+        };
+        if !is_over {
+            return Ok(Some((*turn, Begin::After(after))));
+        }
+    }
+    Ok(turns.get(next).map(|turn| (*turn, Begin::Turn)))
+}
+
+/// The last entry that ended a turn.
+fn ended_at(journal: &Journal, turn: TurnId) -> Option<Seq> {
+    let is_end =
+        |stored: &&StoredEntry| matches!(&*stored.entry, Entry::Control(Control::Ended { turn: of, .. }) if *of == turn);
+    journal.turn_entries(turn).filter(is_end).last().map(|stored| stored.seq)
 }
 
 /// The message of `turn` as a stream.

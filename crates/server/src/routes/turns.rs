@@ -8,7 +8,7 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use turnwright_core::{ContentBlock, Entry, MessageId, Seq, TurnId};
+use turnwright_core::{ContentBlock, Entry, Journal, MessageId, Seq, TurnId};
 use turnwright_engine::WatchFrom;
 use utoipa::ToSchema;
 
@@ -66,7 +66,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     let journal = state.engine().journal(&conversation).await?;
-    let all = turns_of(&journal);
+    let all: Vec<TurnId> = turns_of(&journal).into_iter().filter(|turn| is_shown(&journal, *turn)).collect();
     let end = match page.cursor.as_deref().map(id::<TurnId>).transpose()? {
         Some(before) => all
             .iter()
@@ -99,4 +99,11 @@ pub(super) async fn list(
     }
     let has_more = begin > 0;
     Ok(json(StatusCode::OK, ToldTurns { data, next_cursor: has_more.then(|| first.to_string()), has_more }))
+}
+
+/// Whether anything of a turn is shown: of one that was said otherwise, or answered anew, nothing is.
+fn is_shown(journal: &Journal, turn: TurnId) -> bool {
+    journal.turn_entries(turn).any(|stored| {
+        matches!(*stored.entry, Entry::User(_) | Entry::Assistant(_)) && !journal.is_hidden(MessageId(stored.seq))
+    })
 }

@@ -4,16 +4,19 @@
 //! wish to try again, and answers to questions. What it claims of tools and models is ignored.
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{CallId, ContentBlock, ConversationId, EmbeddedResource, QuestionReason, Seq, TurnId, Verdict};
+use turnwright_core::{
+    CallId, ContentBlock, ConversationId, EmbeddedResource, Entry, MessageId, QuestionReason, Seq, TurnId, Verdict,
+};
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
 use super::idempotency::repeatable;
-use super::streams::{UiQuery, resume as resume_turn, stream_of};
+use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
+use super::ui_said_again::{answered, can_be_retried, newest, question};
 use crate::attached::Attached;
 use crate::door;
 use crate::error::ApiError;
@@ -31,6 +34,9 @@ struct UiRequest<'a> {
     messages: Vec<&'a RawValue>,
     #[serde(default)]
     trigger: Option<String>,
+    /// The message that is said otherwise, or the answer that another is wanted for.
+    #[serde(default, rename = "messageId")]
+    message_id: Option<String>,
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -39,6 +45,8 @@ struct UiRequest<'a> {
 
 #[derive(Debug, Deserialize)]
 struct UiMessage {
+    #[serde(default)]
+    id: String,
     role: String,
     #[serde(default)]
     parts: Vec<UiPart>,
@@ -71,8 +79,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let conversation: ConversationId = id(&request.id)?;
     let stream = OpenStream::of(&state)?;
     if request.trigger.as_deref() == Some("regenerate-message") {
-        let overlay = settings::overlay(state.engine(), request.model, api::Settings::default())?;
-        let turn = state.engine().retry(&conversation, overlay).await?;
+        let turn = regenerate(&state, &conversation, &request, version).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Turn), stream).await;
     }
     let last = request.messages.last().ok_or_else(|| ApiError::invalid("`messages` is empty"))?;
@@ -82,6 +89,10 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         let (turn, after) = answer(&state, &conversation, last).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Continue(after)), stream).await;
     }
+    let replaces = match &request.message_id {
+        Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages).await?,
+        Some(_) | None => None,
+    };
     let mut content = content(last.parts)?;
     let attached = Attached::resolve(&state, &mut content).await?;
     let mut message = NewMessage {
@@ -91,6 +102,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
+        replaces,
         idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
     };
     deny_what_cannot_be_asked(&mut message, version);
@@ -99,17 +111,58 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 
-/// The message of the open turn from its beginning; 204 where no turn is open, or nobody said anything yet.
+/// The message that a person says otherwise.
+async fn replaced(
+    state: &ServerState,
+    conversation: &ConversationId,
+    messages: &[&RawValue],
+) -> Result<Option<MessageId>, ApiError> {
+    match state.engine().journal(conversation).await {
+        Ok(journal) => Ok(question(&journal, messages)),
+        // It is new.
+        Err(EngineError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Another answer: the last turn goes on that did not end well; else the question is asked again, and what came of it is
+/// hidden.
+async fn regenerate(
+    state: &ServerState,
+    conversation: &ConversationId,
+    request: &UiRequest<'_>,
+    version: UiVersion,
+) -> Result<TurnId, ApiError> {
+    let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
+    let journal = state.engine().journal(conversation).await?;
+    let named = request.message_id.as_deref().and_then(|name| answered(&journal, name));
+    let asked = named.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
+    let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
+    let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
+        return Ok(state.engine().retry(conversation, overlay).await?);
+    };
+    overlay.model.get_or_insert_with(|| said.settings.model.clone());
+    let mut message =
+        NewMessage { content: said.content.clone(), overlay, replaces: Some(asked), ..NewMessage::text(String::new()) };
+    deny_what_cannot_be_asked(&mut message, version);
+    Ok(send(state, conversation, message).await?.turn_id)
+}
+
+/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.
 pub(super) async fn resume(
     State(state): State,
     InConversation(id): InConversation,
     Search(query): Search<UiQuery>,
+    Search(position): Search<MessagePosition>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
+    let position = position.named(&headers)?;
     match state.engine().conversation(&id).await {
         Err(EngineError::NotFound { .. }) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(error) => Err(error.into()),
-        Ok(_) => resume_turn(&state, id, version).await,
+        Ok(_) => resume_turn(&state, id, version, position).await,
     }
 }
 

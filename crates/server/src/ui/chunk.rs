@@ -257,6 +257,15 @@ impl Chunks {
         push(out, "}}\n\n");
     }
 
+    /// A notice that is no part of the message.
+    pub(super) fn passing_notice(&self, out: &mut Vec<u8>, level: &str, text: &str) {
+        self.begin(out, r#"{"type":"data-notice","data":{"level":"#);
+        string(out, level);
+        push(out, r#","text":"#);
+        string(out, text);
+        push(out, "},\"transient\":true}\n\n");
+    }
+
     /// What models are shown besides a message, see `api::ContextPart`.
     pub(super) fn sources(&self, out: &mut Vec<u8>, message_id: &str, parts: &[ContextPart]) {
         self.begin(out, r#"{"type":"data-context","data":{"message_id":"#);

@@ -11,6 +11,7 @@ use crate::timestamp::timestamp;
 
 mod asked;
 mod calls;
+mod resuming;
 
 use asked::Asked;
 use calls::{Call, definition};
@@ -24,10 +25,17 @@ pub enum Begin {
     Continue(Seq),
     /// With this user message, which joined an open turn: a new message of the client.
     Join(Seq),
+    /// After this position, the id of the last chunk that the client read of the message before it lost the stream. The
+    /// client has to know how a step is dropped ([`UiVersion::V7`]).
+    After(Seq),
 }
 
 /// Tells one turn as one message. Give every frame of the turn to [`UiFold::fold`]; when [`UiFold::is_done`], nothing more
 /// comes.
+///
+/// The id of a chunk is where to come back to: the last entry that was stored when the step began that it belongs to, and of
+/// the chunk that ends the stream the last entry of all. Before the first step it is the last entry before the turn. So an id
+/// says which step a client has open, and whoever comes back is told that step anew and nothing before it.
 #[derive(Debug)]
 pub struct UiFold {
     conversation: ConversationId,
@@ -37,6 +45,8 @@ pub struct UiFold {
     offered: Arc<[Arc<ToolDefinition>]>,
     chunks: Chunks,
     phase: Phase,
+    /// The last entry that was seen.
+    last: Option<Seq>,
     is_started: bool,
     step: Step,
     /// Where the open step's chunks begin among what is to be sent, while nothing of them was sent.
@@ -119,15 +129,24 @@ impl UiFold {
         begin: Begin,
         offered: Arc<[Arc<ToolDefinition>]>,
     ) -> Self {
+        let mut chunks = Chunks::default();
+        match begin {
+            Begin::Turn => chunks.set_id(turn.0.get().saturating_sub(1)),
+            Begin::Continue(after) | Begin::After(after) => chunks.set_id(after.get()),
+            // A message beside the turn's own: where to come back to is a place in that.
+            Begin::Join(_) => {}
+        }
         Self {
             conversation,
             turn,
             version,
             begin,
             offered,
-            chunks: Chunks::default(),
+            chunks,
             phase: if begin == Begin::Turn { Phase::Telling } else { Phase::Quiet },
-            is_started: false,
+            last: None,
+            // Whoever comes back has the message already.
+            is_started: matches!(begin, Begin::After(_)),
             step: Step::Closed,
             unsent_step: None,
             open: None,
@@ -151,14 +170,10 @@ impl UiFold {
         if self.phase == Phase::Done {
             return;
         }
-        if !frame.events.iter().any(|event| matches!(event, Event::Entry { .. }))
-            && let Some(seq) = frame.seq
-        {
-            self.chunks.set_id(seq.get());
-        }
         self.unsent_step = None;
         let mut events = frame.events.iter();
         while let Some(event) = events.next() {
+            self.come_back_before(event, out);
             self.is_answering = is_unseen_by_next(event, events.as_slice()).unwrap_or(self.step.is_open());
             if self.phase == Phase::Past {
                 break;
@@ -166,12 +181,16 @@ impl UiFold {
             let before = out.len();
             let was_quiet = self.phase == Phase::Quiet;
             self.event(event, out);
+            self.stopping(event, events.as_slice(), out);
             if was_quiet && self.phase != Phase::Telling {
                 out.truncate(before);
             }
         }
-        if frame.has_caught_up && self.end.is_some() {
-            self.finish(out);
+        if frame.has_caught_up {
+            self.come_back(out);
+            if self.end.is_some() {
+                self.finish(out);
+            }
         }
     }
 
@@ -258,9 +277,14 @@ impl UiFold {
     }
 
     fn entry(&mut self, seq: Seq, at_ms: u64, entry: &Entry, out: &mut Vec<u8>) {
-        self.chunks.set_id(seq.get());
+        if matches!((entry, &self.end), (Entry::User(_), Some(End::Finished { .. }))) {
+            // It begins the next turn.
+            self.phase = Phase::Past;
+            return;
+        }
+        self.last = Some(seq);
         let is_due = match self.begin {
-            Begin::Turn => false,
+            Begin::Turn | Begin::After(_) => false,
             Begin::Continue(after) => seq > after,
             Begin::Join(message) => seq >= message,
         };
@@ -273,8 +297,7 @@ impl UiFold {
         }
         match entry {
             Entry::User(message) => {
-                let is_over = matches!(self.end, Some(End::Finished { .. }));
-                if !begins_message && !is_over && self.version >= UiVersion::V7 {
+                if !begins_message && self.version >= UiVersion::V7 {
                     let said = (seq, text_of(&message.content));
                     if self.is_answering {
                         self.said_meanwhile.push(said);
@@ -322,7 +345,14 @@ impl UiFold {
         self.start(out);
         match self.begin {
             Begin::Turn => {}
-            Begin::Continue(_) => self.step = Step::Closed,
+            Begin::Continue(after) => {
+                self.chunks.set_id(after.get());
+                self.step = Step::Closed;
+            }
+            Begin::After(after) => {
+                self.chunks.set_id(after.get());
+                self.take_up_step(out);
+            }
             Begin::Join(_) => {
                 for call in &mut self.calls {
                     call.is_announced = false;
@@ -342,7 +372,7 @@ impl UiFold {
         let turn = self.turn.to_string();
         let joined = match self.begin {
             Begin::Join(message) => Some(format!("{turn}_{message}")),
-            Begin::Turn | Begin::Continue(_) => None,
+            Begin::Turn | Begin::Continue(_) | Begin::After(_) => None,
         };
         let created_at = self.created_at_ms.map(timestamp);
         let start = Start {
@@ -379,6 +409,7 @@ impl UiFold {
     }
 
     fn begin_step(&mut self, out: &mut Vec<u8>) {
+        self.move_on();
         self.chunks.plain(out, r#"{"type":"start-step"}"#);
         self.step = Step::Empty;
         self.unsent_step = Some(out.len());
@@ -463,19 +494,23 @@ impl UiFold {
             }
             End::Finished { .. } => self.chunks.finish(out, finish_word(self.finish_reason)),
         }
+        self.move_on();
         self.chunks.plain(out, "[DONE]");
     }
 }
 
-/// Whether the next answer that is stored was begun before a person said this; `None` where nobody says anything, or it is
-/// not known yet.
+/// Whether the next answer was begun before a person said this; `None` where nobody says anything, or it is not known yet.
 fn is_unseen_by_next(event: &Event, rest: &[Event]) -> Option<bool> {
     let Event::Entry { seq, entry, .. } = event else { return None };
     let Entry::User(_) = &**entry else { return None };
-    rest.iter().find_map(|event| {
-        let Event::Entry { entry, .. } = event else { return None };
-        let Entry::Assistant(message) = &**entry else { return None };
-        Some(message.saw < *seq)
+    rest.iter().find_map(|event| match event {
+        // In flight, at a place that was taken meanwhile.
+        Event::StepStarted { message_id } if message_id.0 <= *seq => Some(true),
+        Event::Entry { entry, .. } => match &**entry {
+            Entry::Assistant(message) => Some(message.saw < *seq),
+            _ => None,
+        },
+        _ => None,
     })
 }
 

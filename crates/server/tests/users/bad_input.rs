@@ -48,6 +48,10 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Box::pin(Self::made()).await
+    }
+
+    async fn made() -> Self {
         let server = server_at(Site {
             host: Some(turnwright_server::Hosts::Named("tw.example".into())),
             origin: None,

@@ -92,6 +92,36 @@ const doors = {
     return { conversation, text: whole.slice(0, at).replaceAll('\n\n', '') + (await allowed(conversation)) };
   },
 
+  async responses() {
+    const OpenAI = require('openai');
+    const client = new OpenAI({ baseURL: `${root}/v1`, apiKey: 'any' });
+    const read = (more) => client.responses.stream({ model: 'p/m', ...more }).finalResponse();
+    const first = await read({ input: prompt });
+    const kinds = ['message', 'mcp_call', 'mcp_call', 'message', 'mcp_call', 'mcp_approval_request'];
+    assert.deepEqual(first.output.map(({ type }) => type), kinds);
+    const answer = { type: 'mcp_approval_response', approval_request_id: first.output.at(-1).id, approve: true };
+    const second = await read({ input: [answer], previous_response_id: first.id });
+    return { conversation: second.turnwright.conversation_id, text: first.output_text + second.output_text };
+  },
+
+  /** The AI SDK with its provider for endpoints that are compatible with OpenAI's. */
+  async ai_sdk() {
+    const { streamText } = require('ai');
+    const { createOpenAICompatible } = require('@ai-sdk/openai-compatible');
+    const model = createOpenAICompatible({ name: 'tw', baseURL: `${root}/v1`, apiKey: 'any' })('p/m');
+    const result = streamText({ model, prompt, onError: ({ error }) => { throw error; } });
+    let whole = '';
+    for await (const part of result.fullStream) {
+      assert.notEqual(part.type, 'error', JSON.stringify(part));
+      if (part.type === 'text-delta') whole += part.text;
+    }
+    assert.equal(await result.finishReason, 'stop');
+    const conversation = (await result.response).headers['x-turnwright-conversation'];
+    const at = whole.indexOf('\n\n', whole.indexOf('I copy it.'));
+    assert.match(whole.slice(at), /turnwright approvals decide call_/);
+    return { conversation, text: whole.slice(0, at).replaceAll('\n\n', '') + (await allowed(conversation)) };
+  },
+
   async ag_ui() {
     const { HttpAgent } = require('@ag-ui/client');
     const agent = new HttpAgent({ url: `${root}/ag-ui`, threadId: 'c' });

@@ -2,7 +2,7 @@
 
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
-    Seq, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    Seq, StoredEntry, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
 use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
@@ -12,7 +12,8 @@ use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
 
 /// A user message: opens a turn, joins the open one, or is held.
 pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
-    let at = state.journal.next_seq();
+    let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
+    let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
         None => inner.settings(&state.overlay.merged(&message.overlay), &inner.defaults()),
         // What joins a turn may change its model.
@@ -46,12 +47,41 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
             Act::of(vec![user], Vec::new(), answer)
         }
     };
+    drop(act.entries.splice(..0, hidden));
     if let Some((key, fingerprint)) = &message.idempotency {
         let answer = serde_json::to_string(&act.answer).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
         let record = Idempotent { fingerprint: fingerprint.clone(), answer };
         act.side.push(SideRecord::Idempotent { key: key.clone(), record });
     }
     Ok(act)
+}
+
+/// Hides a message of a person's and what came after it, but for answers that had not seen it.
+fn replaced_with(state: &State, replaced: MessageId) -> Result<Vec<Entry>, EngineError> {
+    let journal = &state.journal;
+    if journal.open_turn().is_some() {
+        return Err(EngineError::NoOpenTurn { why: "the turn is still open; stop it first".to_owned() });
+    }
+    let is_there = journal.entry(replaced.0).is_some_and(|stored| matches!(*stored.entry, Entry::User(_)));
+    if !is_there || journal.is_hidden(replaced) {
+        return Err(EngineError::NotFound { what: format!("message `{replaced}` of a person in this conversation") });
+    }
+    let is_after = |stored: &&StoredEntry| match &*stored.entry {
+        Entry::User(_) => stored.seq >= replaced.0,
+        Entry::Assistant(message) => stored.seq > replaced.0 && message.saw >= replaced.0,
+        Entry::Decision(_)
+        | Entry::Question(_)
+        | Entry::Started(_)
+        | Entry::Elicited(_)
+        | Entry::TaskAccepted(_)
+        | Entry::Answered(_)
+        | Entry::Sampled(_)
+        | Entry::Result(_)
+        | Entry::Control(_) => false,
+    };
+    let messages = journal.entries().iter().filter(is_after).map(|stored| MessageId(stored.seq));
+    let shown = messages.filter(|message| !journal.is_hidden(*message));
+    Ok(shown.map(|message| Entry::Control(Control::Hidden { message })).collect())
 }
 
 /// An open turn keeps what it began with. Whoever chose something else is told so before anything runs: they may have chosen

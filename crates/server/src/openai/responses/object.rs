@@ -55,6 +55,7 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
             conversation_id: conversation.to_string(),
             turn_id: part.turn.to_string(),
             tool_events: Vec::new(),
+            is_stopping: false,
         },
     }
 }

@@ -6,6 +6,7 @@ use turnwright_core::{CallId, ToolDefinition, Verdict, text_of};
 use turnwright_engine::Event;
 
 use super::{Step, UiFold};
+use crate::stopping::{TOLD, is_stop};
 use crate::ui::UiVersion;
 use crate::ui::chunk::{Output, Question};
 
@@ -18,6 +19,8 @@ pub(super) struct Call {
     pub(super) arguments: Option<String>,
     /// Whether the client knows the call.
     pub(super) is_announced: bool,
+    /// Whether it has its result.
+    pub(super) is_finished: bool,
 }
 
 impl UiFold {
@@ -28,7 +31,7 @@ impl UiFold {
     /// The call, taken up where it is not known yet.
     fn call_mut(&mut self, id: CallId, name: &str) -> Option<&mut Call> {
         if self.call(id).is_none() {
-            self.calls.push(Call { id, name: name.to_owned(), arguments: None, is_announced: false });
+            self.calls.push(Call { id, name: name.to_owned(), arguments: None, is_announced: false, is_finished: false });
         }
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
@@ -57,6 +60,14 @@ impl UiFold {
         call.is_announced = true;
         let arguments = call.arguments.as_deref().unwrap_or_default();
         self.chunks.input(out, id, &call.name, arguments, definition(&self.offered, &call.name));
+    }
+
+    /// Tells that the turn was stopped, while calls have not ended and as far as it is not over with what follows.
+    pub(super) fn stopping(&self, event: &Event, rest: &[Event], out: &mut Vec<u8>) {
+        let is_running = || self.calls.iter().any(|call| call.arguments.is_some() && !call.is_finished);
+        if is_stop(event) && is_running() && !rest.iter().any(|event| matches!(event, Event::TurnFinished { .. })) {
+            self.chunks.passing_notice(out, "info", TOLD);
+        }
     }
 
     pub(super) fn approval_requested(&mut self, id: CallId, reason: &str, rule: Option<&str>, out: &mut Vec<u8>) {
@@ -100,6 +111,9 @@ impl UiFold {
     pub(super) fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
         let Event::ToolFinished { outcome, is_error, content, structured_content, duration_ms, .. } = event else { return };
         self.announce(id, out);
+        if let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) {
+            call.is_finished = true;
+        }
         let tool = self.call(id).and_then(|call| definition(&self.offered, &call.name));
         match *outcome {
             "denied" if self.version >= UiVersion::V6 => self.chunks.output_denied(out, id),

@@ -1,0 +1,107 @@
+//! The server as a page sees it that is made with `useChat` of the AI SDK: what it says with the library's own code.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
+
+use crate::openai::{clients, scripts, talk};
+use crate::questions::installed;
+use crate::serve::Server;
+use crate::support::Place;
+
+/// Runs until it is let go.
+const HOLD: &str = "touch running; while [ ! -e go ]; do sleep 0.05; done";
+
+/// Does what the newest message says; else tells which model was asked and what it was shown.
+fn script(request: &Value) -> Vec<Piece> {
+    let messages = request["messages"].as_array().unwrap();
+    let said_by = |role: &'static str| messages.iter().filter(move |message| message["role"] == role);
+    let said: Vec<&str> = said_by("user").filter_map(|message| message["content"].as_str()).collect();
+    let thinks = |text: &str| Piece::Chunk(json!({"choices": [{"index": 0, "delta": {"reasoning_content": text}}]}));
+    let (mut pieces, finish) = match (said.last().copied(), results_shown(request)) {
+        (Some("think"), _) => (vec![thinks("Let me see. "), thinks("It is clear."), text_chunk("Clear.")], "stop"),
+        (Some("hold"), 0) => {
+            let call = call_chunk(0, "command__run", &json!({"command": HOLD}).to_string());
+            (vec![text_chunk("I hold."), call], "tool_calls")
+        }
+        (Some("hold"), _) => (vec![text_chunk("Held.")], "stop"),
+        (Some("look"), 0) => {
+            (vec![text_chunk("I look."), call_chunk(0, "filesystem__read", r#"{"path":"a.txt"}"#)], "tool_calls")
+        }
+        (Some("write"), 0) => (vec![call_chunk(0, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#)], "tool_calls"),
+        (Some("look" | "write"), _) => {
+            let result = said_by("tool").last().unwrap()["content"].to_string();
+            (vec![text_chunk(&format!("It said: {result}"))], "stop")
+        }
+        (Some("book"), 0) => (vec![call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#)], "tool_calls"),
+        (Some("book"), _) => {
+            let result = said_by("tool").last().unwrap()["content"].to_string();
+            (vec![text_chunk(&format!("It said: {result}"))], "stop")
+        }
+        _ => {
+            let (model, answers) = (request["model"].as_str().unwrap(), said_by("assistant").count());
+            (vec![text_chunk(&format!("{model}: {} ({answers})", said.join("|")))], "stop")
+        }
+    };
+    pieces.extend([finish_chunk(finish), Piece::Done]);
+    pieces
+}
+
+fn shows(what: &str, servers: &str) {
+    run("use_chat.mjs", what, "approve = \"all\"\n", servers);
+}
+
+fn run(file: &str, what: &str, approve: &str, servers: &str) {
+    let Some(clients) = clients() else { return };
+    let model = ModelServer::start([], script).unwrap();
+    let place = Place::new();
+    let config = format!(
+        "model = \"p/m\"\n{approve}[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
+         models = [\"m\", \"n\"]\n[tools.command]\nsandbox = \"off\"\n{servers}",
+        model.base_url()
+    );
+    place.write("turnwright.toml", config);
+    let server = Server::start(&place);
+    let mut command = Command::new(clients.join("npm/node_modules/.bin/node"));
+    command.arg(scripts().join(file)).arg(clients.join("npm"));
+    command.arg(server.root()).arg(place.path("")).arg(what);
+    talk(command);
+    server.stop();
+}
+
+#[test]
+fn use_chat_shows_what_the_model_thinks_as_a_part() {
+    shows("reasoning", "");
+}
+
+#[test]
+fn use_chat_resumes_a_message_whose_stream_broke() {
+    shows("resume", "");
+}
+
+#[test]
+fn a_reader_that_comes_back_with_the_last_id_puts_the_same_message_together() {
+    shows("position", "");
+}
+
+#[test]
+fn use_chat_shows_a_form_and_goes_on_once_it_is_answered() {
+    let Some(installed) = installed() else { return };
+    let asks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/asks.py");
+    let python = installed.join("python/bin/python");
+    shows("form", &format!("[mcp.servers.asks]\ncommand = \"{}\"\nargs = [\"{}\"]\n", python.display(), asks.display()));
+}
+
+#[test]
+fn use_chat_is_given_another_answer_and_a_message_that_is_said_otherwise_replaces_what_was_there() {
+    shows("again", "");
+}
+
+#[test]
+fn the_stream_is_read_whole_by_each_version_of_the_library_that_is_named() {
+    for version in ["5", "6", "7"] {
+        run("ui_versions.mjs", version, "", "");
+    }
+}

@@ -1,0 +1,53 @@
+//! Coming back in the middle of a message.
+
+use turnwright_engine::Event;
+
+use super::{Begin, Phase, Step, UiFold};
+
+impl UiFold {
+    /// Where the client comes back from here on: it needs nothing again of what was stored up to now.
+    pub(super) fn move_on(&mut self) {
+        if let (Begin::Turn | Begin::Continue(_) | Begin::After(_), Some(last)) = (self.begin, self.last) {
+            self.chunks.set_id(last.get());
+        }
+    }
+
+    /// Ends the quiet part where the client has all that is before this event and not what it tells.
+    pub(super) fn come_back_before(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let (Phase::Quiet, Begin::After(after)) = (self.phase, self.begin) else { return };
+        let is_missed = match event {
+            Event::Entry { seq, .. } => *seq > after,
+            // Of a message that is stored, or in flight: its deltas come before its entry.
+            Event::StepStarted { .. } => self.last >= Some(after),
+            _ => false,
+        };
+        if is_missed {
+            self.speak(out);
+        }
+    }
+
+    /// Ends the quiet part where the client has all there is.
+    pub(super) fn come_back(&mut self, out: &mut Vec<u8>) {
+        if let (Phase::Quiet, Begin::After(after)) = (self.phase, self.begin)
+            && self.last >= Some(after)
+        {
+            self.speak(out);
+        }
+    }
+
+    /// Goes on in the step that the client has open: drops what it has of it, since all of it is told again.
+    pub(super) fn take_up_step(&mut self, out: &mut Vec<u8>) {
+        if self.end.is_some() {
+            // It has the end of the stream too. A retry takes the message back that was cut off.
+            self.step = if self.newest_cut_off.is_some() { Step::Told } else { Step::Closed };
+            self.said_before.clear();
+            self.said_meanwhile.clear();
+        } else if self.calls.iter().all(|call| call.is_finished || call.arguments.is_none()) {
+            self.chunks.plain(out, r#"{"type":"reset-step"}"#);
+            self.step = Step::Empty;
+            // It was told before the step began.
+            self.said_before.clear();
+        }
+        // Else no step began there, so it is no id of this stream: the step whose calls run is gone on with.
+    }
+}
