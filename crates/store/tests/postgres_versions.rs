@@ -85,6 +85,9 @@ struct Older {
     running_turns: Statement,
 }
 
+/// A side record as a row: its kind, its texts and its numbers.
+type Side<'a> = (&'a str, [Option<&'a str>; 3], [Option<i64>; 2]);
+
 /// What an append of the first version writes besides its entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Turn {
@@ -112,8 +115,7 @@ impl Older {
     async fn append(&self, id: &str, at: i64, turn: Turn) -> i64 {
         let entry = entry(&format!("number {at}"));
         let (body, version) = (entry.encode().unwrap(), i16::from(entry.version()));
-        // Each side record is a row: its kind, its texts and its numbers.
-        let mut side: Vec<(&str, [Option<&str>; 3], [Option<i64>; 2])> = Vec::new();
+        let mut side: Vec<Side<'_>> = Vec::new();
         if at == 1 {
             side.push(("create", [Some("local"), None, Some("{}")], [Some(1), Some(1)]));
         }

@@ -101,7 +101,7 @@ fn seen(place: &Place, database: &str) -> (Vec<Value>, u64) {
         seen.push(json(&["conversations", "show", conversation["id"].as_str().unwrap(), "--json"]));
     }
     let said = seen.iter().find_map(|told| Some(told.to_string()).filter(|said| said.contains("art_"))).unwrap();
-    let artifact = &said[said.find("art_").unwrap()..][..36];
+    let artifact = said.get(said.find("art_").unwrap()..).and_then(|rest| rest.get(..36)).unwrap();
     let server = Server::start_over(place, database);
     let whole = server.request(&format!("GET /api/v1/artifacts/{artifact}"), "");
     let (head, body) = whole.split_once("\r\n\r\n").unwrap();

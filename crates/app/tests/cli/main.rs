@@ -33,6 +33,7 @@ mod load;
 mod long;
 mod loops;
 mod mcp_features;
+mod message;
 mod mock_api;
 mod moving;
 mod network;

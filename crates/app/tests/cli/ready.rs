@@ -13,7 +13,7 @@ use crate::way::Way;
 fn ready(server: &Server) -> (u16, Value) {
     let answer = server.request("GET /readyz", "");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
 }
 
 /// Where the model stops until it is let go on.

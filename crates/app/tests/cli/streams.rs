@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use crate::assembling::{Assembly, Message};
+use crate::assembling::Assembly;
+use crate::message::Message;
 use crate::serve::Server;
 use crate::support::{LIMIT, Place};
 use crate::watching::Watcher;

@@ -31,13 +31,9 @@ fn script(request: &Value) -> Vec<Piece> {
             (vec![text_chunk("I look."), call_chunk(0, "filesystem__read", r#"{"path":"a.txt"}"#)], "tool_calls")
         }
         (Some("write"), 0) => (vec![call_chunk(0, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#)], "tool_calls"),
-        (Some("look" | "write"), _) => {
-            let result = said_by("tool").last().unwrap()["content"].to_string();
-            (vec![text_chunk(&format!("It said: {result}"))], "stop")
-        }
         (Some("book"), 0) => (vec![call_chunk(0, "asks__book", r#"{"town":"Oslo"}"#)], "tool_calls"),
-        (Some("book"), _) => {
-            let result = said_by("tool").last().unwrap()["content"].to_string();
+        (Some("look" | "write" | "book"), _) => {
+            let result = said_by("tool").next_back().unwrap()["content"].to_string();
             (vec![text_chunk(&format!("It said: {result}"))], "stop")
         }
         _ => {

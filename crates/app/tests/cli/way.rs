@@ -95,12 +95,11 @@ impl Shared {
         if let Some((words, left)) = &mut state.block
             && piece.windows(words.len()).any(|part| part == words.as_slice())
         {
-            match left.checked_sub(1) {
-                Some(fewer) => *left = fewer,
-                None => {
-                    state.is_blocked = true;
-                    self.changed.notify_all();
-                }
+            if let Some(fewer) = left.checked_sub(1) {
+                *left = fewer;
+            } else {
+                state.is_blocked = true;
+                self.changed.notify_all();
             }
         }
         drop(self.changed.wait_while(state, |state| state.is_blocked).unwrap());

@@ -70,7 +70,7 @@ impl Told {
         for call in calls {
             self.push(Entry::Result(ToolResult::of(*call, Outcome::Success, "Done.")));
         }
-        let turn = self.0.turn().map(turnwright_core::Turn::id).unwrap_or(TurnId(Seq::FIRST));
+        let turn = self.0.turn().map_or(TurnId(Seq::FIRST), turnwright_core::Turn::id);
         self.push(Entry::Control(Control::Ended { turn, status: TurnStatus::Cancelled }));
     }
 

@@ -217,7 +217,7 @@ async fn until(mut is_so: impl FnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited in vain");
+    assert!(is_so(), "waited in vain");
 }
 
 #[tokio::test(start_paused = true)]
