@@ -15,7 +15,6 @@ use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
 use super::idempotency::repeatable;
 use super::streams::{UiQuery, resume as resume_turn, stream_of};
 use crate::attached::Attached;
-use crate::door;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
@@ -149,7 +148,6 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
         };
-        door::open().await?;
         match engine.decide(conversation, waiting.call, Choice { verdict, arguments: None, reason }).await {
             Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
             Err(error) => return Err(error.into()),
