@@ -108,6 +108,7 @@ impl From<EngineError> for Failure {
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
             | EngineError::NotAllowed { .. }
+            | EngineError::PeopleOnly { .. }
             | EngineError::KeyReused { .. }
             | EngineError::OverLimit(_)
             | EngineError::OverBudget(_)

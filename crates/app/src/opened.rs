@@ -1,6 +1,8 @@
 //! The configuration and the host of a command.
 
+use turnwright_core::ApproveMode;
 use turnwright_engine::Telemetry;
+use turnwright_host::config::Place;
 use turnwright_host::{Environment, Host, HostBuilder, Loaded, Needs, Overrides, config};
 
 use crate::cli::Everywhere;
@@ -91,6 +93,10 @@ impl Opened {
                 }
             }
         }
+        if let Err(failure) = own_choice(&host) {
+            host.shutdown().await;
+            return Err(failure);
+        }
         if needs == Needs::Everything {
             for problem in host.problems() {
                 output::say(&format!("warning: {problem}"));
@@ -98,4 +104,16 @@ impl Opened {
         }
         Ok(host)
     }
+}
+
+/// Refuses what a tool has started: no model decides about its own calls, or lets in what would.
+pub(crate) fn people_only(host: &Host) -> Result<(), Failure> {
+    if host.is_run_by_a_tool() { Err(Failure::failed("a tool has started this command; only people decide")) } else { Ok(()) }
+}
+
+/// Refuses a tool that has everything run by a variable of its own. What a file says was chosen by a person.
+fn own_choice(host: &Host) -> Result<(), Failure> {
+    let place = host.loaded().problem(&["approve"], "").place;
+    let is_by_variable = matches!(place, Place::Variable(_) | Place::Flag(_));
+    if host.config().approve == ApproveMode::All && is_by_variable { people_only(host) } else { Ok(()) }
 }

@@ -78,6 +78,22 @@ pub enum ApproveMode {
     ReadOnly,
 }
 
+impl ApproveMode {
+    /// Whether calls run in this mode without a person that would not run so in `other`.
+    pub fn is_wider_than(self, other: Self) -> bool {
+        self.reach() > other.reach()
+    }
+
+    /// How much runs without a person: nothing, what is declared read-only, everything.
+    fn reach(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Ask | Self::ReadOnly => 1,
+            Self::All => 2,
+        }
+    }
+}
+
 impl fmt::Display for ApproveMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

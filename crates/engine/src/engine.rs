@@ -58,6 +58,7 @@ pub use waiting::always;
 use waiting::waiting_in;
 pub use waits::{Awaited, TurnWaits, Wait};
 
+pub use reach::Door;
 use reach::not_there;
 
 /// How long people are waited for while a call holds its connection, where nothing else is said: 10 minutes.
@@ -93,6 +94,8 @@ pub struct Engine {
     inner: Arc<Inner>,
     user: UserId,
     may_decide: bool,
+    /// Where whoever asks stands, unless they are known to be a person.
+    door: Option<Arc<dyn Door>>,
 }
 
 /// What an engine has to do at a moment.
@@ -193,12 +196,13 @@ impl Engine {
             tasks: TaskTracker::new(),
             drivers: TaskTracker::new(),
             is_server: AtomicBool::new(false),
+            door: OnceLock::new(),
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
             approval_limit_ms: AtomicU64::new(0),
             is_unattended: AtomicBool::new(false),
             begins_to_wait: watch::Sender::new(0),
         };
-        Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true }
+        Self { inner: Arc::new(inner), user: UserId::local(), may_decide: true, door: None }
     }
 
     /// Nobody is there who could answer while a call holds its connection: such questions are declined.
@@ -299,13 +303,24 @@ impl Engine {
         new_id()
     }
 
+    /// Carries `work` out to its end, also where nobody waits for it any more; the end of the engine waits for it.
+    ///
+    /// # Errors
+    /// [`EngineError::ShuttingDown`] where it could not be carried out.
+    pub async fn carry_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        self.inner.whole(async move { Ok(work.await) }).await
+    }
+
     /// Creates a conversation.
     ///
     /// # Errors
     /// [`EngineError::Exists`] where there is one with the id, [`EngineError::Invalid`] where a setting is out of range,
     /// [`EngineError::KeyReused`].
     pub async fn create(&self, new: NewConversation) -> Result<Conversation, EngineError> {
-        self.must_not_decide(&new.overlay)?;
+        self.must_not_decide(&new.overlay).await?;
         if new.idempotency.is_some() {
             return self.import(WholeJournal::empty(new)).await;
         }
@@ -350,7 +365,9 @@ impl Engine {
     pub async fn update(&self, id: &ConversationId, change: ConversationChange) -> Result<Conversation, EngineError> {
         let mut conversation = self.conversation(id).await?;
         if let Some(overlay) = change.overlay.as_ref().filter(|after| after.approve != conversation.overlay.approve) {
-            self.must_not_decide(overlay)?;
+            let default = self.inner.defaults().approve;
+            let before = conversation.overlay.approve.unwrap_or(default);
+            self.must_not_widen(overlay.approve.unwrap_or(default), Some(before)).await?;
         }
         conversation.title = change.title.unwrap_or(conversation.title);
         conversation.overlay = change.overlay.unwrap_or(conversation.overlay);

@@ -73,6 +73,12 @@ pub enum EngineError {
         /// What, in words.
         what: String,
     },
+    /// It is for people alone, and none asks.
+    #[error("{why}; only people decide")]
+    PeopleOnly {
+        /// Why whoever asks is not taken for a person.
+        why: String,
+    },
     /// The idempotency key was used for another request.
     #[error("the idempotency key `{key}` was used for another request")]
     KeyReused {

@@ -26,7 +26,7 @@ use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
 use crate::{
-    Budgets, Clock, ContextSource, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers,
+    Budgets, Clock, ContextSource, Door, EngineError, HoldBack, KeptBy, KnownSecrets, LargeResults, Limits, Providers,
     SettingsOverlay, Slots, SourceSet, Spool, Store, StoreError, Telemetry,
 };
 
@@ -71,6 +71,8 @@ pub(crate) struct Inner {
     pub(crate) drivers: TaskTracker,
     /// Whether this process takes up what servers keep.
     pub(crate) is_server: AtomicBool,
+    /// Through which door all decide, where there is one.
+    pub(crate) door: OnceLock<Arc<dyn Door>>,
     /// How long people are waited for while a call holds its connection.
     pub(crate) question_limit_ms: AtomicU64,
     /// How long people are waited for before what waits is denied; 0 is for ever.

@@ -61,9 +61,9 @@ pub use clock::{Clock, SystemClock};
 pub use context::{ContextAsk, ContextSource, Gathered};
 pub use documents::{Document, Documents};
 pub use engine::{
-    Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Engine, EngineLoad, EngineParts,
-    Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent, SentState,
-    TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
+    Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
+    EngineParts, Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent,
+    SentState, TurnState, TurnWaits, Wait, WaitingCall, WaitingQuestion, WholeJournal, always, questions_in,
 };
 pub use error::EngineError;
 pub use event::Event;

@@ -12,14 +12,14 @@ use turnwright_engine::accounts::Accounts;
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
+use turnwright_engine::{Clock, Documents, Engine, EngineParts, Observer, Provider, SystemClock, Telemetry, ToolSource};
 use turnwright_mcp::{FileBoard, FileLedger, NoLedger, ProcessLedger, ResourceSource, TokenStore, sweep_gone};
 use turnwright_store::Storage;
 use turnwright_tools::{Knowledge, Memory, PracticeForm};
 
 use crate::config::{self, Config, DefaultModel, Loaded, local_candidates};
 use crate::context::Gathering;
-use crate::lineage::is_started_by_a_tool;
+use crate::lineage::{OwnProcess, is_started_by_a_tool};
 use crate::notify::Notifier;
 use crate::providers::{ModelProviders, PRACTICE, ProviderSet, Unadded, read_added};
 use crate::secrets::Secrets;
@@ -80,6 +80,7 @@ pub struct HostBuilder {
     own: Vec<Arc<dyn ToolSource>>,
     needs: Needs,
     telemetry: Telemetry,
+    clock: Arc<dyn Clock>,
     shows_apps: bool,
     practises: bool,
 }
@@ -96,6 +97,13 @@ impl HostBuilder {
     #[must_use]
     pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
         self.telemetry = telemetry;
+        self
+    }
+
+    /// The time of day; the system's where none is given.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -132,7 +140,7 @@ impl HostBuilder {
     /// # Errors
     /// [`HostError`], in words for people. Nothing is left behind.
     pub async fn start(self) -> Result<Host, HostError> {
-        let Self { loaded, environment, own, needs, telemetry, shows_apps, practises } = self;
+        let Self { loaded, environment, own, needs, telemetry, clock, shows_apps, practises } = self;
         let first_root = loaded.config.tools.filesystem.roots.first().and_then(|root| root.to_str());
         let policy = Policy::new(loaded.config.approval.rules.iter().cloned())?.starting_at(first_root);
         let place = Place::of(&loaded)?;
@@ -173,10 +181,11 @@ impl HostBuilder {
             providers: providers.clone(),
             sources: set.offered().to_vec(),
             store: Arc::new(SweptStore::new(Arc::clone(&store), processes.clone())),
-            clock: Arc::new(SystemClock),
+            clock,
             policy,
             defaults: loaded.config.turn_settings(default_model.clone()),
         });
+        engine.stand_behind(Arc::new(OwnProcess { processes: processes.clone() }));
         engine.keep_secrets(environment.secrets().clone());
         engine.tell(telemetry);
         engine.limit_calls(loaded.config.tools.max_concurrent_calls());
@@ -238,6 +247,7 @@ impl Host {
             own: Vec::new(),
             needs: Needs::Everything,
             telemetry,
+            clock: Arc::new(SystemClock),
             shows_apps: false,
             practises: false,
         }

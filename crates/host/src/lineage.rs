@@ -3,9 +3,25 @@
 //! Every process of a tool is started with a mark in its environment, and so is what it starts. What the system tells of
 //! processes is read from `/proc`; where there is none, nothing is told.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
+use turnwright_engine::Door;
 use turnwright_mcp::MARK;
+
+/// The door of a whole process: it is closed where a tool has started it.
+#[derive(Debug)]
+pub(crate) struct OwnProcess {
+    /// Where those that share the data tell what their tools start.
+    pub(crate) processes: PathBuf,
+}
+
+#[async_trait]
+impl Door for OwnProcess {
+    async fn open(&self) -> Result<(), String> {
+        if is_started_by_a_tool(&self.processes) { Err("a tool has started this program".to_owned()) } else { Ok(()) }
+    }
+}
 
 /// The furthest that ancestors are followed.
 const MAX_ANCESTORS: usize = 64;

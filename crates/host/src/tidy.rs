@@ -19,7 +19,8 @@ impl Host {
         }
     }
 
-    async fn tidy_once(&self) {
+    /// What [`Host::tidy`] does each time.
+    pub async fn tidy_once(&self) {
         if let Err(error) = self.texts().take_in().await {
             tracing::warn!(%error, "what was said could not be taken into the search; whoever searches does it");
         }

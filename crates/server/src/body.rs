@@ -2,49 +2,46 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, BodyDataStream};
+use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::error::ApiError;
+use crate::pace::{Unread, paced};
+use crate::state::ServerOptions;
 
 /// How long and how much a refused body is read on, so that the client gets to see the refusal.
 const DRAIN_LIMIT_BYTES: u64 = 256 * 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(20);
-/// How long a client may be silent in the middle of a body.
-const IDLE_LIMIT: Duration = Duration::from_mins(1);
 
-/// Reads a whole body of at most `limit_bytes`.
+/// Reads a whole body, as large and as slow as it may be.
 ///
 /// # Errors
-/// 413 where it is larger, 408 where it does not come, 400 where it breaks off.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limit_bytes: usize) -> Result<Bytes, ApiError> {
+/// 413 where it is larger, 408 where it does not come or too slowly, 400 where it breaks off.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, options: ServerOptions) -> Result<Bytes, ApiError> {
+    let limit_bytes = options.body_limit_bytes;
     let limit = u64::try_from(limit_bytes).unwrap_or(u64::MAX);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if let Some(length) = length.filter(|length| *length > limit) {
         if !headers.contains_key(header::EXPECT) {
-            drain(body.into_data_stream()).await;
+            drain(paced(body, options.body_bytes_per_second)).await;
         }
         return Err(too_large(Some(length), limit_bytes));
     }
-    let mut stream = body.into_data_stream();
+    let mut stream = paced(body, options.body_bytes_per_second);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
-        let next = tokio::time::timeout(IDLE_LIMIT, stream.next()).await;
-        let chunk = match next {
-            Ok(None) => break,
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(error))) => {
+        let chunk = match stream.next().await {
+            None => break,
+            Some(Ok(chunk)) => chunk,
+            Some(Err(Unread::Slow(slow))) => return Err(slow.into()),
+            Some(Err(Unread::Broken(error))) => {
                 return Err(ApiError::bad_request("body_cut_off", format!("the request body broke off: {error}")));
-            }
-            Err(_) => {
-                let detail = format!("no more of the request body came for {} s", IDLE_LIMIT.as_secs());
-                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail).ending_connection());
             }
         };
         if first.is_empty() && rest.is_empty() {
@@ -115,7 +112,7 @@ fn too_large(length: Option<u64>, limit_bytes: usize) -> ApiError {
 }
 
 /// Reads on and throws away: a client that is still sending would see a broken connection instead of the answer.
-async fn drain(mut stream: BodyDataStream) {
+async fn drain(mut stream: impl Stream<Item = Result<Bytes, Unread>> + Unpin) {
     let all = async {
         let mut read = 0_u64;
         while let Some(Ok(chunk)) = stream.next().await {

@@ -10,43 +10,75 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::{IntoResponse, Response};
-use http::{Method, StatusCode};
+use http::request::Parts;
+use http::{Extensions, Method};
+use turnwright_engine::{Door, EngineError};
 use turnwright_host::{lineage, mark_of};
 
 use crate::error::ApiError;
 
-/// The connection that a request came by.
+/// The connection that a request came by: the door of its engine. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Connection {
-    /// Its other end.
+pub(crate) struct Connection(Arc<Ends>);
+
+#[derive(Debug)]
+struct Ends {
     theirs: SocketAddr,
-    /// Set once a person was found there: it is asked for each answer of a request.
-    is_a_persons: Arc<OnceLock<()>>,
+    /// Set once a person was found at the other end: nothing that a tool starts comes by the connection of a person's program.
+    is_a_persons: OnceLock<()>,
 }
 
-tokio::task_local! {
-    /// The connection of the request that is answered.
-    static HERE: Connection;
+impl Connection {
+    /// The connection to this address.
+    pub(crate) fn to(theirs: SocketAddr) -> Self {
+        Self(Arc::new(Ends { theirs, is_a_persons: OnceLock::new() }))
+    }
+
+    /// The door of a request's engine; `None` where it is not known by which connection it came.
+    pub(crate) fn door(request: &Parts) -> Option<Arc<dyn Door>> {
+        Self::of(&request.extensions).map(|Self(ends)| ends as Arc<dyn Door>)
+    }
+
+    fn of(extensions: &Extensions) -> Option<Self> {
+        let named = || extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(theirs)| Self::to(*theirs));
+        extensions.get::<Self>().cloned().or_else(named)
+    }
 }
 
-/// Refuses what tools start where a request decides, or changes what decides.
-pub(crate) async fn people_only(request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
-    let Some(ConnectInfo(theirs)) = request.extensions().get::<ConnectInfo<SocketAddr>>().copied() else {
-        return next(request).await;
-    };
-    let is_for_people = decides(request.method(), request.uri().path());
-    let answer = async {
-        if is_for_people && let Err(error) = open().await {
-            return error.into_response();
+#[async_trait]
+impl Door for Ends {
+    async fn open(&self) -> Result<(), String> {
+        if self.is_a_persons.get().is_some() {
+            return Ok(());
         }
-        next(request).await
-    };
-    HERE.scope(Connection { theirs, is_a_persons: Arc::default() }, answer).await
+        let theirs = self.theirs;
+        match tokio::task::spawn_blocking(move || belongs_to_a_tool(theirs)).await {
+            Ok(Finding::Person) => {
+                self.is_a_persons.get_or_init(|| ());
+                Ok(())
+            }
+            Ok(Finding::Tool) => Err("this request comes from a process that a tool has started".to_owned()),
+            Ok(Finding::Gone) | Err(_) => Err("whoever sent this does not wait for the answer".to_owned()),
+        }
+    }
 }
 
-/// Whether a route is for people alone. Those that carry decisions among other things ask by [`open`].
+/// Refuses what tools start where a request decides, or changes what decides. What is said and what turns are begun with is
+/// looked at by the engine, which is given the same door.
+pub(crate) async fn people_only(request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
+    if decides(request.method(), request.uri().path())
+        && let Some(Connection(ends)) = Connection::of(request.extensions())
+        && let Err(why) = ends.open().await
+    {
+        return ApiError::from(EngineError::PeopleOnly { why }).into_response();
+    }
+    next(request).await
+}
+
+/// Whether a route is for people alone, whatever is asked of it.
 fn decides(method: &Method, path: &str) -> bool {
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         return false;
@@ -66,30 +98,6 @@ fn decides(method: &Method, path: &str) -> bool {
         || path.starts_with("users")
         || path.starts_with("tokens")
         || path.ends_with("/tools")
-}
-
-/// Lets people through; to be asked within the answer to their request, before what it decides is stored.
-///
-/// # Errors
-/// Where the other end of the connection belongs to a tool.
-pub(crate) async fn open() -> Result<(), ApiError> {
-    let Ok(Connection { theirs, is_a_persons }) = HERE.try_with(Clone::clone) else { return Ok(()) };
-    if is_a_persons.get().is_some() {
-        return Ok(());
-    }
-    let looking = tokio::task::spawn_blocking(move || belongs_to_a_tool(theirs));
-    match looking.await {
-        Ok(Finding::Person) => {
-            is_a_persons.get_or_init(|| ());
-            Ok(())
-        }
-        Ok(Finding::Tool) => Err(refuse("this request comes from a process that a tool has started; only people decide")),
-        Ok(Finding::Gone) | Err(_) => Err(refuse("whoever sent this does not wait for the answer; only people decide")),
-    }
-}
-
-fn refuse(why: &str) -> ApiError {
-    ApiError::new(StatusCode::FORBIDDEN, "people_only", why)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,6 +222,20 @@ mod tests {
             (Method::POST, "/api/v1/conversations/c/chat", false),
             (Method::POST, "/v1/chat/completions", false),
             (Method::POST, "/mcp", true),
+            (Method::POST, "/api/v1/tools/call", true),
+            (Method::POST, "/api/v1/conversations/c/tools", true),
+            (Method::POST, "/api/v1/mcp/servers", true),
+            (Method::POST, "/api/v1/mcp/servers/x/start", true),
+            (Method::POST, "/api/v1/mcp/servers/x/sign_in", true),
+            (Method::POST, "/api/v1/mcp/servers/x/apps/call", true),
+            (Method::PUT, "/api/v1/providers/x", true),
+            (Method::DELETE, "/api/v1/providers/x", true),
+            (Method::POST, "/api/v1/users", true),
+            (Method::POST, "/api/v1/users/u/links", true),
+            (Method::POST, "/api/v1/users/u/tokens", true),
+            (Method::POST, "/api/v1/tokens", true),
+            (Method::DELETE, "/api/v1/tokens/t", true),
+            (Method::PUT, "/api/v1/memory", true),
         ];
         for (method, path, expected) in table {
             assert_eq!(decides(&method, path), expected, "{method} {path}");

@@ -149,6 +149,7 @@ impl From<EngineError> for ApiError {
             EngineError::Misfilled { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer"),
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
             EngineError::NotAllowed { .. } => (StatusCode::FORBIDDEN, "insufficient_scope"),
+            EngineError::PeopleOnly { .. } => (StatusCode::FORBIDDEN, "people_only"),
             EngineError::KeyReused { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             EngineError::OverLimit(over) => limit_status(*over),
             EngineError::OverBudget(_) => (StatusCode::TOO_MANY_REQUESTS, "over_budget"),
@@ -168,6 +169,7 @@ impl From<EngineError> for ApiError {
             | EngineError::Misfilled { .. }
             | EngineError::Invalid { .. }
             | EngineError::NotAllowed { .. }
+            | EngineError::PeopleOnly { .. }
             | EngineError::KeyReused { .. }
             | EngineError::OverLimit(_)
             | EngineError::OverBudget(_)

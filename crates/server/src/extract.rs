@@ -8,10 +8,12 @@ use http::request::Parts;
 use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use turnwright_api::List;
 use turnwright_core::{ConversationId, IdError};
 
 use crate::auth::Caller;
 use crate::body;
+use crate::door::Connection;
 use crate::error::ApiError;
 use crate::forwarded::Client;
 use crate::state::ServerState;
@@ -26,7 +28,7 @@ impl FromRequestParts<ServerState> for State {
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, ApiError> {
         // Without the layer that makes callers nobody gets in.
         let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::nobody);
-        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions))))
+        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions), Connection::door(parts))))
     }
 }
 
@@ -105,7 +107,7 @@ impl FromRequest<ServerState> for Whole {
 
     async fn from_request(request: Request, state: &ServerState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let body = body::read(&parts.headers, body, state.options().body_limit_bytes).await?;
+        let body = body::read(&parts.headers, body, state.options()).await?;
         Ok(Self { headers: parts.headers, body })
     }
 }
@@ -141,5 +143,84 @@ impl PageQuery {
             let shown: String = limit.chars().take(40).collect();
             ApiError::bad_request("invalid_query", format!("limit is {shown:?}, it must be between 1 and {}", Self::MAX))
         })
+    }
+
+    /// The page that is asked for of a list that is there as a whole. A cursor names the last thing of the page before.
+    ///
+    /// # Errors
+    /// 400 where the cursor names nothing in the list.
+    pub(crate) fn part<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
+        let limit = self.limit()?;
+        if let Some(cursor) = &self.cursor {
+            let Some(at) = all.iter().position(|one| name(one) == *cursor) else {
+                let shown: String = cursor.chars().take(80).collect();
+                return Err(ApiError::bad_request(
+                    "invalid_cursor",
+                    format!("{shown:?} is not in this list any more; begin anew"),
+                ));
+            };
+            all.drain(..=at);
+        }
+        all.truncate(limit.saturating_add(1));
+        Ok(List::page(all, limit, name))
+    }
+
+    /// The same of a list from which things go at any time: it is in the order of its names, and goes on behind a name
+    /// whether or not that is there still.
+    ///
+    /// # Errors
+    /// 400 where the limit is none.
+    pub(crate) fn part_in_order<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
+        let limit = self.limit()?;
+        if let Some(cursor) = &self.cursor {
+            let after = numbered(cursor);
+            all.retain(|one| numbered(&name(one)) > after);
+        }
+        all.sort_by_cached_key(|one| numbered(&name(one)));
+        all.truncate(limit.saturating_add(1));
+        Ok(List::page(all, limit, name))
+    }
+}
+
+/// A name with its numbers as such, so that the tenth comes after the second.
+fn numbered(name: &str) -> Vec<(u64, String)> {
+    let is_digit = |sign: char| sign.is_ascii_digit();
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let (word, after) = rest.split_at(rest.find(is_digit).unwrap_or(rest.len()));
+        let (number, after) = after.split_at(after.find(|sign| !is_digit(sign)).unwrap_or(after.len()));
+        parts.push((0, word.to_owned()));
+        parts.push((number.parse().unwrap_or(0), number.to_owned()));
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PageQuery, numbered};
+
+    fn query(limit: &str, cursor: Option<&str>) -> PageQuery {
+        PageQuery { limit: Some(limit.to_owned()), cursor: cursor.map(str::to_owned), q: None }
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_their_numbers() {
+        let mut names = ["c/call_10_0", "c/call_2_11", "c/call_2_2", "b/call_30_0", "c"];
+        names.sort_by_key(|name| numbered(name));
+        assert_eq!(names, ["b/call_30_0", "c", "c/call_2_2", "c/call_2_11", "c/call_10_0"]);
+    }
+
+    #[test]
+    fn a_list_that_changes_goes_on_behind_what_is_gone() {
+        let name = |name: &&str| (*name).to_owned();
+        let first = query("2", None).part_in_order(vec!["a3", "a1", "a20"], name).unwrap();
+        assert_eq!((first.data, first.next_cursor.as_deref(), first.has_more), (vec!["a1", "a3"], Some("a3"), true));
+        let next = query("2", Some("a3")).part_in_order(vec!["a20", "a1"], name).unwrap();
+        assert_eq!((next.data, next.next_cursor, next.has_more), (vec!["a20"], None, false));
+        assert!(query("2", Some("a3")).part(vec!["a20", "a1"], name).is_err());
+        let next = query("1", Some("a20")).part(vec!["a20", "a1", "a7"], name).unwrap();
+        assert_eq!((next.data, next.next_cursor.as_deref(), next.has_more), (vec!["a1"], Some("a1"), true));
     }
 }

@@ -25,6 +25,7 @@ mod metrics;
 mod open_stream;
 mod openai;
 mod openapi;
+mod pace;
 mod repeat;
 pub mod report;
 mod routes;

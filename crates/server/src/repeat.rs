@@ -1,27 +1,44 @@
 //! Requests that make something and may be sent again: a key stands for one request, which is carried out once, also where
-//! the server starts anew in between. What is made in the journal has its keys there; this is for everything else.
+//! the server starts anew in between or another node is asked. What is made in the journal has its keys there; this is for
+//! everything else.
+//!
+//! The key is taken in the store before anything is made, and what was answered is put beside it after. So of many who send
+//! it at once, to whatever nodes, one is the first for all; and where a process dies in between it is known that nobody knows.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use turnwright_engine::{Document, EngineError};
+use turnwright_engine::{Document, Documents, Engine, EngineError, StoreError};
 
 use crate::error::ApiError;
-use crate::extract::Whole;
-use crate::routes::asked;
 use crate::state::ServerState;
+use crate::timestamp::timestamp;
 
 /// The kind of the documents that remember them.
 const KIND: &str = "idempotent_request";
 
-/// What is remembered of an answer.
+/// The longest answer that is remembered, in bytes of JSON. Of a longer one it is remembered that there was one.
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
+
+/// What stands under a key.
 #[derive(Debug, Serialize, Deserialize)]
 struct Remembered {
     fingerprint: String,
+    /// Who carries it out; nobody any more, once it was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    under_way: Option<UnderWay>,
     /// What was answered; nothing, where it held a secret that nobody but its reader may have.
     answer: Option<Value>,
     /// What was made, in words.
     made: String,
+}
+
+/// A request that was begun.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct UnderWay {
+    /// Tells this one from all others that took the same key at the same time.
+    id: String,
+    since_ms: u64,
 }
 
 /// What may be remembered of an answer.
@@ -33,43 +50,123 @@ pub(crate) enum Keeps {
     Secret(fn(&Value) -> String),
 }
 
-/// Carries `make` out, or gives the answer that the same request had.
+/// A request, as far as it matters here.
+#[derive(Debug)]
+struct Request {
+    /// The key as the client wrote it.
+    written: String,
+    /// The name of its document: one user's keys are nobody else's, nor are those of one route another's.
+    key: String,
+    fingerprint: String,
+    keeps: Keeps,
+}
+
+/// Carries `make` out, or gives the answer that the same request had; to its end, also where the client does not wait: it may
+/// ask for the answer again.
+///
+/// `asked` is the key with a hash of what was asked; without one `make` is carried out each time, for as long as it is waited for.
 ///
 /// # Errors
-/// Those of `make`; 422 where the key stands for another request; 409 where the answer held a secret.
-pub(crate) async fn once<T: Serialize>(
+/// Those of `make`; 422 where the key stands for another request; 409 where the answer is not kept, or the request is under
+/// way or was cut off.
+pub(crate) async fn once<T: Serialize + Send + 'static>(
     state: &ServerState,
-    whole: &Whole,
+    asked: Option<(String, String)>,
     route: &str,
     keeps: Keeps,
-    make: impl Future<Output = Result<T, ApiError>>,
+    make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
-    let written = |made: T| serde_json::to_value(made).map_err(|error| ApiError::invalid(error.to_string()));
-    let Some((key, fingerprint)) = asked(whole)? else { return written(make.await?) };
+    let engine = state.engine();
+    // What is made may be a whole call of a tool, too much for the stack of each that waits.
+    let make = Box::pin(make);
+    let make = async move { serde_json::to_value(make.await?).map_err(|error| ApiError::invalid(error.to_string())) };
+    let Some((written, fingerprint)) = asked else { return make.await };
     let documents = state.documents()?.clone();
-    let key = format!("{}\t{route} {key}", state.caller().user());
-    // Two that come at once are one after the other.
-    let _one_at_a_time = state.changing_settings().lock().await;
-    if let Some(found) = documents.document(KIND, &key).await? {
-        let known: Remembered = serde_json::from_str(&found.body).map_err(|error| {
-            let reason = error.to_string();
-            turnwright_engine::StoreError::Damaged { what: "the answer of an idempotency key".to_owned(), reason }
-        })?;
-        if known.fingerprint != fingerprint {
-            let key = key.rsplit_once(' ').map_or("", |(_, key)| key).to_owned();
-            return Err(EngineError::KeyReused { key }.into());
-        }
-        return known.answer.ok_or_else(|| {
-            let detail = format!("{} was made by this request before; its secret was shown once and is not kept", known.made);
-            ApiError::new(StatusCode::CONFLICT, "already_made", detail)
-        });
+    let key = format!("{}\t{route} {written}", state.caller().user());
+    let request = Request { written, key, fingerprint, keeps };
+    let now_ms = engine.clock().now_ms();
+    engine.carry_through(async move { carried_out(&*documents, request, now_ms, make).await }).await?
+}
+
+async fn carried_out(
+    documents: &dyn Documents,
+    request: Request,
+    now_ms: u64,
+    make: impl Future<Output = Result<Value, ApiError>>,
+) -> Result<Value, ApiError> {
+    let Request { key, fingerprint, keeps, .. } = &request;
+    let own = UnderWay { id: Engine::new_id()?.to_string(), since_ms: now_ms };
+    let taken = Remembered { fingerprint: fingerprint.clone(), under_way: Some(own), answer: None, made: String::new() };
+    documents.add_document(KIND, taken.document(key)).await?;
+    let first = documents.document(KIND, key).await?.map(|found| Remembered::read(&found)).transpose()?;
+    match first {
+        Some(first) if first.under_way != taken.under_way => return first.told(&request),
+        // It was there a moment ago: somebody gave the key back whose request failed. This one may come again.
+        None => return Err(under_way(now_ms)),
+        Some(_) => {}
     }
-    let answer = written(make.await?)?;
-    let (kept, what) = match keeps {
-        Keeps::Answer => (Some(answer.clone()), String::new()),
-        Keeps::Secret(named) => (None, named(&answer)),
+    let answer = match make.await {
+        Ok(answer) => answer,
+        Err(error) => {
+            if made_nothing(&error)
+                && let Err(unkept) = documents.remove_document(KIND, key).await
+            {
+                tracing::warn!(error = %unkept, "a request that made nothing cannot be sent again with its key");
+            }
+            return Err(error);
+        }
     };
-    let body = serde_json::to_string(&Remembered { fingerprint, answer: kept, made: what }).unwrap_or_default();
-    documents.put_document(KIND, Document { key, body }).await?;
+    let (kept, in_words) = match keeps {
+        Keeps::Secret(named) => (None, named(&answer)),
+        Keeps::Answer => match answer.to_string().len() {
+            0..=MAX_ANSWER_BYTES => (Some(answer.clone()), String::new()),
+            bytes => (None, format!("an answer of {bytes} bytes")),
+        },
+    };
+    let done = Remembered { under_way: None, answer: kept, made: in_words, ..taken };
+    if let Err(error) = documents.put_document(KIND, done.document(key)).await {
+        tracing::warn!(%error, "what a request made is not known to the same request if it comes again");
+    }
     Ok(answer)
+}
+
+/// Whether a request that failed so has surely made nothing: then it may be sent again with its key.
+fn made_nothing(error: &ApiError) -> bool {
+    error.status().is_client_error() || matches!(error.code(), "too_many_turns" | "shutting_down")
+}
+
+fn under_way(since_ms: u64) -> ApiError {
+    let detail = format!(
+        "a request with this key was begun at {} and has no answer yet; where its server ended meanwhile, nobody knows what came of \
+         it: look before you send it with another key",
+        timestamp(since_ms)
+    );
+    ApiError::new(StatusCode::CONFLICT, "request_under_way", detail)
+}
+
+impl Remembered {
+    fn document(&self, key: &str) -> Document {
+        Document { key: key.to_owned(), body: serde_json::to_string(self).unwrap_or_default() }
+    }
+
+    fn read(found: &Document) -> Result<Self, StoreError> {
+        serde_json::from_str(&found.body).map_err(|error| {
+            let reason = error.to_string();
+            StoreError::Damaged { what: "the answer of an idempotency key".to_owned(), reason }
+        })
+    }
+
+    /// The answer to a request that comes again.
+    fn told(self, request: &Request) -> Result<Value, ApiError> {
+        if self.fingerprint != request.fingerprint {
+            return Err(EngineError::KeyReused { key: request.written.clone() }.into());
+        }
+        if let Some(UnderWay { since_ms, .. }) = self.under_way {
+            return Err(under_way(since_ms));
+        }
+        self.answer.ok_or_else(|| {
+            let detail = format!("{} was made by this request before and is not kept: it was shown once", self.made);
+            ApiError::new(StatusCode::CONFLICT, "already_made", detail)
+        })
+    }
 }

@@ -145,7 +145,7 @@ described_routes! {
     users::token_for;
     users::link;
     installation::providers;
-    providers::add, providers::remove;
+    providers::show, providers::add, providers::remove;
     usage::usage;
     usage::of_users;
 }

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::auth::Auth;
+use crate::door::Connection;
 use crate::tls::Tls;
 
 /// How long connections may go on after the server was told to end.
@@ -137,8 +138,10 @@ fn connection(
     router: Router,
     watcher: Watcher,
 ) -> impl Future<Output = ()> {
+    let door = Connection::to(from);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(from));
+        request.extensions_mut().insert(door.clone());
         router.clone().oneshot(request.map(Body::new))
     });
     let mut connections = http1::Builder::new();

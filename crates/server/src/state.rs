@@ -7,7 +7,7 @@ use turnwright_engine::accounts::{Accounts, Scope};
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Engine, Slots};
+use turnwright_engine::{Documents, Door, Engine, Slots};
 use turnwright_host::{Knowledge, McpEndpoint, McpServers, Memory, ModelProviders, Oidc, ResourceSource, ServerRights};
 
 use crate::apps::Apps;
@@ -23,6 +23,8 @@ use crate::openai::known::KnownHistories;
 pub struct ServerOptions {
     /// The largest request body, in bytes.
     pub body_limit_bytes: usize,
+    /// How many bytes of a request body must come in each second, counted over all of it after its first minute; at least 1.
+    pub body_bytes_per_second: u64,
     /// How many streams may be open at once.
     pub streams: StreamLimits,
     /// How answers of OpenAI's APIs show what tools do on our side, where the request does not say.
@@ -35,6 +37,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             body_limit_bytes: 32 * 1024 * 1024,
+            body_bytes_per_second: 1024,
             streams: StreamLimits::default(),
             tool_activity: ToolActivity::default(),
             auth: Auth::default(),
@@ -221,8 +224,8 @@ impl ServerState {
     }
 
     /// The same for this caller: what belongs to another is not there.
-    pub(crate) fn acting_for(&self, caller: Caller, client: Client) -> Self {
-        let engine = self.engine.acting_for(caller.user().clone());
+    pub(crate) fn acting_for(&self, caller: Caller, client: Client, door: Option<Arc<dyn Door>>) -> Self {
+        let engine = self.engine.acting_for(caller.user().clone()).at_door(door);
         let engine = if caller.may(Scope::Approve) { engine } else { engine.without_decisions() };
         Self { shared: self.shared.clone(), engine, caller, client }
     }
@@ -262,7 +265,8 @@ impl ServerState {
 
     /// The endpoint for MCP clients, where there is one: the caller's own.
     pub(crate) fn mcp(&self) -> Option<McpEndpoint> {
-        self.shared.mcp.as_ref().map(|endpoint| endpoint.acting_for(&self.engine))
+        // A session has many connections; all of them come by the route, which is for people alone.
+        self.shared.mcp.as_ref().map(|endpoint| endpoint.acting_for(&self.engine.at_door(None)))
     }
 
     /// The MCP servers as the caller may use them.

@@ -44,3 +44,63 @@ fn every_operation_has_its_own_name_a_summary_and_answers_for_good_and_bad() {
     }
     assert_eq!(count, names.len());
 }
+
+/// The codes of the server's sources: each stands beside its status, or as the first word of what makes a refusal.
+fn codes_of_the_sources(folder: &Path, found: &mut BTreeSet<String>) {
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_dir() {
+            codes_of_the_sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let by_status = text.split("StatusCode::").skip(1).filter_map(|rest| {
+                let (status, rest) = rest.split_once(',')?;
+                let is_status = status.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+                is_status.then_some(rest)
+            });
+            let by_name = ["bad_request(", "refuse("].into_iter().flat_map(|maker| text.split(maker).skip(1));
+            for rest in by_status.chain(by_name) {
+                let code = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+                found.extend(code.filter(|code| is_code(code)).map(str::to_owned));
+            }
+        }
+    }
+}
+
+fn is_code(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+#[test]
+fn every_code_of_a_problem_is_in_its_list_and_none_goes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(folder.join("../../docs/problems.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let listed: Vec<&str> = rows.map(|(code, _)| code).filter(|code| is_code(code)).collect();
+    assert!(listed.is_sorted(), "docs/problems.md lists them by name");
+    let mut found = BTreeSet::new();
+    codes_of_the_sources(&folder.join("src"), &mut found);
+    // These are chosen between, and those of model providers are the kinds of their failures.
+    let kinds = [
+        "auth",
+        "permission",
+        "quota",
+        "rate_limit",
+        "overloaded",
+        "server",
+        "timeout",
+        "not_found",
+        "too_large",
+        "context_length",
+        "content_filter",
+        "invalid_request",
+        "connect",
+        "cut_off",
+        "malformed",
+        "limit",
+        "unavailable",
+    ];
+    found.extend(["invalid_token", "session_over"].into_iter().chain(kinds).map(str::to_owned));
+    let found: Vec<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(listed, found, "what is listed, and what the sources have: clients act on codes, so that none is renamed");
+}

@@ -10,6 +10,10 @@ mod base_path;
 mod belonging;
 #[path = "users/conditions.rs"]
 mod conditions;
+#[path = "users/doors.rs"]
+mod doors;
+#[path = "users/repeated.rs"]
+mod repeated;
 
 use std::sync::Arc;
 
@@ -17,11 +21,12 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use turnwright_core::policy::Policy;
 use turnwright_core::{ModelRef, TurnSettings, UserId};
 use turnwright_engine::accounts::{Accounts, CredentialKind, Role, Scope, Scopes, User};
-use turnwright_engine::{Engine, EngineParts, ToolSource};
+use turnwright_engine::{Engine, EngineParts, ToolOutput, ToolSource};
 use turnwright_host::Needs;
 use turnwright_server::auth::{NewCredential, issue, issue_link, new_user};
 use turnwright_server::{Auth, ServerOptions, ServerState, Site, router};
@@ -33,16 +38,25 @@ const NOW_MS: u64 = 1_736_622_000_000;
 
 struct Server {
     router: Router,
+    /// The same where nobody has to sign in.
+    local: Router,
     engine: Engine,
+    source: Arc<ScriptedSource>,
+    /// What the tool `lab__wait` waits for.
+    gate: Arc<Semaphore>,
     accounts: Arc<dyn Accounts>,
     clock: Arc<ManualClock>,
     _host: turnwright_host::Host,
-    _folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
 }
 
 /// A server at which everybody has to sign in, known as `site`.
 async fn server_at(site: Site) -> Server {
-    let folder = tempfile::tempdir().unwrap();
+    Box::pin(server_in(Arc::new(tempfile::tempdir().unwrap()), site)).await
+}
+
+/// The same over the data of this folder.
+async fn server_in(folder: Arc<tempfile::TempDir>, site: Site) -> Server {
     // The database comes as an installation has it.
     let environment = turnwright_host::Environment::new(folder.path());
     let overrides = turnwright_host::Overrides { data_dir: Some(folder.path().join("data")), ..Default::default() };
@@ -57,9 +71,19 @@ async fn server_at(site: Site) -> Server {
             Answer::of([text("Done.")])
         }
     };
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let waits = ScriptedTool::new("wait", move |_, _| {
+        let gate = opened.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok(ToolOutput::text("It came."))
+        }
+    });
+    let source = Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("touch"), waits]));
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::by(answer))),
-        sources: vec![Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("touch")])) as Arc<dyn ToolSource>],
+        sources: vec![source.clone() as Arc<dyn ToolSource>],
         store: Arc::new(MemoryStore::default()),
         clock: clock.clone(),
         policy: Policy::default(),
@@ -68,13 +92,17 @@ async fn server_at(site: Site) -> Server {
     engine.keep_rules(host.documents().clone()).await;
     let options = ServerOptions { auth: Auth::Required, ..ServerOptions::default() };
     let endpoint = host.mcp_endpoint(turnwright_host::McpServing::default(), 1 << 20);
-    let state = ServerState::with_mcp(engine.clone(), options, endpoint, host.mcp().clone())
-        .with_resources(host.resources().clone())
-        .with_artifacts(host.artifacts().clone())
-        .with_documents(host.documents().clone())
-        .with_accounts(accounts.clone(), site);
-    let router = router(state);
-    Server { router, engine, accounts, clock, _host: host, _folder: folder }
+    let with = |options| {
+        ServerState::with_mcp(engine.clone(), options, endpoint.clone(), host.mcp().clone())
+            .with_resources(host.resources().clone())
+            .with_artifacts(host.artifacts().clone())
+            .with_documents(host.documents().clone())
+            .with_knowledge(host.knowledge(), host.memory())
+            .with_model_providers(host.model_providers().clone())
+            .with_accounts(accounts.clone(), site.clone())
+    };
+    let (router, local) = (router(with(options)), router(with(ServerOptions::default())));
+    Server { router, local, engine, source, gate, accounts, clock, _host: host, folder }
 }
 
 async fn server() -> Server {

@@ -53,6 +53,23 @@ export async function refusal(response) {
 }
 
 /**
+ * All of a list, page by page.
+ * @param {string} path below /api/v1, without a query
+ * @returns {Promise<any[]>}
+ */
+export async function listed(path) {
+  /** @type {any[]} */
+  const all = [];
+  let cursor = "";
+  do {
+    const page = await call(path + (cursor && `?cursor=${encodeURIComponent(cursor)}`));
+    all.push(...page.data);
+    cursor = page.has_more ? (page.next_cursor ?? "") : "";
+  } while (cursor !== "");
+  return all;
+}
+
+/**
  * @param {string} path below /api/v1
  * @param {{method?: string, body?: unknown, form?: FormData, key?: string, signal?: AbortSignal, keepalive?: boolean}} [options]
  * @returns {Promise<any>}

@@ -1,7 +1,7 @@
 // Tokens of one's own, and, for admins, the users.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence } from "../lib/api.js";
 import { announce, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Copy } from "./text.js";
@@ -19,7 +19,7 @@ export function Tokens() {
   const [made, show] = useState("");
   const [failure, fail] = useState("");
   const [form, write] = useState({ name: "", days: "90", scopes: ["read", "chat", "approve"] });
-  const load = () => call("/tokens").then(({ data }) => list(data), (error) => fail(sentence(error)));
+  const load = () => listed("/tokens").then(list, (error) => fail(sentence(error)));
   useEffect(() => void load(), []);
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -59,7 +59,7 @@ export function Users() {
   const [made, show] = useState(/** @type {{text: string, name: string} | null} */ (null));
   const [failure, fail] = useState("");
   const [name, write] = useState("");
-  const load = () => call("/users").then(({ data }) => list(data), (error) => fail(sentence(error)));
+  const load = () => listed("/users").then(list, (error) => fail(sentence(error)));
   useEffect(() => void load(), []);
   const act = async (/** @type {() => Promise<any>} */ work) => {
     fail("");

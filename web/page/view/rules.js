@@ -1,7 +1,7 @@
 // The approval rules that hold, what they would make of a call, and adding one.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence } from "../lib/api.js";
 import { announce, caller, conversations, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { readArguments } from "./arguments.js";
@@ -11,7 +11,7 @@ export function Rules() {
   const [rules, list] = useState(/** @type {any[] | null} */ (null));
   const [failure, fail] = useState("");
   const [isAdding, adding] = useState(false);
-  const load = () => call("/approvals/rules").then(({ data }) => list(data), (error) => fail(sentence(error)));
+  const load = () => listed("/approvals/rules").then(list, (error) => fail(sentence(error)));
   useEffect(() => void load(), []);
   const forget = async (/** @type {any} */ rule) => {
     try {

@@ -1,7 +1,7 @@
 // The tools of a server: what they are, what happens to their calls, and a call to try one.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence } from "../lib/api.js";
 import { tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Arguments, readArguments } from "./arguments.js";
@@ -13,7 +13,7 @@ export function ToolsOf({ server }) {
   const [tools, list] = useState(/** @type {any} */ (null));
   const [rules, know] = useState(/** @type {any[]} */ ([]));
   const [q, search] = useState("");
-  const loadRules = () => call("/approvals/rules").then(({ data }) => know(data), () => {});
+  const loadRules = () => listed("/approvals/rules").then(know, () => {});
   useEffect(() => {
     call(`/mcp/servers/${part(server.id)}/tools`).then(list, (error) => tell(sentence(error)));
     void loadRules();

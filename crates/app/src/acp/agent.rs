@@ -129,7 +129,7 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
         served = connection => served,
         () = start_hosts(everywhere, wished) => Ok(()),
     };
-    ending.started.end().await;
+    Box::pin(ending.started.end()).await;
     served
 }
 

@@ -14,7 +14,7 @@ mod rules;
 use super::answer::{Printer, answer, look};
 use crate::cli::{Answer, Approvals, Decide, Everywhere, Listed, Rules};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::signals::Signals;
 use crate::table::{first_line, table};
@@ -38,9 +38,9 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
         Approvals::Rules(command) => {
             let host = opened.start(Needs::Store).await?;
             let is_change = !matches!(command, Rules::List(_));
-            let result = match people_only(&host).filter(|_| is_change) {
-                Some(refused) => Err(refused),
-                None => rules::run(host.engine(), command, output).await,
+            let result = match if is_change { people_only(&host) } else { Ok(()) } {
+                Err(refused) => Err(refused),
+                Ok(()) => rules::run(host.engine(), command, output).await,
             };
             host.shutdown().await;
             result
@@ -63,8 +63,8 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
             let printer = Printer { everywhere, form: decision.output, output, look };
             host.engine().leave_unattended();
             let result = match people_only(&host) {
-                Some(refused) => Err(refused),
-                None => decide(&host, decision, printer, &mut signals).await,
+                Err(refused) => Err(refused),
+                Ok(()) => decide(&host, decision, printer, &mut signals).await,
             };
             host.shutdown().await;
             result
@@ -76,8 +76,8 @@ pub(super) async fn run(everywhere: &Everywhere, command: Approvals, output: &mu
             let printer = Printer { everywhere, form: answered.output, output, look };
             host.engine().leave_unattended();
             let result = match people_only(&host) {
-                Some(refused) => Err(refused),
-                None => reply(&host, answered, printer, &mut signals).await,
+                Err(refused) => Err(refused),
+                Ok(()) => reply(&host, answered, printer, &mut signals).await,
             };
             host.shutdown().await;
             result
@@ -91,11 +91,6 @@ async fn learn(host: &Host, journal: &Journal) {
     sources.sort_unstable();
     sources.dedup();
     host.learn(&sources).await;
-}
-
-/// The refusal of what tools start: no model decides about its own calls.
-fn people_only(host: &Host) -> Option<Failure> {
-    host.is_run_by_a_tool().then(|| Failure::failed("a tool has started this command; only people decide"))
 }
 
 fn list(waiting: Vec<WaitingCall>, questions: Vec<WaitingQuestion>, listed: Listed, output: &mut Output) {

@@ -13,7 +13,7 @@ use turnwright_host::{Host, McpStatus, Needs};
 
 use crate::cli::{Everywhere, Listed, Mcp};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET, TELLS_OF_SERVERS};
+use crate::opened::{self, QUIET, TELLS_OF_SERVERS, people_only};
 use crate::output::{Output, say};
 use crate::table::{first_line, table};
 
@@ -40,6 +40,12 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
     let host = opened.start(needs).await?;
     for problem in host.problems().iter().filter(|_| needs != Needs::Everything) {
         say(&format!("warning: {problem}"));
+    }
+    if changes(&command)
+        && let Err(refused) = people_only(&host)
+    {
+        host.shutdown().await;
+        return Err(refused);
     }
     let result = match command {
         Mcp::Serve(serve) => serve::run(&host, serve).await,
@@ -71,6 +77,15 @@ pub(super) async fn run(everywhere: &Everywhere, command: Mcp, output: &mut Outp
     };
     host.shutdown().await;
     result
+}
+
+/// Whether a command changes what servers there are, what is agreed to of their tools, or by what they are signed in at.
+fn changes(command: &Mcp) -> bool {
+    match command {
+        Mcp::Add(_) | Mcp::Approve { .. } | Mcp::Remove { .. } | Mcp::Login { .. } | Mcp::Logout { .. } => true,
+        Mcp::Import(import) => import.write,
+        Mcp::List(_) | Mcp::Logs { .. } | Mcp::Serve(_) | Mcp::Resources(_) | Mcp::Prompts(_) | Mcp::Check { .. } => false,
+    }
 }
 
 fn no_server(name: &str, host: &Host) -> Failure {

@@ -152,6 +152,10 @@ fn site(config: &config::Config, address: SocketAddr) -> Site {
 
 /// A link for the first admin, while no admin has ever had a way in.
 async fn welcome(host: &Host, base: &str) -> Result<(), Failure> {
+    // A way in is for people.
+    if host.is_run_by_a_tool() {
+        return Ok(());
+    }
     let accounts = host.accounts();
     let failed = |error: StoreError| Failure::failed(error.to_string());
     for admin in accounts.users().await.map_err(failed)?.into_iter().filter(|user| user.role == Role::Admin) {
@@ -198,7 +202,8 @@ async fn serve_on(
     let settings = &host.config().server;
     let limits = &settings.limits;
     let streams = StreamLimits { all: limits.streams, per_user: limits.streams_per_user };
-    let options = ServerOptions { body_limit_bytes: limits.body_bytes, streams, tool_activity, auth };
+    let (body_limit_bytes, body_bytes_per_second) = (limits.body_bytes, limits.body_bytes_per_second);
+    let options = ServerOptions { body_limit_bytes, body_bytes_per_second, streams, tool_activity, auth };
     let base = base.as_str();
     let mut state = ServerState::with_mcp(engine.clone(), options, mcp.clone(), host.mcp().clone())
         .with_resources(host.resources().clone())

@@ -14,7 +14,7 @@ use turnwright_server::timestamp;
 use crate::cli::users::{AddUser, NewToken, Users};
 use crate::cli::{Everywhere, Listed};
 use crate::exit::{Exit, Failure};
-use crate::opened::{self, QUIET};
+use crate::opened::{self, QUIET, people_only};
 use crate::output::{Output, say};
 use crate::table::table;
 
@@ -22,7 +22,11 @@ pub(super) async fn run(everywhere: &Everywhere, command: Users, output: &mut Ou
     let opened = opened::open(&opened::overrides(everywhere), QUIET)?;
     let host = opened.start(Needs::Store).await?;
     let accounts = host.accounts().clone();
-    let result = carry_out(&accounts, host.config(), command, output).await;
+    let is_change = !matches!(command, Users::List(_) | Users::Tokens { .. });
+    let result = match if is_change { people_only(&host) } else { Ok(()) } {
+        Err(refused) => Err(refused),
+        Ok(()) => carry_out(&accounts, host.config(), command, output).await,
+    };
     host.shutdown().await;
     result.map(|()| Exit::Done)
 }

@@ -73,13 +73,6 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
              "input": {}, "approval": {"id": call.replace("call_", "appr_"), "approved": true}}]}]});
     let rule = json!({"tool": "*", "action": "allow", "scope": "everyone"});
     let by_hand = json!({"name": "filesystem__write", "arguments": {"path": "b.txt", "content": "x"}, "approve": "all"});
-    let program = env!("CARGO_BIN_EXE_turnwright");
-    let data = place.path("data").display().to_string();
-    // Commands are told no database, and its password is hidden from models: this one found it in a file.
-    let database = place.database().map_or("", |address| {
-        place.write("found", format!("export TURNWRIGHT_DATABASE='{address}'\n"));
-        ". ./found; "
-    });
     let attempts = [
         (allow(), "people_only"),
         (format!("env -u TURNWRIGHT_PROCESS {}", allow()), "people_only"),
@@ -87,11 +80,6 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
         (post("ui.json", &format!("{root}/api/chat"), ui), "people_only"),
         (post("rule.json", &format!("{root}/api/v1/approvals/rules"), rule), "people_only"),
         (post("call.json", &format!("{root}/api/v1/tools/call"), by_hand), "people_only"),
-        (
-            format!("{database}env -u TURNWRIGHT_PROCESS {program} --data-dir {data} approvals decide {call} allow 2>&1"),
-            "only people decide",
-        ),
-        (format!("{database}{program} --data-dir {data} approvals rules add allow '*' 2>&1"), "only people decide"),
     ];
     for (at, (line, refusal)) in attempts.iter().enumerate() {
         let told = printed(&server, &format!("attack{at}"), line);
@@ -109,6 +97,141 @@ fn a_command_that_a_model_runs_cannot_decide_and_a_person_can() {
     let path = format!("POST /api/v1/conversations/c/calls/{call}/decision");
     let decided = server.request(&path, &json!({"decision": "allow"}).to_string());
     assert!(decided.starts_with("HTTP/1.1 200"), "{decided}");
+    server.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_that_a_model_runs_has_nothing_run_that_nobody_is_asked_about() {
+    let model = obedient();
+    let place = place(&model, "sandbox = \"off\"");
+    let server = Server::start(&place);
+    // A person lets all run in one conversation, and begins a turn so in another.
+    let all = json!({"approve": "all"});
+    let made = server.request("POST /api/v1/conversations", &json!({"id": "free", "settings": all}).to_string());
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    assert!(server.request("POST /api/v1/conversations", r#"{"id": "plain"}"#).starts_with("HTTP/1.1 201"));
+    let parked = chat(&server, "parked", "write");
+    assert_eq!(parked["turn"]["status"], "suspended");
+    let root = server.root();
+    let curl = |method: &str, name: &str, path: &str, body: Value| {
+        place.write(name, body.to_string());
+        format!("curl -s -X {method} -w ' %{{http_code}}' -H 'content-type: application/json' --data @{name} {root}{path}")
+    };
+    let says = json!({"content": "write"});
+    let says_all = json!({"content": "write", "settings": all});
+    let ui =
+        |id: &str| json!({"id": id, "messages": [{"id": "x", "role": "user", "parts": [{"type": "text", "text": "write"}]}]});
+    let completion = json!({"model": "scripted/m", "messages": [{"role": "user", "content": "write"}]});
+    let response = json!({"model": "scripted/m", "input": "write", "metadata": {"conversation_id": "free"}});
+    let run = json!({"threadId": "free", "runId": "r", "messages": [{"id": "x", "role": "user", "content": "write"}]});
+    let named = |body: Value| {
+        let mut body = body;
+        body["metadata"] = json!({"conversation_id": "free"});
+        body
+    };
+    let attempts = [
+        // The mode in the request itself, at each door that takes one.
+        curl("POST", "1", "/api/v1/conversations/a1/chat", says_all.clone()),
+        curl("POST", "2", "/api/v1/conversations/plain/messages", says_all.clone()),
+        // Stored by one request for another to use.
+        curl("POST", "4", "/api/v1/conversations", json!({"id": "a4", "settings": all})),
+        curl("PATCH", "5", "/api/v1/conversations/parked", json!({"settings": all})),
+        // What a person chose for something else.
+        curl("POST", "6", "/api/v1/conversations/free/chat", says.clone()),
+        curl("POST", "7", "/api/v1/conversations/free/messages", says.clone()),
+        curl("POST", "8", "/api/chat", ui("free")),
+        curl("POST", "9", "/v1/chat/completions", named(completion)),
+        curl("POST", "10", "/v1/responses", response),
+        curl("POST", "11", "/ag-ui", run),
+        // What waits, declined in a person's name.
+        curl("POST", "12", "/api/v1/conversations/parked/messages", json!({"content": "no", "on_waiting": "deny"})),
+        // What else decides: servers, providers, ways in.
+        curl("POST", "13", "/api/v1/mcp/servers", json!({"name": "mine", "command": "true"})),
+        curl("PUT", "14", "/api/v1/providers/mine", json!({"dialect": "openai-chat", "base_url": model.base_url()})),
+        curl("POST", "15", "/api/v1/tokens", json!({"name": "mine"})),
+        curl("POST", "16", "/api/v1/users/local/links", json!({})),
+    ];
+    for (at, line) in attempts.iter().enumerate() {
+        let told = printed(&server, &format!("attack{at}"), line);
+        let output = told["stdout"].as_str().unwrap();
+        assert!(output.contains("people_only"), "{line}: {told}");
+        assert!(!output.contains(" 20"), "{line}: {told}");
+    }
+    // A copy of the conversation in which all runs is one in which the copier is asked.
+    let fork = curl("POST", "17", "/api/v1/conversations/free/fork", json!({"id": "copy"}));
+    assert!(printed(&server, "forks", &fork)["stdout"].as_str().unwrap().contains(" 201"));
+    let said = curl("POST", "18", "/api/v1/conversations/copy/chat", says.clone());
+    assert!(printed(&server, "says", &said)["stdout"].as_str().unwrap().contains("people_only"));
+    assert!(!place.path("b.txt").exists());
+
+    // What asks a person as ever, or nobody because nothing runs, is let through.
+    let asks = [
+        curl("POST", "19", "/api/v1/conversations/new/chat", says.clone()),
+        curl(
+            "POST",
+            "20",
+            "/api/v1/conversations/free/chat",
+            json!({"content": "write", "settings": {"approve": "read-only"}}),
+        ),
+        curl("POST", "21", "/api/v1/conversations", json!({"id": "made", "settings": {"approve": "none"}})),
+        curl("POST", "22", "/api/v1/conversations/parked/messages", json!({"content": "later", "on_waiting": "hold"})),
+    ];
+    for (at, line) in asks.iter().enumerate() {
+        let told = printed(&server, &format!("asks{at}"), line);
+        assert!(told["stdout"].as_str().unwrap().contains(" 20"), "{line}: {told}");
+    }
+    assert!(!place.path("b.txt").exists());
+    // A person's own request is carried out.
+    assert_eq!(chat(&server, "free", "write")["turn"]["status"], "completed");
+    assert!(place.path("b.txt").exists());
+    server.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_commands_that_decide_are_for_people_too() {
+    let model = obedient();
+    let place = place(&model, "sandbox = \"off\"");
+    let server = Server::start(&place);
+    let parked = chat(&server, "c", "write");
+    let call = parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned();
+    let program = env!("CARGO_BIN_EXE_turnwright");
+    let data = place.path("data").display().to_string();
+    // Commands are told no database, and its password is hidden from models: this one found it in a file.
+    let database = place.database().map_or("", |address| {
+        place.write("found", format!("export TURNWRIGHT_DATABASE='{address}'\n"));
+        ". ./found; "
+    });
+    place.write("servers.json", json!({"mcpServers": {"mine": {"command": "true"}}}).to_string());
+    let attempts = [
+        format!("approvals decide {call} allow"),
+        "approvals rules add allow '*'".to_owned(),
+        "chat --approve all write".to_owned(),
+        r#"tools call filesystem__write --arguments '{"path":"b.txt","content":"x"}' --approve all"#.to_owned(),
+        "mcp add mine -- true".to_owned(),
+        "mcp import servers.json --write".to_owned(),
+        "mcp remove mine".to_owned(),
+        "users add eve --role admin".to_owned(),
+        "users token local".to_owned(),
+        "users link local".to_owned(),
+    ];
+    let clean = format!("{database}env -u TURNWRIGHT_PROCESS {program} --data-dir {data}");
+    let by_variable = format!("{database}TURNWRIGHT_APPROVE=all {program} --data-dir {data} chat write");
+    let lines = attempts.iter().map(|command| format!("{clean} {command}")).chain([by_variable]);
+    for (at, line) in lines.enumerate() {
+        let told = printed(&server, &format!("attack{at}"), &format!("{line} 2>&1"));
+        assert!(told["stdout"].as_str().unwrap().contains("only people decide"), "{line}: {told}");
+        assert_ne!(told["exit_code"], 0, "{line}: {told}");
+    }
+    let kept = "chat --approve read-only --conversation other write";
+    let told = printed(&server, "looks", &format!("{clean} {kept} 2>&1"));
+    assert_eq!(told["exit_code"], 0, "it may ask a model: {told}");
+    let told = printed(&server, "lists", &format!("{clean} users list --json && {clean} mcp list && {clean} approvals list"));
+    assert_eq!(told["exit_code"], 0, "it may look: {told}");
+    assert!(!place.path("b.txt").exists());
+    assert_eq!(place.json(&["approvals", "rules", "list", "--json"]).as_array().unwrap().len(), 1);
+    assert_eq!(place.json(&["users", "list", "--json"]).as_array().unwrap().len(), 1);
     server.stop();
 }
 

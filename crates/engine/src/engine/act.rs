@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use turnwright_core::budgets::Closed;
 use turnwright_core::{
     AnsweredBy, CallId, ContentBlock, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry,
-    TurnId, TurnStatus, Verdict, check,
+    TurnId, Verdict, check,
 };
 
+use super::reach::Bounds;
 use super::{Engine, Remember};
 use crate::driver::Before;
 use crate::inner::Inner;
@@ -23,6 +24,7 @@ mod answer;
 mod decision;
 mod overdue;
 mod results;
+mod retry;
 mod say;
 
 use answer::answer;
@@ -31,6 +33,7 @@ use decision::decisions;
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 use results::results;
+use retry::retry;
 use say::say;
 pub(super) use say::title_of;
 
@@ -151,8 +154,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::Invalid`], [`EngineError::KeyReused`], [`EngineError::ShuttingDown`];
     /// [`EngineError::OtherSettings`] where it joins a turn and chooses more than another model;
-    /// [`EngineError::OverLimit`] where it is too large, or would begin a turn for which there is no room. Nothing is stored
-    /// then.
+    /// [`EngineError::OverLimit`] where it is too large, or would begin a turn for which there is no room;
+    /// [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`] where more would run without a person than by the settings
+    /// of the installation or of the conversation, or what waits would be declined, and no person asks. Nothing is stored then.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
         if message.content.is_empty() {
             return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
@@ -161,22 +165,32 @@ impl Engine {
             return Err(EngineError::Invalid { what: problem });
         }
         self.limits().admit(&message.content)?;
-        self.must_not_decide(&message.overlay)?;
-        self.must_not_decide(&message.conversation)?;
+        self.must_not_decide(&message.overlay).await?;
+        self.must_not_decide(&message.conversation).await?;
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
         let message = NewMessage { idempotency, ..message };
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
         }
         let (engine, id) = (self.clone(), id.clone());
-        self.inner.whole(async move { engine.send_once(&id, &message).await }).await
+        let send = async move {
+            let bounds = engine.bounds();
+            match engine.send_once(&id, &message, bounds).await {
+                Err(EngineError::NotAllowed { what }) => {
+                    let wider = engine.wider(bounds, what).await?;
+                    engine.send_once(&id, &message, wider).await
+                }
+                sent => sent,
+            }
+        };
+        self.inner.whole(send).await
     }
 
-    async fn send_once(&self, id: &ConversationId, message: &NewMessage) -> Result<Sent, EngineError> {
+    async fn send_once(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
         if let Some(sent) = self.sent_before(message).await? {
             return Ok(sent);
         }
-        match self.say(id, message).await.inspect(|sent| self.tell_of(sent)) {
+        match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
             // The same request came twice at once, and the other one was stored first.
             Err(EngineError::Store(repeated @ StoreError::Repeated { .. })) => {
                 self.sent_before(message).await?.ok_or(EngineError::Store(repeated))
@@ -193,11 +207,11 @@ impl Engine {
         }
     }
 
-    async fn say(&self, id: &ConversationId, message: &NewMessage) -> Result<Sent, EngineError> {
-        let say = |state: &State| say(&self.inner, state, message);
+    async fn say(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
+        let say = |state: &State| say(&self.inner, state, message, bounds);
         // A conversation that is not in memory is new more often than not: creating it says so without a read.
         if message.create && self.inner.registry.known(id).is_none() {
-            match self.begin(id, message).await {
+            match self.begin(id, message, bounds).await {
                 Err(EngineError::Exists { .. }) => {}
                 begun => return begun,
             }
@@ -208,7 +222,7 @@ impl Engine {
         };
         match said {
             // It was deleted, by another process or a moment ago; or it is somebody else's.
-            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, message).await {
+            Err(EngineError::NotFound { .. }) if message.create => match self.begin(id, message, bounds).await {
                 Err(EngineError::Exists { .. }) => Err(super::not_there(id)),
                 begun => begun,
             },
@@ -217,7 +231,7 @@ impl Engine {
     }
 
     /// Creates the conversation together with its first message, in one append.
-    async fn begin(&self, id: &ConversationId, message: &NewMessage) -> Result<Sent, EngineError> {
+    async fn begin(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
         let inner = &self.inner;
         let now = inner.clock.now_ms();
         let title = title_of(&message.content);
@@ -231,7 +245,7 @@ impl Engine {
         };
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
-        let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message))?;
+        let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message, bounds))?;
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
@@ -292,7 +306,7 @@ impl Engine {
         choices: Vec<(CallId, Choice)>,
         remember: Option<Remember>,
     ) -> Result<Decided, EngineError> {
-        self.must_decide()?;
+        self.must_decide().await?;
         if remember.is_some() && !self.inner.rules.are_kept() {
             return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });
         }
@@ -344,14 +358,21 @@ impl Engine {
         if let Some(problem) = overlay.problem() {
             return Err(EngineError::Invalid { what: problem });
         }
-        self.must_not_decide(&overlay)?;
+        self.must_not_decide(&overlay).await?;
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
         }
         let (engine, id) = (self.clone(), id.clone());
         let retry = async move {
             let live = engine.load_newest(&id).await?;
-            act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, &overlay)).await
+            let bounds = engine.bounds();
+            match act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, (&overlay, bounds))).await {
+                Err(EngineError::NotAllowed { what }) => {
+                    let wider = engine.wider(bounds, what).await?;
+                    act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, (&overlay, wider))).await
+                }
+                retried => retried,
+            }
         };
         self.inner.whole(retry).await
     }
@@ -368,7 +389,7 @@ impl Engine {
         question: ElicitationId,
         reply: Reply,
     ) -> Result<Option<Map<String, Value>>, EngineError> {
-        self.must_decide()?;
+        self.must_decide().await?;
         self.answer_by(id, question, reply, AnsweredBy::Person).await
     }
 
@@ -541,30 +562,6 @@ fn cancel(inner: &Inner, state: &State, turn: Option<TurnId>) -> Result<Act<Turn
     let turn = open.id();
     let entries = vec![Entry::Control(Control::CancelRequested { turn })];
     Ok(Act::of(entries, vec![still_open(inner, state, turn)], turn))
-}
-
-fn retry(inner: &Inner, id: &ConversationId, state: &State, overlay: &SettingsOverlay) -> Result<Act<TurnId>, EngineError> {
-    let refuse = |why: &str| Err(EngineError::NoOpenTurn { why: why.to_owned() });
-    let Some(last) = state.journal.turn() else { return refuse("there is no turn to retry") };
-    match last.ended() {
-        None => return refuse("the turn is still open"),
-        Some(TurnStatus::Completed) => {
-            return refuse(&format!("the last turn of {id} ended well, there is nothing to retry"));
-        }
-        Some(TurnStatus::Cancelled | TurnStatus::Failed { .. } | TurnStatus::StepLimit | TurnStatus::Stopped { .. }) => {}
-    }
-    let turn = last.id();
-    let settings = inner.settings(overlay, last.settings());
-    // What was taken over from elsewhere was offered nothing here.
-    let is_settled = inner.is_settled();
-    let offered = inner.newly_offered(&state.owner, &state.journal, &settings).filter(|_| is_settled);
-    let settings = (settings != *last.settings()).then(|| Box::new(settings));
-    let retried = Entry::Control(Control::Retried { turn, settings });
-    let is_for_all = inner.is_for_all(inner.keeper(state));
-    let claim = (!is_for_all).then(|| Entry::Control(Control::Claimed(inner.next_claim(&state.journal))));
-    let entries = std::iter::once(retried).chain(claim).chain(offered).collect();
-    let slot = inner.room_for_turn(&state.owner, is_for_all)?;
-    Ok(Act { slot, is_for_all, ..Act::of(entries, vec![still_open(inner, state, turn)], turn) })
 }
 
 fn hide(state: &State, message: MessageId) -> Result<Act<()>, EngineError> {

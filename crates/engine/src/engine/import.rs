@@ -37,7 +37,7 @@ impl Engine {
     /// [`EngineError::Exists`] where there is one with the id; [`EngineError::Invalid`] where a setting is out of range, a
     /// turn is open or has an entry that does not fit; [`EngineError::KeyReused`].
     pub async fn import(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
-        self.must_not_decide(&new.conversation.overlay)?;
+        self.must_not_decide(&new.conversation.overlay).await?;
         self.take_in(new).await
     }
 

@@ -1,28 +1,106 @@
-//! What a handle reaches: the conversations of the user for whom it acts.
+//! What a handle reaches: the conversations of the user for whom it acts, and decisions where a person asks.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use turnwright_core::{ApproveMode, ConversationId, UserId};
 
 use super::Engine;
 use crate::live::Live;
 use crate::{EngineError, OpenTurn, SettingsOverlay, StoreError};
 
+/// Who finds out whether a person asks (law 6): people decide, what tools start does not.
+///
+/// It is asked when something is decided and not before, since a look may cost something.
+#[async_trait]
+pub trait Door: Debug + Send + Sync {
+    /// Lets people through.
+    ///
+    /// # Errors
+    /// Why whoever asks is not let through, in words for them.
+    async fn open(&self) -> Result<(), String>;
+}
+
+/// Within what something is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bounds {
+    /// Nothing runs without a person that would not by the installation's settings and by the conversation's own, in a turn
+    /// that is open neither; and nothing that waits is declined.
+    Installation,
+    /// No turn begins in which more runs without a person than was chosen for its conversation.
+    Conversation,
+    /// None: a person asks.
+    Lifted,
+}
+
+impl Bounds {
+    /// Refuses a turn to begin under a mode that lets more run without a person than may.
+    pub(super) fn hold(self, mode: ApproveMode, default: ApproveMode, chosen: ApproveMode) -> Result<(), EngineError> {
+        match self {
+            Self::Installation => not_wider(mode, default).and_then(|()| not_wider(mode, chosen)),
+            Self::Conversation => not_wider(mode, chosen),
+            Self::Lifted => Ok(()),
+        }
+    }
+
+    /// Refuses to go on with an open turn under a mode that lets more run without a person than may.
+    pub(super) fn hold_open(self, mode: ApproveMode, default: ApproveMode) -> Result<(), EngineError> {
+        match self {
+            Self::Installation => not_wider(mode, default),
+            Self::Conversation | Self::Lifted => Ok(()),
+        }
+    }
+
+    /// Refuses to decline what waits.
+    pub(super) fn hold_declining(self) -> Result<(), EngineError> {
+        match self {
+            Self::Installation => {
+                let what = "the message would decline what waits for a person; with `on_waiting: hold` it waits too".to_owned();
+                Err(EngineError::NotAllowed { what })
+            }
+            Self::Conversation | Self::Lifted => Ok(()),
+        }
+    }
+}
+
+fn not_wider(mode: ApproveMode, other: ApproveMode) -> Result<(), EngineError> {
+    if !mode.is_wider_than(other) {
+        return Ok(());
+    }
+    let what =
+        format!("with approve mode `{mode}` more runs without a person than with `{other}`, which holds for whoever asks");
+    Err(EngineError::NotAllowed { what })
+}
+
 impl Engine {
     /// The same engine, acting for this user.
     #[must_use]
     pub fn acting_for(&self, user: UserId) -> Self {
-        Self { inner: self.inner.clone(), user, may_decide: self.may_decide }
+        Self { user, ..self.clone() }
     }
 
     /// The same engine, which decides nothing: no call is allowed through this handle, nothing that a tool asks is answered,
-    /// and no turn begins in which all calls run.
+    /// and no turn begins in which more runs without a person than by the installation's settings.
     #[must_use]
     pub fn without_decisions(&self) -> Self {
-        Self { inner: self.inner.clone(), user: self.user.clone(), may_decide: false }
+        Self { may_decide: false, ..self.clone() }
     }
 
-    /// Whether this handle takes decisions.
+    /// The same engine for whoever is at this door, or for whom another look was taken where `None`.
+    #[must_use]
+    pub fn at_door(&self, door: Option<Arc<dyn Door>>) -> Self {
+        Self { door, ..self.clone() }
+    }
+
+    /// Through which door all handles of this engine decide, besides one of their own. Counts once.
+    pub fn stand_behind(&self, door: Arc<dyn Door>) {
+        if self.inner.door.set(door).is_err() {
+            tracing::error!("the door of an engine is chosen once");
+        }
+    }
+
+    /// Whether this handle takes decisions, of people.
     pub fn may_decide(&self) -> bool {
         self.may_decide
     }
@@ -32,19 +110,64 @@ impl Engine {
         &self.user
     }
 
-    /// Refuses a decision where this handle takes none.
-    pub(super) fn must_decide(&self) -> Result<(), EngineError> {
-        if self.may_decide {
-            return Ok(());
+    /// Refuses a decision where this handle takes none, or no person asks.
+    ///
+    /// # Errors
+    /// [`EngineError::NotAllowed`], [`EngineError::PeopleOnly`].
+    pub async fn must_decide(&self) -> Result<(), EngineError> {
+        if !self.may_decide {
+            let what = "whoever asks may not decide about calls or answer for people".to_owned();
+            return Err(EngineError::NotAllowed { what });
         }
-        Err(EngineError::NotAllowed { what: "whoever asks may not decide about calls or answer for people".to_owned() })
+        self.must_be_a_person().await
     }
 
-    /// Refuses settings that decide about every call beforehand, where this handle takes no decisions.
-    pub(super) fn must_not_decide(&self, overlay: &SettingsOverlay) -> Result<(), EngineError> {
+    async fn must_be_a_person(&self) -> Result<(), EngineError> {
+        for door in self.doors() {
+            door.open().await.map_err(|why| EngineError::PeopleOnly { why })?;
+        }
+        Ok(())
+    }
+
+    fn doors(&self) -> impl Iterator<Item = &Arc<dyn Door>> {
+        self.inner.door.get().into_iter().chain(&self.door)
+    }
+
+    /// The bounds of whoever asks. Who it is, is looked at only where it matters: after what was asked for did not keep within.
+    pub(super) fn bounds(&self) -> Bounds {
+        if self.doors().next().is_some() { Bounds::Installation } else { self.bounds_of_people() }
+    }
+
+    /// The bounds after it did not keep within these.
+    ///
+    /// # Errors
+    /// Why there are no wider ones: `what` it was that did not keep within, or that no person asks.
+    pub(super) async fn wider(&self, bounds: Bounds, what: String) -> Result<Bounds, EngineError> {
+        match bounds {
+            Bounds::Installation => {
+                self.must_be_a_person().await?;
+                Ok(self.bounds_of_people())
+            }
+            Bounds::Conversation | Bounds::Lifted => Err(EngineError::NotAllowed { what }),
+        }
+    }
+
+    fn bounds_of_people(&self) -> Bounds {
+        if self.may_decide { Bounds::Lifted } else { Bounds::Conversation }
+    }
+
+    /// Refuses a mode that lets more run without a person than the installation's and `before`, where no person asks.
+    pub(super) async fn must_not_widen(&self, mode: ApproveMode, before: Option<ApproveMode>) -> Result<(), EngineError> {
+        let default = self.inner.defaults().approve;
+        let is_wider = mode.is_wider_than(default) || before.is_some_and(|before| mode.is_wider_than(before));
+        if is_wider { self.must_decide().await } else { Ok(()) }
+    }
+
+    /// Refuses settings of a new conversation that let more run without a person than the installation's, where no person asks.
+    pub(super) async fn must_not_decide(&self, overlay: &SettingsOverlay) -> Result<(), EngineError> {
         match overlay.approve {
-            Some(ApproveMode::All) => self.must_decide(),
-            Some(ApproveMode::Ask | ApproveMode::None | ApproveMode::ReadOnly) | None => Ok(()),
+            Some(mode) => self.must_not_widen(mode, None).await,
+            None => Ok(()),
         }
     }
 

@@ -85,7 +85,7 @@ impl Engine {
     /// [`EngineError::Invalid`] where it cannot be used or its scope wants a conversation, [`EngineError::NotFound`],
     /// [`EngineError::NoOpenTurn`].
     pub async fn add_rule(&self, new: NewRule) -> Result<Remembered, EngineError> {
-        self.must_decide()?;
+        self.must_decide().await?;
         let wants = |what: &str| EngineError::Invalid { what: format!("a rule for {} needs {what}", new.scope) };
         let reach = match (new.scope, new.conversation.clone()) {
             (Scope::Turn, Some(id)) => {
@@ -109,7 +109,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn remove_rule(&self, id: &str) -> Result<Remembered, EngineError> {
-        self.must_decide()?;
+        self.must_decide().await?;
         let rule = self.rules().await.into_iter().find(|rule| rule.id == id);
         let rule = rule.ok_or_else(|| EngineError::NotFound { what: format!("remembered rule `{id}`") })?;
         self.inner.rules.remove(&rule).await?;

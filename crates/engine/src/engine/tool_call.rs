@@ -55,7 +55,8 @@ impl Engine {
     /// result's call id means nothing.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where there is no such tool. Whatever the tool does is a result.
+    /// [`EngineError::NotFound`] where there is no such tool; [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`]
+    /// where more would run than by the installation's settings and no person asks. Whatever the tool does is a result.
     pub async fn call_tool(&self, name: &str, arguments: &str, approve: ApproveMode) -> Result<ToolResult, EngineError> {
         self.inner.settle_source_of(&self.user, name).await;
         let catalog = self.inner.catalogs.of(&self.user);
@@ -67,6 +68,7 @@ impl Engine {
         let Some(tool) = catalog.get(name) else {
             return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
         };
+        self.must_not_widen(approve, None).await?;
         let under = Under { approve, conversation: None };
         Ok(match self.called_alone(tool, arguments, under).await? {
             PageCalled::Came(result) => result,
@@ -93,8 +95,11 @@ impl Engine {
         let Some(tool) = catalog.for_page(source, name) else {
             return Err(EngineError::NotFound { what: format!("tool `{}` of `{source}` for its pages", shown_name(name)) });
         };
-        let approve =
-            if is_allowed && self.may_decide { ApproveMode::All } else { mode.unwrap_or(self.inner.defaults().approve) };
+        let approve = if is_allowed && self.must_decide().await.is_ok() {
+            ApproveMode::All
+        } else {
+            mode.unwrap_or(self.inner.defaults().approve)
+        };
         let came = self.called_alone(tool, arguments, Under { approve, conversation }).await?;
         let outcome = match &came {
             PageCalled::Came(result) => format!("{:?}", result.outcome),

@@ -23,6 +23,9 @@ pub struct LimitsConfig {
     /// The largest request body, in bytes; uploads have `attachment_bytes`.
     #[schemars(range(min = 1024))]
     pub body_bytes: usize,
+    /// How many bytes of a request body must come in each second, counted over all of it after its first minute.
+    #[schemars(range(min = 1))]
+    pub body_bytes_per_second: u64,
     /// The most text of one message, in bytes.
     #[schemars(range(min = 1))]
     pub message_bytes: usize,
@@ -42,6 +45,7 @@ impl Default for LimitsConfig {
             streams: 8192,
             streams_per_user: 2048,
             body_bytes: 32 << 20,
+            body_bytes_per_second: 1 << 10,
             message_bytes: 4 << 20,
             attachments: 32,
             attachment_bytes: 20 << 20,

@@ -109,6 +109,9 @@ pub enum ProviderChangeError {
     /// It was asked, and refused or did not answer.
     #[error("{0}")]
     Failed(String),
+    /// It is not what whoever wants to change it saw.
+    #[error("the provider `{0}` was changed since; read it again")]
+    Changed(String),
     /// Its key cannot be kept.
     #[error("the key cannot be kept: {0}")]
     Unkept(#[source] std::io::Error),
@@ -167,12 +170,32 @@ impl ModelProviders {
         self.shared.set.known(name).map(|entry| origin(entry.endpoint.as_ref()))
     }
 
+    /// What is stored of a provider that was added, as a word that is another after each change.
+    ///
+    /// # Errors
+    /// [`ProviderChangeError::Store`].
+    pub async fn version(&self, name: &str) -> Result<Option<String>, ProviderChangeError> {
+        Ok(self.shared.store.document(KIND, name).await?.map(|stored| stored.body))
+    }
+
     /// Asks a provider for its models, and keeps it where it answers: in place of what was added or found under its name. It
     /// answers by default from then on, where the configuration names no model.
     ///
     /// # Errors
     /// [`ProviderChangeError`]: nothing is stored then.
     pub async fn add(&self, new: NewProvider) -> Result<TestedProvider, ProviderChangeError> {
+        self.add_where(new, |_| true).await
+    }
+
+    /// The same where `may` says so of the [`ModelProviders::version`] that there is.
+    ///
+    /// # Errors
+    /// As [`ModelProviders::add`]; [`ProviderChangeError::Changed`].
+    pub async fn add_where(
+        &self,
+        new: NewProvider,
+        may: impl Fn(Option<&str>) -> bool + Send,
+    ) -> Result<TestedProvider, ProviderChangeError> {
         let shared = &*self.shared;
         let endpoint = wanted(&new, &shared.environment)?;
         if let Some(key) = &endpoint.api_key {
@@ -184,9 +207,12 @@ impl ModelProviders {
         if found.is_some_and(|found| found.origin == EndpointOrigin::Configured) {
             return Err(ProviderChangeError::Configured(endpoint.name));
         }
+        let before = shared.store.document(KIND, &endpoint.name).await?;
+        if !may(before.as_ref().map(|before| before.body.as_str())) {
+            return Err(ProviderChangeError::Changed(endpoint.name));
+        }
         let (model, models) = tested(&endpoint, &shared.loaded.network).await?;
         let key = key_check(&endpoint, &shared.loaded.network).await?;
-        let before = shared.store.document(KIND, &endpoint.name).await?;
         let kept = match &endpoint.api_key {
             Some(key) => Some(sealed::keep(key.expose(), &*shared.tokens).await.map_err(ProviderChangeError::Unkept)?),
             None => None,
@@ -216,10 +242,21 @@ impl ModelProviders {
     /// # Errors
     /// [`ProviderChangeError::NotFound`], [`ProviderChangeError::Store`].
     pub async fn remove(&self, name: &str) -> Result<(), ProviderChangeError> {
+        self.remove_where(name, |_| true).await
+    }
+
+    /// The same where `may` says so of the [`ModelProviders::version`] that there is.
+    ///
+    /// # Errors
+    /// As [`ModelProviders::remove`]; [`ProviderChangeError::Changed`].
+    pub async fn remove_where(&self, name: &str, may: impl Fn(Option<&str>) -> bool + Send) -> Result<(), ProviderChangeError> {
         let shared = &*self.shared;
         let mut known = shared.known.lock().await;
         let before = shared.store.document(KIND, name).await?;
         let before = before.ok_or_else(|| ProviderChangeError::NotFound(name.to_owned()))?;
+        if !may(Some(&before.body)) {
+            return Err(ProviderChangeError::Changed(name.to_owned()));
+        }
         shared.store.remove_document(KIND, name).await?;
         forget(Stored::read(&before).ok().and_then(|stored| stored.api_key).as_deref(), &*shared.tokens).await;
         self.take_over(&mut known).await

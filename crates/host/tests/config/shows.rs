@@ -110,6 +110,7 @@ turns_per_user = 256  # default
 streams = 8192  # default
 streams_per_user = 2048  # default
 body_bytes = 33554432  # default
+body_bytes_per_second = 1024  # default
 message_bytes = 4194304  # default
 attachments = 32  # default
 attachment_bytes = 20971520  # default

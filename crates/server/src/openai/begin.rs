@@ -20,7 +20,6 @@ use super::responses::object::part_after;
 use super::responses::read_request;
 use super::track::Part;
 use crate::attached::Attached;
-use crate::door;
 use crate::error::ApiError;
 use crate::state::ServerState;
 
@@ -179,7 +178,6 @@ async fn decide(state: &ServerState, ask: &Ask, history: &Fingerprint) -> Result
         let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
         decided.push((call, Choice { verdict, arguments: None, reason: None }));
     }
-    door::open().await?;
     state.engine().decide_all(&conversation, decided).await?;
     after_calls(state, conversation, named, history.clone()).await.map(Some)
 }

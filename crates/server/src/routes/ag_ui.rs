@@ -14,7 +14,6 @@ use turnwright_engine::{Choice, Reply, SettingsOverlay, WatchFrom};
 
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Status};
-use crate::door;
 use crate::error::ApiError;
 use crate::extract::{State, Whole, id};
 use crate::open_stream::OpenStream;
@@ -116,7 +115,6 @@ async fn resume(state: &ServerState, conversation: &ConversationId, answers: &[R
         if fresh.len() != open.len().saturating_add(questions.len()) {
             return Err(refuse("`resume` must answer every open interrupt".to_owned()));
         }
-        door::open().await?;
         let mut choices = Vec::new();
         for answer in fresh {
             match answer {

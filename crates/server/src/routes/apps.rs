@@ -4,7 +4,8 @@ use axum::response::{Html, IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_engine::{PageCall, PageCalled};
+use turnwright_core::ConversationId;
+use turnwright_engine::{Engine, PageCall, PageCalled};
 use turnwright_host::Domains;
 
 use super::json;
@@ -13,7 +14,8 @@ use super::tool_call::{content, outcome};
 use crate::apps::{ROUTE, is_for_frames, place, place_of_frame, policy, sifted};
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, NotAnswered, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 
 /// A page of a server, ready to be shown; `apps_off` where there is no second origin to show it in.
 #[utoipa::path(
@@ -69,29 +71,41 @@ pub(super) async fn open(
     Ok(json(StatusCode::OK, answer))
 }
 
-/// Makes a call that a page of this server asks for, of its tools that are for pages, as the rules say. Nothing is stored.
+/// Makes a call that a page of this server asks for, of its tools that are for pages, as the rules say. Nothing is stored
+/// but, with an `Idempotency-Key`, the answer.
 #[utoipa::path(
     post,
     path = "/mcp/servers/{id}/apps/call",
     operation_id = "callForMcpApp",
     tag = "mcp",
-    params(Named),
+    params(Named, RepeatableHeader),
     request_body = api::McpAppCallRequest,
-    responses((status = 200, description = "What came of it.", body = api::McpAppCallAnswer), Refused, BodyRefused, NotThere)
+    responses((status = 200, description = "What came of it.", body = api::McpAppCallAnswer), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn call(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let request: api::McpAppCallRequest = whole.json()?;
-    let server = server(&state, &named)?;
+    let source = server(&state, &named)?.config().name.clone();
     let conversation = request.conversation_id.as_deref().map(id).transpose()?;
+    let route = format!("mcp/servers/{source}/apps/call");
+    let called = called(state.engine().clone(), source, conversation, request);
+    Ok(json(StatusCode::OK, once(&state, super::asked(&whole)?, &route, Keeps::Answer, called).await?))
+}
+
+async fn called(
+    engine: Engine,
+    source: String,
+    conversation: Option<ConversationId>,
+    request: api::McpAppCallRequest,
+) -> Result<api::McpAppCallAnswer, ApiError> {
     let asked = PageCall {
-        source: &server.config().name,
+        source: &source,
         tool: &request.tool,
         arguments: request.arguments.as_deref().unwrap_or("{}"),
         conversation: conversation.as_ref(),
         is_allowed: request.allowed,
     };
     let name = turnwright_engine::qualified(asked.source, asked.tool);
-    let answer = match state.engine().call_for_page(asked).await? {
+    Ok(match Box::pin(engine.call_for_page(asked)).await? {
         PageCalled::Asks { rule } => api::McpAppCallAnswer {
             name,
             outcome: "asks".to_owned(),
@@ -110,8 +124,7 @@ pub(super) async fn call(State(state): State, Params(named): Params<Named>, whol
             rule: None,
             duration_ms: result.duration_ms,
         },
-    };
-    Ok(json(StatusCode::OK, answer))
+    })
 }
 
 /// What a frame is asked for with.

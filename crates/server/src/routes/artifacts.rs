@@ -1,29 +1,34 @@
 //! Files that people bring: taken as they come, in pieces, and given back so that no browser runs them.
 
+use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::multipart::MultipartError;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use serde_json::Value;
 use turnwright_api as api;
 use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, PIECE_BYTES, Removal, is_artifact_id};
 
+use super::idempotency::key;
 use super::json;
 use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
 use crate::file_type::{self, Seems, TextCheck};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
+use crate::pace::{TooSlow, paced};
+use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
 use crate::timestamp::timestamp;
 
-/// How long a client may be silent in the middle of a file.
-const IDLE_LIMIT: Duration = Duration::from_mins(1);
 /// How much of a refused file is read on, so that the client gets to see the refusal.
 const DRAIN_LIMIT_BYTES: usize = 64 << 20;
 
@@ -51,9 +56,9 @@ pub(super) struct UploadForm {
     path = "/artifacts",
     operation_id = "uploadArtifact",
     tag = "conversations",
-    params(UploadQuery),
+    params(UploadQuery, RepeatableHeader),
     request_body(content((Vec<u8> = "application/octet-stream"), (UploadForm = "multipart/form-data"))),
-    responses((status = 201, description = "It is stored.", body = api::Artifact, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere)
+    responses((status = 201, description = "It is stored.", body = api::Artifact, headers(("Location" = String, description = "Its address."))), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn upload(
     State(state): State,
@@ -61,12 +66,14 @@ pub(super) async fn upload(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
+    let key = key(&head.headers)?.map(str::to_owned);
     let declared = head.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("(not text)").to_owned());
     let is_form = declared.as_deref().is_some_and(|declared| declared.to_ascii_lowercase().starts_with("multipart/form-data"));
     let stored = if is_form {
+        let body = Body::from_stream(paced(body, state.options().body_bytes_per_second));
         let mut request = Request::from_parts(head, body);
         DefaultBodyLimit::disable().apply(&mut request);
-        from_form(&state, request).await?
+        from_form(&state, key, request).await?
     } else {
         let name = query.name.unwrap_or_else(|| "file".to_owned());
         // The length is told before a body that will be refused is sent, where the client waits for that.
@@ -75,11 +82,11 @@ pub(super) async fn upload(
         if let Some(length) = length.filter(|length| *length > most && head.headers.contains_key(header::EXPECT)) {
             return Err(too_large(Some(length), most));
         }
-        let pieces = body.into_data_stream().map_err(|error| cut_off(&error));
-        store(&state, pieces, &name, declared.as_deref()).await?
+        let pieces = paced(body, state.options().body_bytes_per_second).map_err(|error| cut_off(&error));
+        store(&state, key, pieces, (&name, declared.as_deref())).await?
     };
-    let location = format!("/api/v1/artifacts/{}", stored.id);
-    let mut response = json(StatusCode::CREATED, told(stored));
+    let location = format!("/api/v1/artifacts/{}", stored.get("id").and_then(Value::as_str).unwrap_or_default());
+    let mut response = json(StatusCode::CREATED, stored);
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -87,41 +94,57 @@ pub(super) async fn upload(
 }
 
 /// The file of a form: its first field with the name `file`, or with a file's name.
-async fn from_form(state: &ServerState, request: Request) -> Result<Artifact, ApiError> {
-    let wrong = |what: &dyn std::fmt::Display| ApiError::bad_request("invalid_form", format!("the form is wrong: {what}"));
-    let mut form = Multipart::from_request(request, &()).await.map_err(|error| wrong(&error.body_text()))?;
-    while let Some(field) = form.next_field().await.map_err(|error| wrong(&error.body_text()))? {
+async fn from_form(state: &ServerState, key: Option<String>, request: Request) -> Result<Value, ApiError> {
+    let wrong = |what: String| ApiError::bad_request("invalid_form", format!("the form is wrong: {what}"));
+    let unread = |error: MultipartError| TooSlow::behind(&error).map_or_else(|| wrong(error.body_text()), ApiError::from);
+    let mut form = Multipart::from_request(request, &()).await.map_err(|error| wrong(error.body_text()))?;
+    while let Some(field) = form.next_field().await.map_err(unread)? {
         if field.name() != Some("file") && field.file_name().is_none() {
             continue;
         }
         let name = field.file_name().unwrap_or("file").to_owned();
         let declared = field.content_type().map(str::to_owned);
         let pieces = field.map_err(|error| cut_off(&error));
-        return store(state, pieces, &name, declared.as_deref()).await;
+        return store(state, key, pieces, (&name, declared.as_deref())).await;
     }
     Err(ApiError::invalid("the form has no field `file`"))
 }
 
-/// Stores a file piece by piece; nothing of it stays where it is refused or breaks off.
+/// Stores a file piece by piece; nothing of it stays where it is refused or breaks off. A key stands for the file: what it is
+/// is known when all of it came.
 async fn store(
     state: &ServerState,
+    key: Option<String>,
     pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send,
-    name: &str,
-    declared: Option<&str>,
-) -> Result<Artifact, ApiError> {
+    (name, declared): (&str, Option<&str>),
+) -> Result<Value, ApiError> {
     let name = file_name(name);
-    let artifacts = state.artifacts()?;
+    let artifacts = state.artifacts()?.clone();
     let at_ms = state.engine().clock().now_ms();
     let draft = artifacts.begin_artifact(at_ms).await?;
     let mut pieces = std::pin::pin!(pieces);
-    match read(state, &**artifacts, draft, pieces.as_mut(), declared).await {
+    match read(state, &*artifacts, draft, pieces.as_mut(), declared).await {
         Ok(Read { hasher, media_type, bytes }) => {
             let owner = state.caller().user().clone();
             let id = hasher.id(&owner, &name, &media_type);
+            let asked = key.map(|key| (key, id.clone()));
             let artifact = Artifact { id, owner, name, media_type, bytes, created_at_ms: at_ms };
-            artifacts.finish_artifact(draft, artifact.clone()).await?;
-            // The one that was there, where it was.
-            Ok(artifacts.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact))
+            let (keeper, is_kept) = (artifacts.clone(), Arc::new(AtomicBool::new(false)));
+            let keeps = is_kept.clone();
+            let kept = async move {
+                keeps.store(true, Ordering::Relaxed);
+                keeper.finish_artifact(draft, artifact.clone()).await?;
+                // The one that was there, where it was.
+                Ok(told(keeper.artifact(&artifact.owner, &artifact.id).await?.unwrap_or(artifact)))
+            };
+            let stored = once(state, asked, "artifacts", Keeps::Answer, kept).await;
+            // The key had its answer, or is another file's.
+            if !is_kept.load(Ordering::Relaxed)
+                && let Err(error) = artifacts.drop_draft(draft).await
+            {
+                tracing::warn!(%error, "a file that came again is removed later");
+            }
+            stored
         }
         Err(error) => {
             if let Err(error) = artifacts.drop_draft(draft).await {
@@ -152,7 +175,7 @@ async fn read(
     let (mut held, mut size, mut index) = (Vec::new(), 0_usize, 0_u32);
     let mut seems: Option<Seems> = None;
     loop {
-        let next = tokio::time::timeout(IDLE_LIMIT, pieces.next()).await.map_err(|_| silent())?.transpose()?;
+        let next = pieces.next().await.transpose()?;
         let is_last = next.is_none();
         let bytes = next.unwrap_or_default();
         size = size.saturating_add(bytes.len());
@@ -211,13 +234,9 @@ fn too_large(length: Option<usize>, most: usize) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large", detail).ending_connection()
 }
 
-fn cut_off(error: &dyn std::fmt::Display) -> ApiError {
-    ApiError::bad_request("body_cut_off", format!("the file broke off: {error}"))
-}
-
-fn silent() -> ApiError {
-    let detail = format!("no more of the file came for {} s", IDLE_LIMIT.as_secs());
-    ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail).ending_connection()
+fn cut_off(error: &(dyn Error + 'static)) -> ApiError {
+    let broken = || ApiError::bad_request("body_cut_off", format!("the file broke off: {error}"));
+    TooSlow::behind(error).map_or_else(broken, ApiError::from)
 }
 
 fn told(artifact: Artifact) -> api::Artifact {

@@ -9,7 +9,7 @@ use turnwright_engine::Choice;
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, Params, State, Whole, id};
+use crate::extract::{InConversation, PageQuery, Params, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
 use crate::rules::{may_reach, remember, remembered_rule};
 use crate::waiting::{waiting_call, waiting_question};
@@ -30,18 +30,21 @@ pub(super) async fn list(State(state): State, InConversation(id): InConversation
     Ok(json(StatusCode::OK, api::List::whole(calls)))
 }
 
-/// The calls of all conversations that wait.
+/// The calls of all conversations that wait, by conversation.
 #[utoipa::path(
     get,
     path = "/approvals",
     operation_id = "listApprovals",
     tag = "approvals",
-    responses((status = 200, description = "They.", body = api::List<api::Call>), Refused)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::Call>), Refused)
 )]
-pub(super) async fn all(State(state): State) -> Result<Response, ApiError> {
+pub(super) async fn all(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let (waiting, questions) = (state.engine().all_waiting().await?, state.engine().all_questions().await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question)).collect();
-    Ok(json(StatusCode::OK, api::List::whole(calls)))
+    // What is decided about between two pages is gone from the list.
+    let name = |call: &api::Call| format!("{}/{}", call.conversation_id.as_deref().unwrap_or_default(), call.id);
+    Ok(json(StatusCode::OK, page.part_in_order(calls, name)?))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

@@ -7,13 +7,14 @@ use turnwright_core::{ApproveMode, ConversationId};
 use turnwright_engine::{KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::idempotency::{as_asked, repeatable};
-use super::json;
 use super::streams::{UiQuery, stream_of};
+use super::{asked, json};
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::report::{self, turn_report};
 use crate::settings;
 use crate::state::ServerState;
@@ -132,7 +133,7 @@ pub(super) async fn cancel(
     path = "/conversations/{id}/retry",
     operation_id = "retryTurn",
     tag = "turns",
-    params(ConversationPath),
+    params(ConversationPath, RepeatableHeader),
     request_body = api::RetryRequest,
     responses((status = 202, description = "It goes on.", body = api::TurnAccepted), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
 )]
@@ -143,9 +144,12 @@ pub(super) async fn retry(
 ) -> Result<Response, ApiError> {
     let request: api::RetryRequest = whole.json()?;
     let overlay = settings::overlay(state.engine(), request.model, request.settings)?;
-    let turn = state.engine().retry(&conversation, overlay).await?;
-    let answer = api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() };
-    Ok(json(StatusCode::ACCEPTED, answer))
+    let (engine, route) = (state.engine().clone(), format!("{conversation}/retry"));
+    let taken_up = async move {
+        let turn = engine.retry(&conversation, overlay).await?;
+        Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
+    };
+    Ok(json(StatusCode::ACCEPTED, once(&state, asked(&whole)?, &route, Keeps::Answer, taken_up).await?))
 }
 
 /// Sends a message, and names a reused key as the client wrote it.

@@ -5,10 +5,11 @@ use http::StatusCode;
 use turnwright_api as api;
 use turnwright_engine::Compaction;
 
-use super::json;
+use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, State, Whole};
-use crate::openapi::{BodyRefused, ConversationPath, NotAnswered, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::settings;
 
 /// Tells whether models are shown a summary of this conversation's beginning.
@@ -32,9 +33,9 @@ pub(super) async fn show(State(state): State, InConversation(conversation): InCo
     path = "/conversations/{id}/compact",
     operation_id = "compactConversation",
     tag = "conversations",
-    params(ConversationPath),
+    params(ConversationPath, RepeatableHeader),
     request_body = api::CompactRequest,
-    responses((status = 200, description = "The summary is stored.", body = api::CompactionReport), Refused, BodyRefused, NotThere, NotAnswered)
+    responses((status = 200, description = "The summary is stored.", body = api::CompactionReport), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
 )]
 pub(super) async fn compact(
     State(state): State,
@@ -43,8 +44,9 @@ pub(super) async fn compact(
 ) -> Result<Response, ApiError> {
     let request: api::CompactRequest = whole.json()?;
     let model = settings::overlay(state.engine(), request.model, api::Settings::default())?.model;
-    let made = state.engine().compact(&conversation, model).await?;
-    Ok(json(StatusCode::OK, report(Some(made))))
+    let (engine, route) = (state.engine().clone(), format!("{conversation}/compact"));
+    let made = async move { Ok(report(Some(engine.compact(&conversation, model).await?))) };
+    Ok(json(StatusCode::OK, once(&state, asked(&whole)?, &route, Keeps::Answer, made).await?))
 }
 
 /// Takes the newest summary back: models are shown again what it stood for, or the summary before it.

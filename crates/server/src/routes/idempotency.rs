@@ -28,7 +28,8 @@ pub(crate) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError>
     Ok(Some((key.to_owned(), fingerprint)))
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+/// The request's idempotency key as the client wrote it.
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
         Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) && !key.contains('\t') => Ok(Some(key)),

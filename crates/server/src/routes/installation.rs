@@ -10,6 +10,7 @@ use turnwright_engine::nodes::{Condition, Trouble};
 use turnwright_engine::{ModelInfo, SetAside, SourceState};
 
 use super::json;
+use super::providers::provider;
 use crate::error::ApiError;
 use crate::extract::State;
 use crate::metrics::CONTENT_TYPE;
@@ -71,16 +72,8 @@ pub(super) async fn models(State(state): State) -> Response {
     responses((status = 200, description = "They.", body = api::List<api::Provider>), Refused)
 )]
 pub(super) async fn providers(State(state): State) -> Response {
-    let (providers, default) = (state.engine().providers(), state.engine().defaults().model.clone());
-    let told = |id: String| {
-        let (dialect, problem) = match providers.get(&id) {
-            Ok(provider) => (Some(provider.dialect().to_owned()), None),
-            Err(failure) => (None, Some(failure.message)),
-        };
-        let origin = state.model_providers().and_then(|providers| providers.origin(&id));
-        api::Provider { is_default: default.provider() == id, id, dialect, problem, origin }
-    };
-    json(StatusCode::OK, api::List::whole(providers.names().into_iter().map(told).collect()))
+    let names = state.engine().providers().names();
+    json(StatusCode::OK, api::List::whole(names.into_iter().map(|name| provider(&state, name)).collect()))
 }
 
 /// A model as the API tells it.

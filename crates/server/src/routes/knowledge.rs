@@ -10,8 +10,8 @@ use turnwright_host::{Knowledge, Memory, MemoryError};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, Params, Search, State, Whole};
-use crate::openapi::{BodyRefused, NotThere, Refused};
+use crate::extract::{InConversation, PageQuery, Params, Search, State, Whole};
+use crate::openapi::{BodyRefused, Conditional, IfMatch, IfNoneMatch, NotThere, Refused};
 use crate::report::context_place;
 use crate::state::ServerState;
 use crate::tag::Tag;
@@ -112,15 +112,19 @@ fn piece(name: &str, found: &FoundPiece) -> api::KnowledgePiece {
     path = "/conversations/{id}/knowledge",
     operation_id = "listConversationDocuments",
     tag = "knowledge",
-    params(("id" = String, Path, description = "The conversation.")),
-    responses((status = 200, description = "They.", body = api::List<api::KnowledgeDocument>), Refused, NotThere)
+    params(("id" = String, Path, description = "The conversation."), PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::KnowledgeDocument>), Refused, NotThere)
 )]
-pub(super) async fn documents(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn documents(
+    State(state): State,
+    InConversation(id): InConversation,
+    Search(page): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     // Who may not see the conversation is told that there is none.
     state.engine().conversation(&id).await?;
     let files = knowledge(&state)?.attached(&id).await.map_err(unstored)?;
-    let data: Vec<_> = files.into_iter().map(document).collect();
-    Ok(json(StatusCode::OK, api::List { data, next_cursor: None, has_more: false }))
+    let files = files.into_iter().map(document).collect();
+    Ok(json(StatusCode::OK, page.part(files, |file: &api::KnowledgeDocument| file.id.clone())?))
 }
 
 fn document(file: IndexedFile) -> api::KnowledgeDocument {
@@ -189,6 +193,7 @@ pub(super) async fn detach(
     path = "/memory",
     operation_id = "getMemory",
     tag = "knowledge",
+    params(IfNoneMatch),
     responses((status = 200, description = "It, with its `ETag`.", body = api::Memory), (status = 304, description = "The client has it."), Refused, NotThere)
 )]
 pub(super) async fn remembered(State(state): State, whole: Whole) -> Result<Response, ApiError> {
@@ -203,8 +208,9 @@ pub(super) async fn remembered(State(state): State, whole: Whole) -> Result<Resp
     path = "/memory",
     operation_id = "putMemory",
     tag = "knowledge",
+    params(IfMatch),
     request_body = api::Memory,
-    responses((status = 200, description = "It, with its `ETag`.", body = api::Memory), (status = 412, description = "It was changed since."), Refused, BodyRefused, NotThere)
+    responses((status = 200, description = "It, with its `ETag`.", body = api::Memory), Refused, BodyRefused, NotThere, Conditional)
 )]
 pub(super) async fn remember(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let wanted: api::Memory = whole.json()?;

@@ -7,9 +7,9 @@ use turnwright_api as api;
 use turnwright_core::{ApproveMode, ConversationId};
 use turnwright_engine::NewRule;
 
-use super::json;
+use super::{asked, json};
 use crate::error::ApiError;
-use crate::extract::{Params, State, Whole, id};
+use crate::extract::{PageQuery, Params, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::rules::{configured_rule, explanation, may_reach, remembered_rule, scope, text};
@@ -21,16 +21,20 @@ use crate::tag::Tag;
     path = "/approvals/rules",
     operation_id = "listRules",
     tag = "approvals",
-    params(IfNoneMatch),
-    responses((status = 200, description = "They, those of the configuration first.", body = api::List<api::Rule>), (status = 304, description = "The client has them."), Refused)
+    params(PageQuery, IfNoneMatch),
+    responses((status = 200, description = "A page of them, those of the configuration first.", body = api::List<api::Rule>), (status = 304, description = "The client has them."), Refused)
 )]
-pub(super) async fn list(State(state): State, headers: HeaderMap) -> Response {
+pub(super) async fn list(
+    State(state): State,
+    Search(page): Search<PageQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let configured =
         state.engine().configured_rules().into_iter().zip(1..).map(|(rule, number)| configured_rule((number, rule)));
     let remembered = state.engine().rules().await;
     let rules = configured.chain(remembered.iter().map(remembered_rule)).collect();
-    let list: api::List<api::Rule> = api::List::whole(rules);
-    Tag::of_all(&list).answer(&headers, &list)
+    let list: api::List<api::Rule> = page.part(rules, |rule: &api::Rule| rule.id.clone())?;
+    Ok(Tag::of_all(&list).answer(&headers, &list))
 }
 
 /// Remembers a rule.
@@ -50,8 +54,9 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let scope = scope(request.scope)?;
     may_reach(state.caller(), scope)?;
     let new = NewRule { scope, conversation, rule };
-    let made = async { Ok(remembered_rule(&state.engine().add_rule(new).await?)) };
-    Ok(json(StatusCode::CREATED, once(&state, &whole, "approvals/rules", Keeps::Answer, made).await?))
+    let engine = state.engine().clone();
+    let made = async move { Ok(remembered_rule(&engine.add_rule(new).await?)) };
+    Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "approvals/rules", Keeps::Answer, made).await?))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

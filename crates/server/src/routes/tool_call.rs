@@ -6,34 +6,40 @@ use serde_json::Value;
 use turnwright_api as api;
 use turnwright_core::{Outcome, ToolResult};
 
-use super::json;
+use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{State, Whole};
-use crate::openapi::{BodyRefused, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::settings::approve;
 
-/// Runs a tool once, outside of any conversation. Rules that deny hold; nothing of it is stored.
+/// Runs a tool once, outside of any conversation. Rules that deny hold. Nothing of it is stored but, with an
+/// `Idempotency-Key`, the answer.
 #[utoipa::path(
     post,
     path = "/tools/call",
     operation_id = "callTool",
     tag = "tools",
+    params(RepeatableHeader),
     request_body = api::ToolCallRequest,
-    responses((status = 200, description = "What came of it, failures too.", body = api::ToolCallAnswer), Refused, BodyRefused, NotThere)
+    responses((status = 200, description = "What came of it, failures too.", body = api::ToolCallAnswer), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn call(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: api::ToolCallRequest = whole.json()?;
     let mode = approve(request.approve.unwrap_or(api::Approve::ReadOnly));
-    let arguments = request.arguments.as_deref().unwrap_or("{}");
-    let result = state.engine().call_tool(&request.name, arguments, mode).await?;
-    let answer = api::ToolCallAnswer {
-        outcome: outcome(&result).to_owned(),
-        is_error: result.outcome.is_error(),
-        content: content(&result),
-        structured_content: result.structured_content,
-        duration_ms: result.duration_ms,
+    let engine = state.engine().clone();
+    let called = async move {
+        let arguments = request.arguments.as_deref().unwrap_or("{}");
+        let result = Box::pin(engine.call_tool(&request.name, arguments, mode)).await?;
+        Ok(api::ToolCallAnswer {
+            outcome: outcome(&result).to_owned(),
+            is_error: result.outcome.is_error(),
+            content: content(&result),
+            structured_content: result.structured_content,
+            duration_ms: result.duration_ms,
+        })
     };
-    Ok(json(StatusCode::OK, answer))
+    Ok(json(StatusCode::OK, once(&state, asked(&whole)?, "tools/call", Keeps::Answer, called).await?))
 }
 
 /// How a call ended, in one word.

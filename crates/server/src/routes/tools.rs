@@ -6,17 +6,21 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use globset::{Glob, GlobMatcher};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use turnwright_api as api;
 use turnwright_core::{ConversationId, ToolDefinition};
 use turnwright_engine::{ConversationChange, SettingsOverlay};
 
 use super::installation::{tool, with_set_aside};
-use super::json;
+use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
+use crate::openapi::{
+    BodyRefused, Conditional, Conflicting, ConversationPath, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader,
+};
+use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
+use crate::tag::Tag;
 
 /// What the conversation offers.
 #[utoipa::path(
@@ -24,12 +28,18 @@ use crate::state::ServerState;
     path = "/conversations/{id}/tools",
     operation_id = "listEnabledTools",
     tag = "tools",
-    params(ConversationPath),
-    responses((status = 200, description = "They.", body = api::List<api::ConversationTool>), Refused, NotThere)
+    params(ConversationPath, IfNoneMatch),
+    responses((status = 200, description = "They.", body = api::List<api::ConversationTool>), (status = 304, description = "The client has them."), Refused, NotThere)
 )]
-pub(super) async fn enabled(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn enabled(
+    State(state): State,
+    InConversation(id): InConversation,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let chosen = state.engine().conversation(&id).await?.overlay.tools;
     let tools = conversation_tools(&state, &id).await?.into_iter().filter(|tool| tool.enabled).collect();
-    Ok(json(StatusCode::OK, api::List::whole(tools)))
+    let list: api::List<api::ConversationTool> = api::List::whole(tools);
+    Ok(Tag::of(&chosen, &list).answer(&headers, &list))
 }
 
 /// What the servers that run have.
@@ -53,9 +63,9 @@ pub(super) async fn available(State(state): State, InConversation(id): InConvers
     path = "/conversations/{id}/tools",
     operation_id = "enableTool",
     tag = "tools",
-    params(ConversationPath),
+    params(ConversationPath, IfMatch, RepeatableHeader),
     request_body = api::ToolName,
-    responses((status = 201, description = "It is offered.", body = api::ConversationTool), Refused, BodyRefused, NotThere, Conflicting)
+    responses((status = 201, description = "It is offered.", body = api::ConversationTool), Refused, BodyRefused, NotThere, Conflicting, Conditional)
 )]
 pub(super) async fn enable(
     State(state): State,
@@ -65,15 +75,22 @@ pub(super) async fn enable(
     let choice: api::ToolName = whole.json()?;
     let definition = find(&state, &choice).await?;
     let name = definition.name.clone();
-    change(&state, &id, |tools| {
-        let mut tools = tools.unwrap_or_default();
-        if !matchers(&tools).iter().any(|glob| glob.is_match(&name)) {
-            tools.push(name);
+    let (asked, route) = (asked(&whole)?, format!("{id}/tools"));
+    let made = {
+        let state = state.clone();
+        async move {
+            let and_this = |tools: Option<Vec<String>>| {
+                let mut tools = tools.unwrap_or_default();
+                if !matchers(&tools).iter().any(|glob| glob.is_match(&name)) {
+                    tools.push(name);
+                }
+                tools
+            };
+            change(&state, &id, &whole.headers, and_this).await?;
+            Ok(api::ConversationTool { tool: tool(&state, &definition), enabled: true })
         }
-        tools
-    })
-    .await?;
-    Ok(json(StatusCode::CREATED, api::ConversationTool { tool: tool(&state, &definition), enabled: true }))
+    };
+    Ok(json(StatusCode::CREATED, once(&state, asked, &route, Keeps::Answer, made).await?))
 }
 
 /// Offers a tool no more. Named in the body, or in the query as `server_id` and `tool_name`.
@@ -82,9 +99,9 @@ pub(super) async fn enable(
     path = "/conversations/{id}/tools",
     operation_id = "disableTool",
     tag = "tools",
-    params(ConversationPath, Named),
+    params(ConversationPath, Named, IfMatch),
     request_body = Option<api::ToolName>,
-    responses((status = 204, description = "It is offered no more."), Refused, BodyRefused, NotThere, Conflicting)
+    responses((status = 204, description = "It is offered no more."), Refused, BodyRefused, NotThere, Conflicting, Conditional)
 )]
 pub(super) async fn disable(
     State(state): State,
@@ -98,7 +115,7 @@ pub(super) async fn disable(
     };
     let name = find(&state, &choice).await?.name.clone();
     let all = state.engine().tools().await;
-    change(&state, &id, |tools| {
+    change(&state, &id, &whole.headers, |tools| {
         // What a glob lets in can only go by naming the others.
         let globs = tools.as_deref().map(matchers);
         let is_in = |tool: &str| globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)));
@@ -139,10 +156,12 @@ async fn find(state: &ServerState, choice: &api::ToolName) -> Result<Arc<ToolDef
 async fn change(
     state: &ServerState,
     id: &ConversationId,
+    headers: &HeaderMap,
     change: impl FnOnce(Option<Vec<String>>) -> Vec<String>,
 ) -> Result<(), ApiError> {
     let _changing = state.changing_settings().lock().await;
     let before = state.engine().conversation(id).await?.overlay;
+    Tag::of(&before.tools, &()).must_match(headers)?;
     let overlay = SettingsOverlay { tools: Some(change(before.tools.clone())), ..before };
     state.engine().update(id, ConversationChange { title: None, overlay: Some(overlay) }).await?;
     Ok(())

@@ -18,7 +18,6 @@ use super::idempotency::repeatable;
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
 use super::ui_said_again::{answered, can_be_retried, newest, question};
 use crate::attached::Attached;
-use crate::door;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
@@ -202,7 +201,6 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
         };
-        door::open().await?;
         match engine.decide(conversation, waiting.call, Choice { verdict, arguments: None, reason }).await {
             Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
             Err(error) => return Err(error.into()),

@@ -9,10 +9,10 @@ use turnwright_core::UserId;
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, User};
 
-use super::json;
+use super::{asked, json};
 use crate::auth::{How, LINK_MS, NewCredential, issue, issue_link, new_user, not_allowed};
 use crate::error::ApiError;
-use crate::extract::{Params, State, Whole};
+use crate::extract::{PageQuery, Params, Search, State, Whole};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
@@ -37,11 +37,12 @@ pub(super) struct Named {
     path = "/users",
     operation_id = "listUsers",
     tag = "users",
-    responses((status = 200, description = "They, by name.", body = api::List<api::User>), Refused, NotThere)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them, by name.", body = api::List<api::User>), Refused, NotThere)
 )]
-pub(super) async fn list(State(state): State) -> Result<Response, ApiError> {
-    let users = state.accounts()?.users().await?;
-    Ok(json(StatusCode::OK, api::List::whole(users.into_iter().map(told).collect())))
+pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
+    let users = state.accounts()?.users().await?.into_iter().map(told).collect();
+    Ok(json(StatusCode::OK, page.part(users, |user| user.id.clone())?))
 }
 
 /// Adds somebody. For admins.
@@ -58,11 +59,12 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let request: api::UserRequest = whole.json()?;
     let role = request.role.as_deref().map_or(Ok(Role::Member), str::parse).map_err(ApiError::invalid)?;
     let user = new_user(&request.name, role, None, state.engine().clock().now_ms()).map_err(ApiError::invalid)?;
-    let made = async {
-        state.accounts()?.add_user(user.clone()).await?;
+    let accounts = state.accounts()?.clone();
+    let made = async move {
+        accounts.add_user(user.clone()).await?;
         Ok(told(user))
     };
-    Ok(json(StatusCode::CREATED, once(&state, &whole, "users", Keeps::Answer, made).await?))
+    Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "users", Keeps::Answer, made).await?))
 }
 
 /// One user. For admins.
@@ -143,16 +145,17 @@ pub(super) async fn remove(
     responses((status = 201, description = "It.", body = api::SignInLink), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn link(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
-    let accounts = state.accounts()?;
-    let found = user(&**accounts, &named.id).await?;
+    let accounts = state.accounts()?.clone();
+    let found = user(&*accounts, &named.id).await?;
     let now_ms = state.engine().clock().now_ms();
-    let made = async {
-        let secret = issue_link(accounts, &found, now_ms).await?;
-        let path = format!("{}/login?code={}", state.site().path, secret.expose());
+    let below = state.site().path.clone();
+    let made = async move {
+        let secret = issue_link(&accounts, &found, now_ms).await?;
+        let path = format!("{below}/login?code={}", secret.expose());
         Ok(api::SignInLink { path, expires_at: timestamp(now_ms.saturating_add(LINK_MS)) })
     };
     let route = format!("users/{}/links", named.id);
-    let answer = once(&state, &whole, &route, Keeps::Secret(|_| "a link".to_owned()), made).await?;
+    let answer = once(&state, asked(&whole)?, &route, Keeps::Secret(|_| "a link".to_owned()), made).await?;
     Ok(json(StatusCode::CREATED, answer))
 }
 
@@ -173,9 +176,9 @@ pub(super) async fn token_for(State(state): State, Params(named): Params<Named>,
     if scopes.has(Scope::Admin) && found.role != Role::Admin {
         return Err(ApiError::invalid("the scope admin is for admins, and this user is a member"));
     }
-    let made = make(&state, found.id, scopes, None, request);
+    let made = make(state.clone(), found.id, scopes, None, request);
     let route = format!("users/{}/tokens", named.id);
-    Ok(json(StatusCode::CREATED, once(&state, &whole, &route, Keeps::Secret(named_token), made).await?))
+    Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, &route, Keeps::Secret(named_token), made).await?))
 }
 
 /// The caller's own tokens.
@@ -184,12 +187,13 @@ pub(super) async fn token_for(State(state): State, Params(named): Params<Named>,
     path = "/tokens",
     operation_id = "listTokens",
     tag = "users",
-    responses((status = 200, description = "They, the newest first.", body = api::List<api::Token>), Refused, NotThere)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them, the newest first.", body = api::List<api::Token>), Refused, NotThere)
 )]
-pub(super) async fn tokens(State(state): State) -> Result<Response, ApiError> {
+pub(super) async fn tokens(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let known = state.accounts()?.credentials(state.caller().user()).await?;
     let tokens = known.iter().filter(|known| known.kind == CredentialKind::Token).map(token).collect();
-    Ok(json(StatusCode::OK, api::List::whole(tokens)))
+    Ok(json(StatusCode::OK, page.part(tokens, |token| token.id.clone())?))
 }
 
 /// Makes a token for the caller, with no more than the caller may do. One that is made with a token is revoked with it.
@@ -213,8 +217,8 @@ pub(super) async fn make_own(State(state): State, whole: Whole) -> Result<Respon
         How::Token(used) => (Some(used.id.clone()), used.expires_at_ms),
         How::Nobody | How::Local | How::Session(_) => (None, None),
     };
-    let made = make(&state, caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request);
-    Ok(json(StatusCode::CREATED, once(&state, &whole, "tokens", Keeps::Secret(named_token), made).await?))
+    let made = make(state.clone(), caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request);
+    Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "tokens", Keeps::Secret(named_token), made).await?))
 }
 
 /// A token that was made, in words.
@@ -244,7 +248,7 @@ pub(super) async fn revoke(State(state): State, Params(named): Params<Named>) ->
 }
 
 async fn make(
-    state: &ServerState,
+    state: ServerState,
     user: UserId,
     scopes: Scopes,
     made_with: Option<(String, Option<u64>)>,

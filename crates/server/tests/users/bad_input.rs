@@ -330,6 +330,47 @@ async fn whoever_is_not_known_or_comes_from_elsewhere_is_refused_by_every_route(
 }
 
 #[tokio::test]
+async fn a_page_of_another_site_gets_nothing_by_any_route() {
+    let world = World::new().await;
+    let before = world.known().await;
+    let member = world.server.token(&world.carl.id, [Scope::Read, Scope::Chat, Scope::Approve], None).await.0;
+    let entered = world.server.form("/login", &[OURS], &format!("token={member}")).await;
+    let cookie = entered.cookie();
+    let me = world.server.ask(Method::GET, "/api/v1/me", &[("cookie", &cookie), OURS], "").await;
+    assert_eq!((me.status, &me.json()["how"]), (StatusCode::OK, &json!("session")), "its own page may: {}", me.body);
+    let mut asked = 0;
+    for operation in operations() {
+        let path = world.path(&operation);
+        let body = operation.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let which = format!("{} {path}", operation.method);
+        for origin in ["https://evil.example", "http://tw.example.evil.example", "null", "https://tw.example:1"] {
+            let refused = |answer: Answered| {
+                assert_eq!(answer.code(), (403, "origin_not_allowed".to_owned()), "{which} from {origin}: {}", answer.body);
+            };
+            // Where nobody has to sign in; the name of the machine is right.
+            let local = Request::builder().method(operation.method.clone()).uri(&path).header("host", "localhost");
+            let local = local.header("origin", origin).header("content-type", "application/json");
+            let response = world.server.local.clone().oneshot(local.body(Body::from(body.clone())).unwrap()).await.unwrap();
+            let (parts, read) = response.into_parts();
+            let read = String::from_utf8(to_bytes(read, usize::MAX).await.unwrap().to_vec()).unwrap();
+            refused(Answered { status: parts.status, headers: parts.headers, body: read });
+            // With the browser's cookie. Whether the server is well it tells everybody.
+            if !["/healthz", "/readyz"].contains(&&*operation.path) {
+                let headers = [("cookie", &*cookie), ("origin", origin), ("content-type", "application/json")];
+                let answer = world.server.ask(operation.method.clone(), &path, &headers, &body).await;
+                let lacks = answer.status == StatusCode::FORBIDDEN && answer.code().1 == "insufficient_scope";
+                if !lacks {
+                    refused(answer);
+                }
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked > 250, "{asked}");
+    assert_eq!(world.known().await, before);
+}
+
+#[tokio::test]
 async fn what_comes_at_the_same_moment_or_too_late_has_one_outcome() {
     let world = World::new().await;
     let server = &world.server;

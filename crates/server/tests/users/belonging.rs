@@ -40,9 +40,10 @@ struct Annas {
     call: String,
     token: String,
     artifact: String,
+    rule: String,
 }
 
-/// What the first user has: a conversation in which a call waits, a server, a token.
+/// What the first user has: a conversation in which a call waits, a server, a token, a file, a rule, something to remember.
 async fn annas(server: &Server, anna: &User, token: &str) -> Annas {
     let parked = server.post("/api/v1/conversations/c-anna/chat", token, json!({"content": "touch it"})).await.json();
     assert_eq!(parked["turn"]["status"], "suspended", "{parked}");
@@ -51,7 +52,13 @@ async fn annas(server: &Server, anna: &User, token: &str) -> Annas {
     let (_, id) = server.token(&anna.id, [Scope::Read], None).await;
     let file = server.ask(Method::POST, "/api/v1/artifacts", &[("authorization", &format!("Bearer {token}"))], "hers").await;
     let artifact = file.json()["id"].as_str().unwrap().to_owned();
-    Annas { artifact, call: parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned(), token: id }
+    let rule = json!({"tool": "lab__anna", "action": "deny", "scope": "user"});
+    let rule = server.post("/api/v1/approvals/rules", token, rule).await.json();
+    let rule = rule["id"].as_str().unwrap_or_else(|| panic!("{rule}")).to_owned();
+    let memory = json!({"text": "anna likes tea"});
+    let remembered = server.with(Method::PUT, "/api/v1/memory", token, ("x-none", ""), memory).await;
+    assert_eq!(remembered.status, StatusCode::OK, "{}", remembered.body);
+    Annas { artifact, rule, call: parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned(), token: id }
 }
 
 /// A path with the names of what is there, or of nothing.
@@ -96,7 +103,8 @@ async fn no_route_tells_anybody_what_another_has_or_changes_it() {
             let bearer = format!("Bearer {his}");
             let headers = [("authorization", &*bearer), ("content-type", "application/json")];
             let there = server.ask(method.clone(), &filled(path, &annas, &anna, true), &headers, &body).await;
-            let concerns_all = ["/api/v1/users/", "/api/v1/providers/"].iter().any(|begin| path.starts_with(begin));
+            let is_look = method == Method::GET;
+            let concerns_all = path.starts_with("/api/v1/users/") || (path.starts_with("/api/v1/providers/") && !is_look);
             let expected = if concerns_all { 403 } else { 404 };
             assert_eq!(there.status.as_u16(), expected, "{which} with {body}: {}", there.body);
             // Nothing tells it from what is not there at all. A chat begins what is not there.
@@ -112,11 +120,41 @@ async fn no_route_tells_anybody_what_another_has_or_changes_it() {
     }
     assert!(walked > 30, "{walked} operations name something");
     assert_eq!(known().await, before);
-    for list in ["conversations", "conversations?q=touch", "approvals", "mcp/servers", "tokens"] {
-        let listed = server.get(&format!("/api/v1/{list}"), &his).await;
-        let has_hers = listed.body.contains("anna") || listed.body.contains(&annas.call);
-        assert!(listed.status.is_success() && !has_hers, "{list}: {}", listed.body);
+    let lists = [
+        "conversations",
+        "conversations?q=touch",
+        "approvals",
+        "approvals/rules",
+        "mcp/servers",
+        "tokens",
+        "tools",
+        "usage",
+        "memory",
+        "me",
+    ];
+    for list in lists {
+        let told = |answer: Answered| {
+            assert!(answer.status.is_success(), "{list}: {}", answer.body);
+            ["anna", &*annas.call, &*annas.rule, &*annas.token].iter().any(|hers| answer.body.contains(hers))
+        };
+        assert!(!told(server.get(&format!("/api/v1/{list}"), &his).await), "{list}");
     }
+    // What is told of her own she is told: the lists were not empty for everybody.
+    let usage = async |token: &str| server.get("/api/v1/usage", token).await.json();
+    let (of_anna, of_ben) = (usage(&hers).await, usage(&his).await);
+    assert_ne!(of_anna, of_ben);
+    for (list, hers_is) in [("approvals", &*annas.call), ("approvals/rules", &*annas.rule), ("memory", "anna likes tea")] {
+        let own = server.get(&format!("/api/v1/{list}"), &hers).await;
+        assert!(own.body.contains(hers_is), "{list}: {}", own.body);
+    }
+    // Nor does another's memory or rule change by a request that does not name whose it is.
+    let written = server.with(Method::PUT, "/api/v1/memory", &his, ("x-none", ""), json!({"text": "ben likes coffee"})).await;
+    assert_eq!(written.status, StatusCode::OK, "{}", written.body);
+    assert_eq!(server.get("/api/v1/memory", &hers).await.json()["text"], "anna likes tea");
+    let rule = format!("/api/v1/approvals/rules/{}", annas.rule);
+    let removed = server.with(Method::DELETE, &rule, &his, ("x-none", ""), Value::Null).await;
+    assert_eq!(removed.status, StatusCode::NOT_FOUND, "{}", removed.body);
+    assert!(server.get("/api/v1/approvals/rules", &hers).await.body.contains(&annas.rule));
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Conditions on what may have been changed by somebody else, and requests that come again.
 
+use std::io::{Read, Write};
+
 use super::*;
 
 impl Server {
-    async fn with(&self, method: Method, path: &str, token: &str, header: (&str, &str), body: Value) -> Answered {
+    pub(super) async fn with(&self, method: Method, path: &str, token: &str, header: (&str, &str), body: Value) -> Answered {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", &*bearer), ("content-type", "application/json"), header];
         self.ask(method, path, &headers, &if body.is_null() { String::new() } else { body.to_string() }).await
@@ -95,4 +97,111 @@ async fn whatever_makes_something_makes_it_once_for_each_key() {
     }
     let messages = server.get("/api/v1/conversations/c-ui/messages", &token).await.json();
     assert_eq!(messages["data"].as_array().unwrap().len(), 2, "{messages}");
+}
+
+#[tokio::test]
+async fn the_tools_of_a_conversation_are_changed_by_whoever_saw_what_they_are() {
+    let server = server().await;
+    let (_, token) = server.member("anna").await;
+    server.post("/api/v1/conversations", &token, json!({"id": "c1"})).await;
+    let path = "/api/v1/conversations/c1/tools";
+    let seen = server.get(path, &token).await.header("etag").to_owned();
+    let known = server.with(Method::GET, path, &token, ("if-none-match", &seen), Value::Null).await;
+    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+    let tool = |name: &str| json!({"server_id": "lab", "tool_name": name});
+    let first = server.with(Method::POST, path, &token, ("if-match", &seen), tool("touch")).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.body);
+    for (method, name) in [(Method::POST, "wait"), (Method::DELETE, "touch")] {
+        let late = server.with(method.clone(), path, &token, ("if-match", &seen), tool(name)).await;
+        assert_eq!(late.code(), (412, "precondition_failed".to_owned()), "{method}");
+    }
+    let now = server.get(path, &token).await;
+    assert_eq!(now.json()["data"].as_array().unwrap().len(), 1, "{}", now.body);
+    let removed = server.with(Method::DELETE, path, &token, ("if-match", now.header("etag")), tool("touch")).await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.body);
+}
+
+/// The address of an API that has one model, for as long as the test runs.
+fn lists_a_model() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 8192];
+            let _ = stream.read(&mut head).unwrap();
+            let body = r#"{"object": "list", "data": [{"id": "m", "object": "model"}]}"#;
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all((head + body).as_bytes()).unwrap();
+        }
+    });
+    format!("http://{address}/v1")
+}
+
+#[tokio::test]
+async fn a_provider_is_changed_by_whoever_saw_what_it_is() {
+    let server = server().await;
+    let root = server.user("root", Role::Admin).await;
+    let (token, _) = server.token(&root.id, Scope::ALL, None).await;
+    let path = "/api/v1/providers/mine";
+    let wanted = json!({"dialect": "openai-chat", "base_url": lists_a_model()});
+    let put = async |tag: &str| server.with(Method::PUT, path, &token, ("if-match", tag), wanted.clone()).await;
+    // Nobody saw what is not there.
+    assert_eq!(put("*").await.code(), (412, "precondition_failed".to_owned()));
+    let added = server.with(Method::PUT, path, &token, ("x-none", ""), wanted.clone()).await;
+    assert_eq!(added.status, StatusCode::OK, "{}", added.body);
+    let first = added.header("etag").to_owned();
+    let second = put(&first).await;
+    assert_eq!(second.status, StatusCode::OK, "{}", second.body);
+    let remove = async |tag: &str| server.with(Method::DELETE, path, &token, ("if-match", tag), Value::Null).await;
+    assert_eq!(remove("\"0-0\"").await.code(), (412, "precondition_failed".to_owned()));
+    assert_eq!(remove(second.header("etag")).await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn what_can_grow_is_told_a_page_at_a_time() {
+    let server = server().await;
+    let root = server.user("root", Role::Admin).await;
+    let (token, _) = server.token(&root.id, Scope::ALL, None).await;
+    for number in 0..5 {
+        server.user(&format!("user{number}"), Role::Member).await;
+        server.token(&root.id, [Scope::Read], None).await;
+        let rule = json!({"tool": format!("lab__{number}"), "action": "deny", "scope": "user"});
+        assert_eq!(server.post("/api/v1/approvals/rules", &token, rule).await.status, StatusCode::CREATED);
+        let chat = format!("/api/v1/conversations/c{number}/chat");
+        assert_eq!(server.post(&chat, &token, json!({"content": "touch it"})).await.json()["turn"]["status"], "suspended");
+    }
+    for (path, least) in [("approvals", 5), ("approvals/rules", 5), ("users", 6), ("tokens", 6)] {
+        let whole = server.get(&format!("/api/v1/{path}"), &token).await.json();
+        assert!(whole["has_more"] == false && whole["data"].as_array().unwrap().len() >= least, "{path}: {whole}");
+        let mut paged: Vec<Value> = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = server.get(&format!("/api/v1/{path}?limit=2{cursor}"), &token).await.json();
+            let data = page["data"].as_array().unwrap();
+            assert!((1..=2).contains(&data.len()), "{path}: {page}");
+            paged.extend(data.iter().cloned());
+            let Some(next) = page["next_cursor"].as_str() else {
+                assert_eq!(page["has_more"], false, "{path}");
+                break;
+            };
+            cursor = format!("&cursor={}", next.replace('/', "%2F"));
+        }
+        let ids = |list: &[Value]| list.iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&paged), ids(whole["data"].as_array().unwrap()), "{path}");
+    }
+    // What waits is decided about between two pages: the next one goes on behind it.
+    let first = server.get("/api/v1/approvals?limit=1", &token).await.json();
+    let (call, conversation) = (&first["data"][0]["id"], &first["data"][0]["conversation_id"]);
+    let decision =
+        format!("/api/v1/conversations/{}/calls/{}/decision", conversation.as_str().unwrap(), call.as_str().unwrap());
+    assert_eq!(server.post(&decision, &token, json!({"decision": "deny"})).await.status, StatusCode::OK);
+    let cursor = first["next_cursor"].as_str().unwrap().replace('/', "%2F");
+    let next = server.get(&format!("/api/v1/approvals?limit=1&cursor={cursor}"), &token).await.json();
+    assert!(next["data"][0]["id"].is_string() && next["data"][0]["id"] != *call, "{next}");
+    let lost = server.get("/api/v1/tokens?cursor=token_none", &token).await;
+    assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()));
 }

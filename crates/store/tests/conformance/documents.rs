@@ -38,6 +38,22 @@ pub(crate) async fn the_first_of_many_who_add_a_document_is_first_in_a_store(ful
     the_first_of_many_who_add_a_document_is_first_for_all(&*store).await;
 }
 
+pub(crate) async fn of_several_processes_that_add_a_document_at_once_one_is_first_for_all(full: &dyn Full) {
+    let stores = [full.open_all().await, full.open_all().await];
+    for round in 0..20 {
+        let key = format!("round{round}");
+        let take = |at: usize| {
+            let (store, key, body) = (stores[at % 2].clone(), key.clone(), at.to_string());
+            async move {
+                store.add_document("taken", document(&key, &body)).await.unwrap();
+                store.document("taken", &key).await.unwrap().unwrap().body == body
+            }
+        };
+        let first = futures_util::future::join_all((0..6).map(take)).await;
+        assert_eq!(first.iter().filter(|is_first| **is_first).count(), 1, "{first:?}");
+    }
+}
+
 pub(crate) async fn documents_are_kept_over_a_restart(full: &dyn Full) {
     let store = full.open_all().await;
     are_kept_by_kind_and_key_replaced_and_removed(&*store).await;

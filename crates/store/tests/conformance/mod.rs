@@ -143,6 +143,7 @@ full_claims! {
     artifacts::a_piece_that_is_stored_again_is_stored_once,
     documents::documents_are_kept_over_a_restart,
     documents::the_first_of_many_who_add_a_document_is_first_in_a_store,
+    documents::of_several_processes_that_add_a_document_at_once_one_is_first_for_all,
     locks::one_at_a_time_holds_a_lock_whatever_store_it_asked,
     knowledge::pieces_are_found_by_their_words_in_their_own_collections,
     knowledge::a_document_that_changes_is_found_as_it_is_now_and_one_that_is_gone_is_not,

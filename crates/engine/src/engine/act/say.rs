@@ -5,13 +5,13 @@ use turnwright_core::{
     Seq, StoredEntry, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
-use super::{Act, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Bounds, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
 use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
 
 /// A user message: opens a turn, joins the open one, or is held.
-pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<Act<Sent>, EngineError> {
+pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage, bounds: Bounds) -> Result<Act<Sent>, EngineError> {
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
@@ -23,6 +23,11 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
             inner.settings(&model, turn.settings())
         }
     };
+    let default = inner.defaults().approve;
+    match state.journal.open_turn() {
+        None => bounds.hold(settings.approve, default, state.overlay.approve.unwrap_or(default))?,
+        Some(_) => bounds.hold_open(settings.approve, default)?,
+    }
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut act = match state.journal.open_turn() {
         None => open(inner, state, message, user, &settings, at)?,
@@ -32,6 +37,9 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage) -> Result<
                 Act::of(vec![user], Vec::new(), answer)
             }
             OnWaiting::Deny => {
+                if turn.waiting().next().is_some() || turn.questions().next().is_some() {
+                    bounds.hold_declining()?;
+                }
                 let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
                 let unanswered = turn.questions().map(|question| {
                     let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);

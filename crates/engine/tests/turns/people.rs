@@ -1,0 +1,162 @@
+//! What whoever is not let through the door of decisions can do all the same: nothing by which more runs without a person.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use turnwright_core::{ApproveMode, ConversationId, ProviderFailure, ProviderFailureKind, Verdict};
+use turnwright_engine::{
+    Choice, ConversationChange, Door, EngineError, NewConversation, NewMessage, OnWaiting, SettingsOverlay, TurnState,
+};
+use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
+
+use crate::support::{Setup, World, completed, world};
+
+/// A door behind which nobody stands; it counts how often it was asked.
+#[derive(Debug, Default)]
+struct Closed(AtomicUsize);
+
+#[async_trait]
+impl Door for Closed {
+    async fn open(&self) -> Result<(), String> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Err("a test asks".to_owned())
+    }
+}
+
+#[derive(Debug)]
+struct Open;
+
+#[async_trait]
+impl Door for Open {
+    async fn open(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn overlay(approve: Option<ApproveMode>) -> SettingsOverlay {
+    SettingsOverlay { approve, ..SettingsOverlay::default() }
+}
+
+async fn with_answers(approve: ApproveMode, count: usize) -> World {
+    let provider = ScriptedProvider::new(std::iter::repeat_with(|| Answer::whole([text("Well.")])).take(count));
+    let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+    world(provider, source, Setup { approve, ..Setup::default() }).await
+}
+
+fn refused() -> EngineError {
+    EngineError::PeopleOnly { why: "a test asks".to_owned() }
+}
+
+/// Says something in a conversation of this stored mode with this mode of its own.
+async fn say(
+    world: &World,
+    door: Option<Arc<dyn Door>>,
+    (stored, own): (Option<ApproveMode>, Option<ApproveMode>),
+) -> Result<(), EngineError> {
+    let new = NewConversation { overlay: overlay(stored), ..NewConversation::default() };
+    let made = world.engine.create(new).await.unwrap();
+    let engine = world.engine.at_door(door);
+    let message = NewMessage { overlay: overlay(own), ..NewMessage::text("go") };
+    let sent = engine.send(&made.id, message).await?;
+    engine.wait(&made.id, sent.turn_id).await.unwrap();
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_turn_begins_in_which_more_runs_without_a_person_than_by_default_and_by_the_conversation() {
+    use ApproveMode::{All, Ask, None as Nothing, ReadOnly};
+    let table = [
+        // The installation's mode, the conversation's, the message's, whether it needs a person.
+        (Ask, None, None, false),
+        (Ask, None, Some(Ask), false),
+        (Ask, None, Some(ReadOnly), false),
+        (Ask, None, Some(Nothing), false),
+        (Ask, None, Some(All), true),
+        (Ask, Some(All), None, true),
+        (Ask, Some(All), Some(Ask), false),
+        (Ask, Some(All), Some(All), true),
+        (Ask, Some(Nothing), None, false),
+        (Ask, Some(Nothing), Some(ReadOnly), true),
+        (Ask, Some(Nothing), Some(Ask), true),
+        (Nothing, None, Some(Ask), true),
+        (Nothing, Some(Ask), None, true),
+        (All, None, None, false),
+        (All, None, Some(All), false),
+        (All, Some(Ask), None, false),
+        (All, Some(Ask), Some(All), true),
+    ];
+    for (default, stored, own, needs_a_person) in table {
+        let world = with_answers(default, 2).await;
+        let about = format!("{default} {stored:?} {own:?}");
+        let door = Arc::new(Closed::default());
+        let said = say(&world, Some(door.clone()), (stored, own)).await;
+        assert_eq!(said, if needs_a_person { Err(refused()) } else { Ok(()) }, "{about}");
+        // A look may cost something: nobody is looked at where it decides nothing.
+        assert_eq!(door.0.load(Ordering::Relaxed), usize::from(needs_a_person), "{about}");
+        say(&world, Some(Arc::new(Open)), (stored, own)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_neither_made_nor_changed_so_that_more_runs_without_a_person() {
+    let world = with_answers(ApproveMode::Ask, 0).await;
+    let door: Arc<dyn Door> = Arc::new(Closed::default());
+    let engine = world.engine.at_door(Some(door));
+    let new = |approve| NewConversation { overlay: overlay(approve), ..NewConversation::default() };
+    assert_eq!(engine.create(new(Some(ApproveMode::All))).await.unwrap_err(), refused());
+    let begins = NewMessage { create: true, conversation: overlay(Some(ApproveMode::All)), ..NewMessage::text("go") };
+    let other: ConversationId = "other".parse().unwrap();
+    assert_eq!(engine.send(&other, begins).await.unwrap_err(), refused());
+    let made = engine.create(new(Some(ApproveMode::None))).await.unwrap();
+    for approve in [Some(ApproveMode::All), Some(ApproveMode::Ask), None] {
+        let change = ConversationChange { title: None, overlay: Some(overlay(approve)) };
+        assert_eq!(engine.update(&made.id, change).await.unwrap_err(), refused(), "{approve:?}");
+    }
+    let call = engine.call_tool("tools__write", "{}", ApproveMode::All).await;
+    assert_eq!(call.unwrap_err(), refused());
+    assert!(world.source.effects().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_person_began_is_not_used_by_whoever_is_none() {
+    let provider = ScriptedProvider::new([
+        Answer::whole([call(0, "tools__write", "{}")]),
+        Answer::whole([text("Done.")]),
+        Answer::whole([text("Denied, then.")]),
+    ]);
+    let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+    let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+    assert_eq!(world.turn("go").await, TurnState::Parked);
+    let waiting = world.engine.waiting(&world.id).await.unwrap();
+    let tool = world.engine.at_door(Some(Arc::new(Closed::default())));
+    let choice = Choice { verdict: Verdict::Allow, arguments: None, reason: None };
+    assert_eq!(tool.decide(&world.id, waiting[0].call, choice).await.unwrap_err(), refused());
+    // A message may wait beside the question; it declines nothing in a person's name.
+    let declines = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("never mind") };
+    assert_eq!(tool.send(&world.id, declines.clone()).await.unwrap_err(), refused());
+    tool.send(&world.id, NewMessage { on_waiting: OnWaiting::Hold, ..declines.clone() }).await.unwrap();
+    assert_eq!(world.engine.waiting(&world.id).await.unwrap(), waiting);
+    let turn = world.engine.send(&world.id, declines).await.unwrap().turn_id;
+    world.engine.wait(&world.id, turn).await.unwrap();
+    assert!(world.source.effects().is_empty());
+}
+
+#[tokio::test]
+async fn a_turn_in_which_all_runs_is_neither_joined_nor_taken_up_again() {
+    let gate = Arc::new(Semaphore::new(0));
+    let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "it failed");
+    let provider = ScriptedProvider::new([Answer::of([]).failing(failure).gated(&gate), Answer::whole([text("Well.")])]);
+    let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+    let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+    let all = NewMessage { overlay: overlay(Some(ApproveMode::All)), ..NewMessage::text("go") };
+    let sent = world.engine.send(&world.id, all).await.unwrap();
+    let tool = world.engine.at_door(Some(Arc::new(Closed::default())));
+    assert_eq!(tool.send(&world.id, NewMessage::text("and more")).await.unwrap_err(), refused());
+    gate.add_permits(1);
+    world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+    assert_eq!(tool.retry(&world.id, SettingsOverlay::default()).await.unwrap_err(), refused());
+    assert_eq!(tool.retry(&world.id, overlay(Some(ApproveMode::Ask))).await, Ok(sent.turn_id));
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+}

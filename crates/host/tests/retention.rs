@@ -1,0 +1,98 @@
+//! `[storage] retention`: what is old goes, and what somebody still needs stays.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use turnwright_engine::{ConversationChange, NewMessage, SettingsOverlay, TurnState};
+use turnwright_host::{Environment, Host, Needs, Overrides, config};
+use turnwright_testkit::ManualClock;
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
+
+const DAY_MS: u64 = 24 * 3_600_000;
+
+/// A model that writes a file where it is told to write, and else says something.
+fn model() -> ModelServer {
+    ModelServer::start(None, |request: &Value| {
+        let says_write =
+            request["messages"].as_array().and_then(|said| said.last()).is_some_and(|said| said["content"] == "write");
+        if says_write && results_shown(request) == 0 {
+            let call = call_chunk(0, "filesystem__write", r#"{"path":"a.txt","content":"x"}"#);
+            return vec![call, finish_chunk("tool_calls"), Piece::Done];
+        }
+        vec![text_chunk("Done."), finish_chunk("stop"), Piece::Done]
+    })
+    .unwrap()
+}
+
+async fn host(folder: &Path, model: &ModelServer, clock: Arc<ManualClock>, retention: &str) -> Host {
+    let text = format!(
+        "model = \"scripted/m\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+         [storage]\n{retention}\n",
+        model.base_url()
+    );
+    std::fs::write(folder.join("turnwright.toml"), text).unwrap();
+    let environment = Environment::new(folder);
+    let overrides = Overrides { data_dir: Some(folder.join("data")), ..Overrides::default() };
+    let loaded = config::open(&environment, &overrides).unwrap();
+    Host::builder(loaded, environment).needs(Needs::OnDemand).clock(clock).start().await.unwrap()
+}
+
+/// Says something in a new conversation of this name, and how its turn is then.
+async fn say(host: &Host, id: &str, text: &str) -> TurnState {
+    let id = id.parse().unwrap();
+    let sent = host.engine().send(&id, NewMessage { create: true, ..NewMessage::text(text) }).await.unwrap();
+    host.engine().wait(&id, sent.turn_id).await.unwrap()
+}
+
+async fn names(host: &Host) -> Vec<String> {
+    let all = host.engine().conversations(None, 100).await.unwrap();
+    let mut names: Vec<String> = all.iter().map(|conversation| conversation.id.to_string()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_what_goes_on() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), model());
+    let clock = Arc::new(ManualClock::at(1_736_622_000_000));
+    let host = host(folder.path(), &model, clock.clone(), "retention = \"30d\"").await;
+    assert_eq!(say(&host, "waits", "write").await, TurnState::Parked);
+    for id in ["old", "pinned", "goes-on"] {
+        say(&host, id, "hello").await;
+    }
+    let pinned = SettingsOverlay { pinned: Some(true), ..SettingsOverlay::default() };
+    let change = ConversationChange { title: None, overlay: Some(pinned) };
+    host.engine().update(&"pinned".parse().unwrap(), change).await.unwrap();
+
+    clock.advance(30 * DAY_MS);
+    host.tidy_once().await;
+    assert_eq!(names(&host).await, ["goes-on", "old", "pinned", "waits"], "thirty days are kept whole");
+
+    say(&host, "goes-on", "and again").await;
+    say(&host, "new", "hello").await;
+    clock.advance(1);
+    host.tidy_once().await;
+    assert_eq!(names(&host).await, ["goes-on", "new", "pinned", "waits"]);
+    let gone = host.engine().journal(&"old".parse().unwrap()).await;
+    assert!(gone.is_err(), "{gone:?}");
+
+    clock.advance(31 * DAY_MS);
+    host.tidy_once().await;
+    assert_eq!(names(&host).await, ["pinned", "waits"]);
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_it_nothing_goes_however_old_it_is() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), model());
+    let clock = Arc::new(ManualClock::at(1_736_622_000_000));
+    let host = host(folder.path(), &model, clock.clone(), "").await;
+    say(&host, "old", "hello").await;
+    clock.advance(10_000 * DAY_MS);
+    host.tidy_once().await;
+    assert_eq!(names(&host).await, ["old"]);
+    host.shutdown().await;
+}

@@ -1,0 +1,169 @@
+//! Requests that come again with their key: what they make is made once, whoever dies or hangs up in between.
+
+use super::*;
+
+const KEY: (&str, &str) = ("idempotency-key", "k1");
+
+async fn admin(server: &Server, name: &str) -> String {
+    let root = server.user(name, Role::Admin).await;
+    server.token(&root.id, Scope::ALL, None).await.0
+}
+
+fn waits() -> Value {
+    json!({"name": "lab__wait", "approve": "all"})
+}
+
+async fn calls_by_hand(server: &Server, token: &str, body: Value) -> Answered {
+    server.with(Method::POST, "/api/v1/tools/call", token, KEY, body).await
+}
+
+#[tokio::test]
+async fn what_calls_or_changes_is_carried_out_once_for_each_key() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    server.post("/api/v1/conversations", &token, json!({"id": "c"})).await;
+    let touch = json!({"name": "lab__touch", "arguments": {"a": 1}, "approve": "all"});
+    for (path, status, body, other) in [
+        ("/api/v1/tools/call", 200, touch.clone(), json!({"name": "lab__touch", "approve": "all"})),
+        (
+            "/api/v1/conversations/c/tools",
+            201,
+            json!({"server_id": "lab", "tool_name": "touch"}),
+            json!({"server_id": "lab", "tool_name": "wait"}),
+        ),
+    ] {
+        let first = server.with(Method::POST, path, &token, KEY, body.clone()).await;
+        assert_eq!(first.status.as_u16(), status, "{path}: {}", first.body);
+        let again = server.with(Method::POST, path, &token, KEY, body).await;
+        assert_eq!((again.status.as_u16(), again.json()), (status, first.json()), "{path}");
+        let reused = server.with(Method::POST, path, &token, KEY, other).await;
+        assert_eq!(reused.code(), (422, "idempotency_key_reused".to_owned()), "{path}");
+    }
+    assert_eq!(server.source.effects().len(), 1);
+    // Without a key, or with another's, it is another request.
+    assert_eq!(server.post("/api/v1/tools/call", &token, touch.clone()).await.status, StatusCode::OK);
+    let another = admin(&server, "other").await;
+    assert_eq!(calls_by_hand(&server, &another, touch).await.status, StatusCode::OK);
+    assert_eq!(server.source.effects().len(), 3);
+    // What was refused made nothing, and may come again.
+    for _ in 0..2 {
+        let nowhere =
+            server.with(Method::POST, "/api/v1/tools/call", &token, ("idempotency-key", "k2"), json!({"name": "x"})).await;
+        assert_eq!(nowhere.code(), (404, "not_found".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_comes_again_with_its_key_is_the_same_and_another_is_refused() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str()), KEY];
+    let put = async |text: &str| server.ask(Method::POST, "/api/v1/artifacts?name=a.txt", &headers, text).await;
+    let first = put("one").await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.body);
+    let again = put("one").await;
+    assert_eq!((again.status, again.json()), (StatusCode::CREATED, first.json()));
+    assert_eq!(again.header("location"), first.header("location"));
+    assert_eq!(put("two").await.code(), (422, "idempotency_key_reused".to_owned()));
+    let there = server.get(again.header("location"), &token).await;
+    assert_eq!((there.status, there.body.as_str()), (StatusCode::OK, "one"));
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_finds_the_answer_when_it_comes_again() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    {
+        let request = std::pin::pin!(calls_by_hand(&server, &token, waits()));
+        let called = async {
+            while server.source.effects().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            answer = request => panic!("nothing has come yet: {}", answer.body),
+            () = called => {}
+        }
+        // Here the request is dropped, as by a connection that ends.
+    }
+    let early = calls_by_hand(&server, &token, waits()).await;
+    assert_eq!(early.code(), (409, "request_under_way".to_owned()), "{}", early.body);
+    server.gate.add_permits(1);
+    let answer = loop {
+        let answer = calls_by_hand(&server, &token, waits()).await;
+        if answer.status == StatusCode::OK {
+            break answer.json();
+        }
+        assert_eq!(answer.code().1, "request_under_way");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(answer["content"][0]["text"], "It came.");
+    assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn of_what_a_process_was_doing_when_it_ended_the_next_one_says_that_nobody_knows() {
+    let before = server().await;
+    let token = admin(&before, "root").await;
+    let done = json!({"name": "lab__touch", "approve": "all"});
+    let made = before.with(Method::POST, "/api/v1/users", &token, KEY, json!({"name": "anna"})).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+    let answered = before.with(Method::POST, "/api/v1/tools/call", &token, ("idempotency-key", "k0"), done.clone()).await;
+    assert_eq!(answered.status, StatusCode::OK);
+    let after = {
+        let request = std::pin::pin!(calls_by_hand(&before, &token, waits()));
+        let called = async {
+            while before.source.effects().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            // The next process over the same data, while the first is never heard of again.
+            server_in(before.folder.clone(), Site::default()).await
+        };
+        tokio::select! {
+            answer = request => panic!("it waits for ever: {}", answer.body),
+            after = called => after,
+        }
+    };
+    for _ in 0..2 {
+        let unknown = calls_by_hand(&after, &token, waits()).await;
+        assert_eq!(unknown.code(), (409, "request_under_way".to_owned()), "{}", unknown.body);
+    }
+    // What was answered before is answered again.
+    let again = after.with(Method::POST, "/api/v1/tools/call", &token, ("idempotency-key", "k0"), done).await;
+    assert_eq!((again.status, again.json()), (StatusCode::OK, answered.json()));
+    let again = after.with(Method::POST, "/api/v1/users", &token, KEY, json!({"name": "anna"})).await;
+    assert_eq!((again.status, again.json()), (StatusCode::CREATED, made.json()));
+    assert_eq!(after.source.effects().len(), 0);
+}
+
+#[tokio::test]
+async fn of_two_nodes_that_are_asked_at_once_one_makes_it() {
+    let one = server().await;
+    let other = server_in(one.folder.clone(), Site::default()).await;
+    let token = admin(&one, "root").await;
+    for round in 0..20 {
+        let key = format!("key{round}");
+        let rule = json!({"tool": format!("lab__round{round}"), "action": "deny", "scope": "user"});
+        let at = async |server: &Server| {
+            server.with(Method::POST, "/api/v1/approvals/rules", &token, ("idempotency-key", &key), rule.clone()).await
+        };
+        let answers = tokio::join!(at(&one), at(&other), at(&one), at(&other));
+        let answers = [answers.0, answers.1, answers.2, answers.3];
+        let made: Vec<Value> =
+            answers.iter().filter(|answer| answer.status == StatusCode::CREATED).map(Answered::json).collect();
+        assert!(!made.is_empty() && made.iter().all(|rule| *rule == made[0]), "{made:?}");
+        for refused in answers.iter().filter(|answer| answer.status != StatusCode::CREATED) {
+            assert_eq!(refused.code(), (409, "request_under_way".to_owned()));
+        }
+        let again = at(&other).await;
+        assert_eq!((again.status, &again.json()), (StatusCode::CREATED, &made[0]));
+    }
+    // Each knows at least those that it made itself.
+    let mut ids = std::collections::BTreeSet::new();
+    for server in [&one, &other] {
+        let rules = server.get("/api/v1/approvals/rules", &token).await.json();
+        ids.extend(rules["data"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(ids.len(), 20, "{ids:?}");
+}
