@@ -1,7 +1,7 @@
 // What the whole page shares: where it is, the conversations, what waits, the models.
 
 import { computed, signal } from "@preact/signals";
-import { call, fresh, listed, part, Refused, sentence } from "./api.js";
+import { call, fresh, listed as whole, part, Refused, sentence } from "./api.js";
 import { OpenConversation } from "./conversation.js";
 import { store, stored } from "./kept.js";
 
@@ -99,7 +99,7 @@ export async function loadMoreConversations() {
 export async function loadInbox() {
   try {
     const before = new Set(inbox.value.map((wait) => wait.conversation_id + wait.id));
-    const waits = await listed("/approvals");
+    const waits = await whole("/approvals");
     if (waits.some((/** @type {any} */ wait) => !before.has(wait.conversation_id + wait.id))) {
       const names = waits.map((/** @type {any} */ wait) => wait.name);
       if (before.size > 0 || isSettled) announce(`Waiting for your decision: ${[...new Set(names)].join(", ")}`);
