@@ -169,10 +169,13 @@ impl PageQuery {
     /// whether or not that is there still.
     ///
     /// # Errors
-    /// 400 where the limit is none.
+    /// 400 where the limit is none, or the cursor is empty and names nothing.
     pub(crate) fn part_in_order<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
         let limit = self.limit()?;
         if let Some(cursor) = &self.cursor {
+            if cursor.is_empty() {
+                return Err(ApiError::bad_request("invalid_cursor", "cursor is empty; leave it out to begin"));
+            }
             let after = numbered(cursor);
             all.retain(|one| numbered(&name(one)) > after);
         }

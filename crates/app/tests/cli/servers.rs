@@ -203,7 +203,7 @@ fn the_command_line_adds_shows_and_removes_servers_of_running_hosts() {
     place.write("server.py", SERVER);
     let server = Server::start(&place);
     let added = place.run(&["mcp", "add", "s", "--env", "API_KEY=word", "--", "python3", "server.py", "s"]);
-    let hint = "note: `env.API_KEY` is kept sealed in the data directory; a reference such as '${NAME}' in its place is put in at each start\n\
+    let hint = "note: `env.API_KEY` is kept sealed; a reference such as '${NAME}' in its place is put in at each start\n\
                 hint: `turnwright mcp check s` starts it and lists its tools\n";
     assert_eq!(
         (added.stdout.as_str(), added.stderr.as_str()),

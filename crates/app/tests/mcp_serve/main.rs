@@ -227,6 +227,11 @@ fn typescript_sees_all(offered: &Offered, target: &[String]) {
     // This client looks at progress a moment after it has read it, and drops what came together with the result.
     let told = saw["progress"].take();
     assert!([json!([[1, 3], [2, 3], [3, 3]]), json!([[1, 3], [2, 3]])].contains(&told), "{told}");
+    // Where another server process had a call of this conversation before, that is said first.
+    let allowed = saw["allowed"]["text"].take();
+    let is_elsewhere =
+        allowed.as_str().unwrap().starts_with("Note: `everything` ran for this conversation in another server process");
+    assert!(allowed == "The sum of 1 and 3 is 4." || (target.len() > 1 && is_elsewhere), "{allowed}");
     let question =
         "May `everything__get-sum` run with {\"a\":1,\"b\":3}? rule 2 (ask everything__get-sum) wants a person to allow it.";
     let denied = "This call was denied by the user: the person at official did not allow it. It did not run.";
@@ -240,7 +245,7 @@ fn typescript_sees_all(offered: &Offered, target: &[String]) {
         "unknown": -32602,
         "stopped": "an error",
         "after": {"error": false, "text": "Echo: still here"},
-        "allowed": {"asked": [question], "error": false, "text": "The sum of 1 and 3 is 4."},
+        "allowed": {"asked": [question], "error": false, "text": null},
         "denied": {"asked": [question], "error": true, "text": denied},
         "cancelled": {"asked": [question], "error": true, "text": denied},
     });
