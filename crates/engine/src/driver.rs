@@ -376,7 +376,7 @@ impl Driver {
             is_quiet: self.unquiet_until.is_none(),
         };
         let plan = match turn.ended() {
-            Some(status) => Ok(over(status.clone())),
+            Some(status) => Ok(Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status.clone()) }),
             None => plan(&state.journal, first.to_vec(), &mut ruler),
         };
         let ready = ruler.ready;
@@ -594,8 +594,4 @@ fn releasing<F: Future>(live: &Live, mut wait: Pin<&mut F>) -> impl Future<Outpu
         }
         polled
     })
-}
-
-fn over(status: TurnStatus) -> Plan {
-    Plan { entries: Vec::new(), run: Vec::new(), next: Next::Ended(status) }
 }
