@@ -79,8 +79,10 @@ fn world_in(
     Some(World { place, nats, model, servers })
 }
 
+/// What a server says of its readiness; where it is not ready, why.
 fn ready(server: &Server) -> Value {
-    server.ask("GET /readyz", &Value::Null)
+    let answer = server.request("GET /readyz", "");
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
 impl World {
