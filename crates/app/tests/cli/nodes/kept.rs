@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use super::{World, world_in};
-use crate::support::Place;
+use super::{World, ready, world_in};
+use crate::support::{Place, wait_for};
 
 /// Says for which process it counts, and how often it was called.
 const COUNTER: &str = concat!(
@@ -83,6 +83,8 @@ fn what_a_server_remembered_is_said_to_be_lost_with_its_node_and_only_then() {
     let first = counted(&world, 0);
     let home = node_of(&world, &first);
     world.servers.remove(home).kill();
+    // Until then PostgreSQL's lease of the dead counts as that of somebody who is only slow.
+    wait_for("the others to miss it", || world.servers.iter().all(|at| ready(at)["nodes"] == 2).then_some(()));
     let lost = counted(&world, 0);
     let node = node_of(&world, &lost);
     let process = world.servers[node].pid();
