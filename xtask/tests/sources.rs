@@ -33,6 +33,22 @@ fn every_crate_says_what_it_is() {
 }
 
 #[test]
+fn the_names_of_the_conventions_for_traces_stand_in_one_module() {
+    const NAMES: [&str; 5] = ["gen_ai.", "mcp.method.", "mcp.session.", "mcp.protocol.", "jsonrpc.request."];
+    let home = Path::new("crates/engine/src/telemetry");
+    let is_elsewhere = |file: &PathBuf| {
+        file.components().any(|part| part.as_os_str() == "src") && !shown(file).starts_with(&*home.to_string_lossy())
+    };
+    let wrong: Vec<String> = sources()
+        .into_iter()
+        .filter(is_elsewhere)
+        .filter(|file| NAMES.iter().any(|name| read(file).contains(name)))
+        .map(|file| format!("{} names attributes of spans: that is for {}", shown(&file), home.display()))
+        .collect();
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
 fn every_path_and_test_that_the_documents_name_is_there() {
     let mut wrong = Vec::new();
     let mut documents = vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("CONTRIBUTING.md")];

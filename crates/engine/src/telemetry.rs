@@ -13,8 +13,6 @@ use turnwright_core::{ProviderFailureKind, TurnStatus, Usage};
 mod content;
 pub mod spans;
 
-pub(crate) use content::{output, prompt};
-
 /// What an engine tells of itself.
 #[derive(Debug, Clone, Default)]
 pub struct Telemetry {

@@ -13,7 +13,7 @@ use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 use turnwright_core::ToolErrorKind;
-use turnwright_engine::telemetry::spans::is_mcp_call;
+use turnwright_engine::telemetry::spans::{mcp_call, mcp_request};
 use turnwright_engine::{CallContext, SourceCall, ToolError, ToolOutput, TraceContext};
 
 use crate::Granted;
@@ -108,7 +108,7 @@ pub(crate) async fn call(
     if let Some(trace) = context.trace {
         request.extensions_mut().insert(meta_of(trace));
     }
-    is_mcp_call();
+    mcp_call(&connection.traced());
     request.extensions_mut().insert(ProgressRoute(context.progress));
     request.extensions_mut().insert(Door { asks: context.asks, standstill: context.standstill.clone() });
     let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options());
@@ -121,6 +121,7 @@ pub(crate) async fn call(
         }
     };
     let id = handle.id.clone();
+    mcp_request(&id);
     let mut pending = Pending { handle: Some(handle), tracker: &connection.tracker };
     let waited = tokio::select! {
         biased;

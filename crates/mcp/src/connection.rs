@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use reqwest::Url;
 use rmcp::model::{ClientNotification, CustomNotification, ProtocolVersion};
 use rmcp::service::{ClientCacheConfig, ClientInitializeError, RunningService};
 use rmcp::transport::Transport;
@@ -12,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use turnwright_engine::telemetry::spans::{McpCall, McpWay};
 
 use crate::agreed::{Agreed, Offer};
 use crate::carrier::{self, Carrier, Ends, Pipes};
@@ -40,6 +42,8 @@ pub(crate) struct Connection {
     pub(crate) agreed: Agreed,
     /// Owns what calls leave behind.
     pub(crate) tracker: TaskTracker,
+    /// Where it is, host and port, where it has an address.
+    address: Option<(String, Option<u16>)>,
     end: OnceLock<String>,
     ended: CancellationToken,
     has_served: AtomicBool,
@@ -49,6 +53,15 @@ impl Connection {
     /// Whether calls may be tried on it.
     pub(crate) fn is_open(&self) -> bool {
         !self.wire.closed.is_cancelled() && !self.wire.is_condemned.is_cancelled()
+    }
+
+    /// How traces tell a call on it.
+    pub(crate) fn traced(&self) -> McpCall<'_> {
+        let way = match &self.address {
+            Some((host, port)) => McpWay::Http { host, port: *port },
+            None => McpWay::Pipe,
+        };
+        McpCall { protocol_version: &self.agreed.version, session: self.wire.session.get().map(AsRef::as_ref), way }
     }
 
     /// It answered a call.
@@ -145,7 +158,8 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
             let (peer, ended) = (service.peer().clone(), CancellationToken::new());
             let tracker = TaskTracker::clone(opening.tracker);
             let (end, has_served) = (OnceLock::new(), AtomicBool::new(false));
-            let connection = Arc::new(Connection { peer, wire, agreed, tracker, end, ended, has_served });
+            let address = address(&config.transport);
+            let connection = Arc::new(Connection { peer, wire, agreed, tracker, address, end, ended, has_served });
             Ok(Running { carrier, service, connection, listing })
         }
         Err(failure) => {
@@ -162,6 +176,13 @@ pub(crate) async fn open(opening: &Opening<'_>, era: &mut Option<Era>) -> Result
             Err(close_failed(carrier, failure, config.stop_grace).await)
         }
     }
+}
+
+/// Host and port of a server that has an address.
+fn address(transport: &TransportConfig) -> Option<(String, Option<u16>)> {
+    let TransportConfig::Http(http) = transport else { return None };
+    let url: Url = http.url.parse().ok()?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()))
 }
 
 /// Starts what carries the server, where that is ours to start.

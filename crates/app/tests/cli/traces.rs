@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -10,8 +12,9 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
+use crate::questions::installed;
 use crate::serve::Server;
-use crate::support::Place;
+use crate::support::{Place, follow, wait_for};
 
 /// A server with one tool, which gives back the trace that it is told of.
 const SERVER: &str = concat!(
@@ -109,11 +112,102 @@ fn a_turn_its_model_calls_and_its_tool_call_are_one_trace_that_the_mcp_server_is
     assert!(ran.stdout.contains(&told), "{told} is not in {ran:?}");
     assert_eq!(attribute(call, "mcp.method.name").as_deref(), Some("tools/call"));
     assert_eq!(attribute(call, "gen_ai.tool.name").as_deref(), Some("probe__greet"));
+    assert_eq!(attribute(call, "network.transport").as_deref(), Some("pipe"));
+    assert!(attribute(call, "mcp.protocol.version").is_some() && attribute(call, "jsonrpc.request.id").is_some(), "{call:?}");
+    assert_eq!(attribute(call, "mcp.session.id"), None);
     assert_eq!(attribute(model, "gen_ai.operation.name").as_deref(), Some("chat"));
     assert_eq!(attribute(turn, "turnwright.turn.status").as_deref(), Some("completed"));
     assert!(!format!("{spans:?}").contains("secret"), "what was said is in {spans:?}");
     let taken = receiver.taken.lock().unwrap();
     assert!(taken.iter().all(|(head, _)| head.starts_with("POST /v1/traces ") && head.contains("Bearer key")), "{taken:?}");
+}
+
+/// The npm reference server on a port of this machine, which ends with the test.
+struct Everything {
+    child: Child,
+    port: u16,
+}
+
+impl Everything {
+    fn start(installed: &Path) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let script = installed.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+        let mut command = Command::new("node");
+        command.arg(script).arg("streamableHttp").env("PORT", port.to_string());
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = follow(child.stderr.take().unwrap());
+        wait_for("the server to listen", || said.lock().unwrap().contains("listening on port").then_some(()));
+        Self { child, port }
+    }
+}
+
+impl Drop for Everything {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Passes bytes on to a port, and keeps what clients sent.
+fn recorded(port: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().port();
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let into = sent.clone();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
+            let (mut back_from, mut back_to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || drop(std::io::copy(&mut back_from, &mut back_to)));
+            let into = into.clone();
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(count @ 1..) = client.read(&mut buffer) {
+                    into.lock().unwrap().extend_from_slice(&buffer[..count]);
+                    if server.write_all(&buffer[..count]).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    (at, sent)
+}
+
+#[test]
+fn a_call_over_http_names_the_server_and_the_session_and_the_server_is_told_of_the_trace() {
+    let Some(installed) = installed() else { return };
+    let everything = Everything::start(&installed);
+    let (port, sent) = recorded(everything.port);
+    let receiver = Receiver::start();
+    let place = Place::with(&format!(
+        "approve = \"all\"\n[tools.filesystem]\nenabled = false\n[tools.command]\nenabled = false\n\
+         [mcp.servers.far]\nurl = \"http://127.0.0.1:{port}/mcp\"\n\
+         [telemetry]\notlp_endpoint = \"http://{}\"\n",
+        receiver.address
+    ));
+    let ran = place.run(&["chat", "please echo the message \"hello\""]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let spans = receiver.spans();
+    let call = spans.iter().find(|span| span.name == "execute_tool far__echo").unwrap_or_else(|| panic!("{ran:?} {spans:?}"));
+    let port = port.to_string();
+    for (key, value) in [
+        ("mcp.method.name", "tools/call"),
+        ("network.transport", "tcp"),
+        ("network.protocol.name", "http"),
+        ("server.address", "127.0.0.1"),
+        ("server.port", &port),
+    ] {
+        assert_eq!(attribute(call, key).as_deref(), Some(value), "{key} of {call:?}");
+    }
+    let sent = String::from_utf8_lossy(&sent.lock().unwrap()).into_owned();
+    let session = attribute(call, "mcp.session.id").unwrap();
+    assert!(sent.contains(&format!("mcp-session-id: {session}")), "{session} is not in {sent}");
+    let version = attribute(call, "mcp.protocol.version").unwrap();
+    assert!(sent.contains(&format!("mcp-protocol-version: {version}")), "{version} is not in {sent}");
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let told = format!("\"traceparent\":\"00-{}-{}-01\"", hex(&call.trace_id), hex(&call.span_id));
+    assert!(sent.contains(&told), "{told} is not in {sent}");
 }
 
 #[test]
@@ -153,5 +247,9 @@ fn lines_of_the_log_name_the_request_the_conversation_and_the_turn_and_hold_noth
     };
     assert!(lines.iter().any(|line| of(line, "request", "id").as_deref() == Some("mine-1")), "{log}");
     assert!(lines.iter().any(|line| of(line, "turn", "conversation").as_deref() == Some("c")), "{log}");
+    let over = lines.iter().find(|line| line["message"] == "the turn is over").unwrap();
+    assert_eq!(of(over, "request", "id").as_deref(), Some("mine-1"), "{log}");
+    let turn = of(over, "turn", "turn").unwrap();
+    assert!(answer.contains(&format!("\"{turn}\"")), "{turn}: {answer}");
     assert!(!log.contains("secret word"), "{log}");
 }

@@ -12,9 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnwright_core::secrets::Secrets;
-use turnwright_core::{
-    CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, UserId, Waits, text_of,
-};
+use turnwright_core::{CallId, ConversationId, Elicited, Outcome, Resumption, ToolErrorKind, ToolResult, UserId, Waits};
 
 use super::asked::{Asker, Word};
 use super::attempt::{Made, Parking, make};
@@ -176,8 +174,7 @@ impl CallJob {
         let telemetry = self.aids.telemetry.clone();
         let span = spans::tool_call(&self.live.id, self.id, &definition.source, &definition.name);
         if telemetry.records_content && !span.is_disabled() {
-            let arguments = serde_json::to_string(&self.ready.arguments).unwrap_or_default();
-            span.record("gen_ai.tool.call.arguments", arguments);
+            spans::called_with(&span, &self.ready.arguments);
         }
         let secrets = self.aids.secrets.clone();
         let mut rest = self.run_to_rest(begun).instrument(span.clone()).await;
@@ -196,7 +193,7 @@ impl CallJob {
             },
         };
         if let (true, Rest::Result(result)) = (telemetry.records_content && !span.is_disabled(), &rest) {
-            span.record("gen_ai.tool.call.result", text_of(&result.content));
+            spans::came_to(&span, &result.content);
         }
         let (source, tool) = (definition.source.as_str(), definition.name.as_str());
         telemetry.tell(&Fact::ToolCalled { source, tool, outcome, duration: begun.elapsed() });

@@ -7,7 +7,7 @@ use tracing::Span;
 use turnwright_core::prompt::Prompt;
 use turnwright_core::{AssistantMessage, Origin, Usage};
 
-use crate::telemetry::{self, spans};
+use crate::telemetry::spans;
 use crate::{Fact, ModelEnd, Telemetry};
 
 /// A model call as it is told.
@@ -22,7 +22,7 @@ impl Report {
     /// The call begins.
     pub(super) fn new(telemetry: Telemetry, span: Span, prompt: &Prompt<'_>) -> Self {
         if telemetry.records_content && !span.is_disabled() {
-            span.record("gen_ai.input.messages", telemetry::prompt(prompt));
+            spans::shown(&span, prompt);
         }
         Self { telemetry, span, begun: Instant::now(), first_content: None }
     }
@@ -32,7 +32,7 @@ impl Report {
         if self.first_content.is_none() {
             let elapsed = self.begun.elapsed();
             self.first_content = Some(elapsed);
-            self.span.record("gen_ai.response.time_to_first_chunk", elapsed.as_secs_f64());
+            spans::began_to_say(&self.span, elapsed);
         }
     }
 
@@ -41,7 +41,7 @@ impl Report {
         if !self.span.is_disabled() {
             spans::used(&self.span, &said.usage, said.finish.reason.as_contract());
             if self.telemetry.records_content {
-                self.span.record("gen_ai.output.messages", telemetry::output(said));
+                spans::said(&self.span, said);
             }
         }
         self.end(origin, ModelEnd::Complete, said.usage);

@@ -1,12 +1,19 @@
 //! The spans of a turn, and the one place with the attribute names of the OpenTelemetry semantic conventions for generative AI
-//! (`gen_ai.*`) and for MCP (`mcp.*`).
+//! (`gen_ai.*`) and for MCP (`mcp.*`, with the `network.*`, `server.*` and `jsonrpc.*` that belong to them).
 //!
 //! They are under a target of their own, so that a log does not show them and a process that exports nothing does not make
 //! them. What a log shows beside each line is `turn_context`.
 
+use std::fmt::Display;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
 use tracing::field::Empty;
 use tracing::{Span, error_span, info_span};
-use turnwright_core::{CallId, ConversationId, ModelRef, TurnId, TurnStatus, Usage};
+use turnwright_core::prompt::Prompt;
+use turnwright_core::{AssistantMessage, CallId, ContentBlock, ConversationId, ModelRef, TurnId, TurnStatus, Usage, text_of};
+
+use super::content;
 
 /// The target of the spans that are exported.
 pub const TARGET: &str = "turnwright::trace";
@@ -102,7 +109,33 @@ pub(crate) fn used(span: &Span, usage: &Usage, finish: &str) {
     }
 }
 
-/// A tool call (`execute_tool`). The MCP host says in it which method it came to.
+/// What the model is shown.
+pub(crate) fn shown(span: &Span, prompt: &Prompt<'_>) {
+    span.record("gen_ai.input.messages", content::prompt(prompt));
+}
+
+/// How long the first took that the model said.
+pub(crate) fn began_to_say(span: &Span, elapsed: Duration) {
+    span.record("gen_ai.response.time_to_first_chunk", elapsed.as_secs_f64());
+}
+
+/// What the model said.
+pub(crate) fn said(span: &Span, message: &AssistantMessage) {
+    span.record("gen_ai.output.messages", content::output(message));
+}
+
+/// What a tool is called with.
+pub(crate) fn called_with(span: &Span, arguments: &Map<String, Value>) {
+    span.record("gen_ai.tool.call.arguments", serde_json::to_string(arguments).unwrap_or_default());
+}
+
+/// What a tool call came to.
+pub(crate) fn came_to(span: &Span, content: &[ContentBlock]) {
+    span.record("gen_ai.tool.call.result", text_of(content));
+}
+
+/// A tool call (`execute_tool`). The MCP host says in it what it came to on the wire: the conventions want no second span
+/// where there is one of the tool call.
 pub(crate) fn tool_call(conversation: &ConversationId, call: CallId, source: &str, tool: &str) -> Span {
     info_span!(
         target: TARGET,
@@ -119,13 +152,68 @@ pub(crate) fn tool_call(conversation: &ConversationId, call: CallId, source: &st
         gen_ai.conversation.id = %conversation,
         turnwright.tool.source = source,
         mcp.method.name = Empty,
+        mcp.protocol.version = Empty,
+        mcp.session.id = Empty,
+        jsonrpc.request.id = Empty,
+        network.transport = Empty,
+        network.protocol.name = Empty,
+        server.address = Empty,
+        server.port = Empty,
         error.r#type = Empty,
     )
 }
 
+/// A tool call as an MCP server gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct McpCall<'a> {
+    /// The version of the protocol that is spoken, such as `2025-11-25`.
+    pub protocol_version: &'a str,
+    /// The session that it belongs to, where the server opened one.
+    pub session: Option<&'a str>,
+    /// How the server is reached.
+    pub way: McpWay<'a>,
+}
+
+/// How an MCP server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpWay<'a> {
+    /// Over its standard input and output.
+    Pipe,
+    /// Over HTTP.
+    Http {
+        /// The name or address of its host.
+        host: &'a str,
+        /// Its port, also where the address leaves it to the scheme.
+        port: Option<u16>,
+    },
+}
+
 /// What the current tool call comes to on the wire; without effect where nothing is traced.
-pub fn is_mcp_call() {
-    Span::current().record("mcp.method.name", "tools/call");
+pub fn mcp_call(call: &McpCall<'_>) {
+    let span = Span::current();
+    span.record("mcp.method.name", "tools/call");
+    span.record("mcp.protocol.version", call.protocol_version);
+    if let Some(session) = call.session {
+        span.record("mcp.session.id", session);
+    }
+    match call.way {
+        McpWay::Pipe => {
+            span.record("network.transport", "pipe");
+        }
+        McpWay::Http { host, port } => {
+            span.record("network.transport", "tcp");
+            span.record("network.protocol.name", "http");
+            span.record("server.address", host);
+            if let Some(port) = port {
+                span.record("server.port", port);
+            }
+        }
+    }
+}
+
+/// The JSON-RPC id under which the current tool call was sent.
+pub fn mcp_request(id: &dyn Display) {
+    Span::current().record("jsonrpc.request.id", tracing::field::display(id));
 }
 
 /// It failed, in this way.

@@ -149,8 +149,8 @@ impl Endpoint {
         tokio::time::timeout(limit, answered).await.unwrap_or(Ok(silent))
     }
 
-    fn courier(&self) -> Courier {
-        Courier { client: self.client.clone(), account: self.account.clone() }
+    fn courier(&self, wire: &Arc<Wire>) -> Courier {
+        Courier { client: self.client.clone(), account: self.account.clone(), wire: Arc::clone(wire) }
     }
 
     /// What it says to somebody who has not signed in, where it refuses them.
@@ -324,7 +324,7 @@ impl HttpTransport {
             .reinit_on_expired_session(false)
             .max_sse_event_size(endpoint.max_message_bytes);
         config.retry_config = Arc::new(retry);
-        let inner = StreamableHttpClientTransport::with_client(endpoint.courier(), config);
+        let inner = StreamableHttpClientTransport::with_client(endpoint.courier(&wire), config);
         Self { inner, inbox: Inbox::new(wire, log) }
     }
 }

@@ -58,6 +58,8 @@ pub(crate) struct Wire {
     pub(crate) task_changed: Notify,
     /// What it is asked to log with every request (2026-07-28), where it is.
     pub(crate) log_level: OnceLock<&'static str>,
+    /// The session that it opened, where it has sessions (over HTTP, before 2026-07-28).
+    pub(crate) session: OnceLock<Arc<str>>,
     /// The output ended, or nobody reads it any more.
     pub(crate) closed: CancellationToken,
     late_era: OnceLock<Era>,

@@ -22,6 +22,7 @@ use sse_stream::Sse;
 
 use super::{HttpError, raw};
 use crate::login::Account;
+use crate::transport::Wire;
 use crate::transport::cleaner::INTERNAL_ERROR;
 
 /// Where nobody says how large an event may be.
@@ -41,6 +42,8 @@ pub(crate) struct Courier {
     pub(super) client: Client,
     /// Who we are at the server.
     pub(super) account: Option<Arc<Account>>,
+    /// Learns which session it is.
+    pub(super) wire: Arc<Wire>,
 }
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -200,6 +203,9 @@ impl StreamableHttpClient for Courier {
         max_event_bytes: usize,
     ) -> Posted {
         let asked = Asked::of(&message, session.is_some());
+        if let Some(session) = &session {
+            self.wire.session.get_or_init(|| Arc::clone(session));
+        }
         self.post(asked, Post { url, message, session, token, headers, max_event_bytes }).await
     }
 

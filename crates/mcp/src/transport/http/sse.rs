@@ -53,7 +53,7 @@ impl SseTransport {
     pub(crate) async fn open(endpoint: &Endpoint, wire: Arc<Wire>, log: Arc<ServerLog>) -> Result<Option<Self>, McpError> {
         let url = endpoint.url.as_str().into();
         let first = async {
-            let courier = endpoint.courier();
+            let courier = endpoint.courier(&wire);
             let most = endpoint.max_message_bytes;
             let opened = courier.get_stream_with_max_sse_event_size(url, None, None, None, HashMap::new(), most).await;
             let mut events = opened.ok()?;
