@@ -106,7 +106,6 @@ for (const [what, change] of Object.entries(streams)) {
     await page.getByRole("button", { name: "Copy answer" }).nth(1).waitFor();
     await page.locator(".md .hljs-keyword").first().waitFor();
     await page.reload();
-    assert.equal(await page.locator(".md h1", { hasText: "A title" }).count(), await page.locator(".md h1").count());
     await page.locator(".md h1", { hasText: "A title" }).waitFor();
     assert.equal(await page.locator(".md h1").count(), 1);
     assert.deepEqual(page.wrong, []);
