@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem};
+use turnwright_api::openai::OpenAiError;
+use turnwright_api::{PROBLEM_CONTENT_TYPE, Problem, Remember};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi as Document, PathItem, Ref, RefOr, Required, Response, Schema};
@@ -17,10 +18,11 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
     info(
         title = "Turnwright",
         description = "Conversations with language models that work with tools. Everything that is said or done is kept in a \
-                       journal; every refusal is a problem document (RFC 9457) whose `code` is stable.",
+                       journal; every refusal is a problem document (RFC 9457) whose `code` is stable, and under `/v1` OpenAI's error \
+                       object with the same code.",
         license(name = "MIT OR Apache-2.0")
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, OpenAiError, Remember)),
     tags(
         (name = "conversations", description = "Conversations and what was said in them."),
         (name = "turns", description = "Saying something, watching what comes of it, stopping it."),
@@ -29,7 +31,9 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
         (name = "knowledge", description = "Documents that are looked up, and what is remembered."),
         (name = "mcp", description = "MCP servers."),
         (name = "users", description = "Who asks, who may come in, and by what they are known."),
-        (name = "installation", description = "Models, and whether the server is well.")
+        (name = "installation", description = "Models, and whether the server is well."),
+        (name = "openai", description = "What clients of OpenAI's APIs ask. Fields that are not named here are ignored."),
+        (name = "pages", description = "What pages that are made with other kits ask.")
     )
 )]
 pub(crate) struct Frame;
@@ -48,7 +52,10 @@ pub(crate) fn described_by(mut document: Document) -> Document {
     let none: [&str; 0] = [];
     let named = |name| SecurityRequirement::new(name, none);
     document.security = Some(vec![named("token"), named("session"), SecurityRequirement::default()]);
-    components.responses.extend(refusals().map(|(name, why)| (name, refusal(why))));
+    components.responses.extend(refusals().map(|(name, why)| (name, refusal(why, &Problem::name(), PROBLEM_CONTENT_TYPE))));
+    components
+        .responses
+        .extend(openai::refusals().map(|(name, why)| (name, refusal(why, &OpenAiError::name(), "application/json"))));
     let schemas = &components.schemas;
     for operation in document.paths.paths.values_mut().flat_map(operations) {
         // An empty body counts as an empty object.
@@ -138,7 +145,7 @@ macro_rules! refusals {
         )+
 
         /// The name of each in the document, and why it is answered.
-        fn refusals() -> impl Iterator<Item = (String, &'static str)> {
+        pub(super) fn refusals() -> impl Iterator<Item = (String, &'static str)> {
             [$($((concat!(stringify!($name), "_", $status), $why)),+),+].into_iter().map(|(name, why)| (name.to_owned(), why))
         }
     };
@@ -187,8 +194,34 @@ refusals! {
     }
 }
 
-fn refusal(why: &str) -> RefOr<Response> {
-    let schema = Ref::from_schema_name(Problem::name());
-    let response = Response::builder().description(why).content(PROBLEM_CONTENT_TYPE, Content::new(Some(schema))).build();
-    RefOr::T(response)
+/// Refusals in OpenAI's shape.
+pub(crate) mod openai {
+    use super::{BTreeMap, IntoResponses, Ref, RefOr, Response};
+
+    refusals! {
+        /// Of every route.
+        OpenAiRefused {
+            "400": "The path, the query, a header or a field is wrong, or is for something that is not done here.",
+            "401": "Who asks is not known: send a token that counts. Never where nobody has to sign in.",
+            "403": "The `Host` is not this machine, the `Origin` is another site's, or the token may not do this.",
+            "404": "There is no such thing.",
+            "500": "What is stored is damaged, or of a newer version.",
+            "503": "The store does not answer, the server is shutting down, or as many turns run or streams are open as may. Worth repeating.",
+        }
+        /// Of routes that run a turn.
+        OpenAiTurnRefused {
+            "408": "No more of the body came.",
+            "409": "The conversation is not in a state in which this can be done.",
+            "413": "The body, the message in it, or one of its attachments is too large.",
+            "415": "The body is not JSON.",
+            "429": "As many of your turns run, or of your streams are open, as may, and nothing was stored; or the model's provider asks to wait.",
+            "502": "The model's provider refused or failed.",
+            "504": "The model's provider did not answer in time.",
+        }
+    }
+}
+
+fn refusal(why: &str, schema: &str, kind: &str) -> RefOr<Response> {
+    let schema = Ref::from_schema_name(schema);
+    RefOr::T(Response::builder().description(why).content(kind, Content::new(Some(schema))).build())
 }

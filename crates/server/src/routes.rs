@@ -40,8 +40,8 @@ use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
 use http::StatusCode;
 use utoipa::OpenApi;
+use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::{PathItemExt as _, routes};
 
 use crate::apps::ROUTE;
 use crate::auth::identify;
@@ -63,15 +63,16 @@ macro_rules! described_routes {
         $(#[$doc])*
         fn $routes() -> Router<ServerState> {
             let router = Router::new();
-            $($(let router = utoipa_axum::paste! { hang::<$module::[<__path_ $handler>], _, _>(router, &$module::$handler) };)+)+
+            $($(let router = utoipa_axum::paste! { $crate::routes::hang::<$module::[<__path_ $handler>], _, _>(router, &$module::$handler) };)+)+
             router
         }
 
         fn $description() -> OpenApiRouter<ServerState> {
-            OpenApiRouter::new()$(.routes(routes!($($module::$handler),+)))+
+            OpenApiRouter::new()$(.routes(utoipa_axum::routes!($($module::$handler),+)))+
         }
     };
 }
+use described_routes;
 
 /// Adds the handler where its description `P` says.
 fn hang<P, H, T>(router: Router<ServerState>, handler: &H) -> Router<ServerState>
@@ -158,16 +159,22 @@ described_routes! {
     installation::metrics;
 }
 
+described_routes! {
+    /// What pages ask that are made with other kits.
+    pages, pages_description:
+    ui_chat::chat;
+    ui_chat::resume;
+    ag_ui::run;
+}
+
 /// All routes, each for callers who may use it.
 pub fn router(state: ServerState) -> Router {
     let path = state.site().path.clone();
     let routes = health()
+        .merge(pages())
         .nest("/api/v1", api())
         .nest("/v1", v1::router())
-        .route("/api/chat", post(ui_chat::chat))
-        .route("/api/chat/{id}/stream", get(ui_chat::resume))
         .route("/mcp", any(mcp_endpoint::answer))
-        .route("/ag-ui", post(ag_ui::run))
         .route("/openapi.json", get(described::document))
         .route("/docs", get(described::page))
         .route("/docs/{file}", get(described::file))
@@ -185,11 +192,16 @@ pub fn router(state: ServerState) -> Router {
     below(path, routes)
 }
 
-/// The OpenAPI document of the routes under `/api/v1` and of those that tell whether the server is well, from the code.
+/// The OpenAPI document of all routes that answer programs, from the code; what is under `/mcp` is described by the Model Context
+/// Protocol.
 ///
 /// `openapi.json` in this crate's folder is kept the same by a test, and is what a server hands out.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    let routes = OpenApiRouter::with_openapi(Frame::openapi()).nest("/api/v1", api_description()).merge(health_description());
+    let routes = OpenApiRouter::with_openapi(Frame::openapi())
+        .nest("/api/v1", api_description())
+        .nest("/v1", v1::description())
+        .merge(pages_description())
+        .merge(health_description());
     described_by(routes.split_for_parts().1)
 }
 

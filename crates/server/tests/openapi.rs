@@ -45,6 +45,25 @@ fn every_operation_has_its_own_name_a_summary_and_answers_for_good_and_bad() {
     assert_eq!(count, names.len());
 }
 
+#[test]
+fn what_the_document_refers_to_is_in_it() {
+    fn walk<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(Value::as_str));
+                fields.values().for_each(|field| walk(field, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+            _ => {}
+        }
+    }
+    let document = described();
+    let mut found = BTreeSet::new();
+    walk(&document, &mut found);
+    let lost: Vec<_> = found.iter().filter(|name| document.pointer(name.trim_start_matches('#')).is_none()).collect();
+    assert!(found.len() > 100 && lost.is_empty(), "of {} these lead nowhere: {lost:?}", found.len());
+}
+
 /// The codes of the server's sources: each stands beside its status, or as the first word of what makes a refusal.
 fn codes_of_the_sources(folder: &Path, found: &mut BTreeSet<String>) {
     for file in std::fs::read_dir(folder).unwrap() {

@@ -120,8 +120,11 @@ impl Answered {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
 
+    /// The status, and the code of a problem or of OpenAI's error object.
     fn code(&self) -> (u16, String) {
-        (self.status.as_u16(), self.json()["code"].as_str().unwrap_or_default().to_owned())
+        let told = self.json();
+        let code = told["code"].as_str().or_else(|| told["error"]["code"].as_str());
+        (self.status.as_u16(), code.unwrap_or_default().to_owned())
     }
 
     fn header(&self, name: &str) -> &str {

@@ -3,15 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// `POST /v1/chat/completions`. What is not named here is ignored.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 pub struct ChatCompletionRequest<'a> {
     /// `PROVIDER/MODEL`, or a model's own name where one provider has it; the default model where there is none.
     #[serde(default)]
     pub model: Option<String>,
     /// The conversation so far, with what is new at its end.
     #[serde(borrow, default)]
+    #[schema(value_type = Vec<Map<String, Value>>, required, min_items = 1)]
     pub messages: Vec<&'a RawValue>,
     /// Whether the answer is streamed.
     #[serde(default)]
@@ -61,7 +63,7 @@ pub struct ChatCompletionRequest<'a> {
 }
 
 /// What a stream tells besides.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 pub struct StreamOptions {
     /// Whether the tokens are told at its end.
     #[serde(default)]
@@ -69,7 +71,7 @@ pub struct StreamOptions {
 }
 
 /// A tool of the client's.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 pub struct ChatTool {
     /// `function`.
     #[serde(rename = "type")]
@@ -80,7 +82,7 @@ pub struct ChatTool {
 }
 
 /// What a tool of the client's is.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 pub struct ChatToolFunction {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: String,
@@ -93,7 +95,7 @@ pub struct ChatToolFunction {
 }
 
 /// The answer to a request that is not streamed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChatCompletion {
     /// Its name.
     pub id: String,
@@ -112,7 +114,7 @@ pub struct ChatCompletion {
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChatChoice {
     /// 0.
     pub index: u32,
@@ -125,7 +127,7 @@ pub struct ChatChoice {
 }
 
 /// What was said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChatMessage {
     /// `assistant`.
     pub role: String,
@@ -142,7 +144,7 @@ pub struct ChatMessage {
 }
 
 /// A call that the client runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChatCall {
     /// Its name, for the result.
     pub id: String,
@@ -154,7 +156,7 @@ pub struct ChatCall {
 }
 
 /// What is called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChatFunction {
     /// The tool.
     pub name: String,
@@ -163,7 +165,7 @@ pub struct ChatFunction {
 }
 
 /// Tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChatUsage {
     /// Of all prompts.
     pub prompt_tokens: u64,
@@ -178,21 +180,21 @@ pub struct ChatUsage {
 }
 
 /// What is known of the tokens of prompts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PromptTokens {
     /// Read from the provider's cache.
     pub cached_tokens: u64,
 }
 
 /// What is known of the tokens of answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CompletionTokens {
     /// Spent on thinking.
     pub reasoning_tokens: u64,
 }
 
 /// What OpenAI has no place for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Extras {
     /// The conversation that the answer is kept in.
     pub conversation_id: String,
@@ -207,7 +209,7 @@ pub struct Extras {
 }
 
 /// A call that ran on our side.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ToolEvent {
     /// The call, as under `/api/v1`.
     pub call_id: String,

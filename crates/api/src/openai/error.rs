@@ -1,16 +1,17 @@
 //! OpenAI's error object.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The body of every answer under `/v1` that is no success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenAiError {
     /// What went wrong.
     pub error: OpenAiErrorBody,
 }
 
 /// What went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenAiErrorBody {
     /// For people.
     pub message: String,

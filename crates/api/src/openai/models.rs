@@ -1,9 +1,10 @@
 //! The list of models.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// All models.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenAiModels {
     /// `list`.
     pub object: String,
@@ -12,7 +13,7 @@ pub struct OpenAiModels {
 }
 
 /// A model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenAiModel {
     /// `PROVIDER/MODEL`.
     pub id: String,

@@ -2,15 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// `POST /v1/responses`. What is not named here is ignored.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 pub struct ResponsesRequest {
     /// As in Chat Completions.
     #[serde(default)]
     pub model: Option<String>,
     /// A user's text, or items.
     #[serde(default)]
+    #[schema(value_type = ResponsesInput, required)]
     pub input: Value,
     /// What the model is told before the conversation.
     #[serde(default)]
@@ -53,8 +55,19 @@ pub struct ResponsesRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
+/// What is said to a model.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes `ResponsesRequest::input`")]
+enum ResponsesInput {
+    /// A user's text.
+    Text(String),
+    /// Items, the newest last.
+    Items(Vec<Map<String, Value>>),
+}
+
 /// How much a reasoning model should think.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
 pub struct ResponsesReasoning {
     /// A word.
     #[serde(default)]
@@ -62,7 +75,7 @@ pub struct ResponsesReasoning {
 }
 
 /// The form of the answer.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
 pub struct ResponsesText {
     /// `text`, `json_object` or `json_schema`.
     #[serde(default)]
@@ -70,7 +83,7 @@ pub struct ResponsesText {
 }
 
 /// A response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "the fields of OpenAI's own object, in its words")]
 pub struct WireResponse {
     pub id: String,
@@ -104,7 +117,7 @@ pub struct WireResponse {
 }
 
 /// Tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResponsesUsage {
     /// Of all prompts.
     pub input_tokens: u64,
@@ -119,7 +132,7 @@ pub struct ResponsesUsage {
 }
 
 /// What is known of the tokens of prompts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InputTokens {
     /// Read from the provider's cache.
     pub cached_tokens: u64,
@@ -128,7 +141,7 @@ pub struct InputTokens {
 }
 
 /// What is known of the tokens of answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputTokens {
     /// Spent on thinking.
     pub reasoning_tokens: u64,

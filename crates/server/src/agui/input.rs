@@ -5,61 +5,82 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
+use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::openai::history::{Item, Messages, Said};
 use crate::openai::settings;
 
 /// `RunAgentInput`. What is not named here is ignored.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunInput {
+    /// The conversation, begun where it is not there yet.
+    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     pub(crate) thread_id: String,
+    /// What the page calls this run.
     pub(crate) run_id: String,
+    /// What was said, the newest last.
     #[serde(default)]
+    #[schema(value_type = Vec<Map<String, Value>>)]
     pub(crate) messages: Vec<Value>,
+    /// Tools that the page runs.
     #[serde(default)]
     pub(crate) tools: Vec<PageTool>,
+    /// What the page shows, for the model.
     #[serde(default)]
     pub(crate) context: Vec<Context>,
+    /// `model` chooses one.
     #[serde(default)]
     pub(crate) forwarded_props: Option<Map<String, Value>>,
+    /// Answers to all interrupts that are open.
     #[serde(default)]
     pub(crate) resume: Vec<Resume>,
 }
 
 /// A tool that the page runs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct PageTool {
+    /// 1 to 64 characters.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     name: String,
+    /// What it does.
     #[serde(default)]
     description: Option<String>,
+    /// The JSON Schema of its arguments.
     #[serde(default)]
     parameters: Option<Value>,
 }
 
 /// Something that the page knows.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = PageContext)]
 pub(crate) struct Context {
+    /// What it is.
     description: String,
+    /// What it says.
     value: String,
 }
 
 /// The answer to an interrupt.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resume {
+    /// The interrupt.
     pub(crate) interrupt_id: String,
     pub(crate) status: Status,
+    /// The answer.
     #[serde(default)]
     pub(crate) payload: Option<Value>,
+    /// What the page knows of it besides.
     #[serde(default)]
     pub(crate) metadata: Option<Value>,
 }
 
 /// What became of an interrupt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = InterruptStatus)]
 pub(crate) enum Status {
     /// Somebody answered.
     Resolved,

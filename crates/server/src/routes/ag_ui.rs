@@ -23,17 +23,27 @@ use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
 use crate::openai::responses::read_request;
 use crate::openai::track::Part;
+use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::sse;
 use crate::state::ServerState;
 
 /// Runs, or goes on with, a turn.
+#[utoipa::path(
+    post,
+    path = "/ag-ui",
+    operation_id = "runAgent",
+    tag = "pages",
+    params(RepeatableHeader),
+    request_body = RunInput,
+    responses((status = 200, description = "The events of an AG-UI run.", body = Value, content_type = "text/event-stream"), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
+)]
 pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let input: RunInput = whole.json()?;
     let conversation: ConversationId = id(&input.thread_id)?;
+    let idempotency =
+        crate::routes::asked(&whole)?.map(|(key, fingerprint)| (format!("{conversation}/ag-ui {key}"), fingerprint));
     let stream = OpenStream::of(&state)?;
     let part = if input.resume.is_empty() {
-        let idempotency =
-            crate::routes::asked(&whole)?.map(|(key, fingerprint)| (format!("{conversation}/ag-ui {key}"), fingerprint));
         say(&state, &conversation, &input, idempotency).await?
     } else {
         match resume(&state, &conversation, &input.resume).await {

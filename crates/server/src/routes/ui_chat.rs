@@ -21,23 +21,31 @@ use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
 
-/// The request; what else a page adds is ignored.
-#[derive(Debug, Deserialize)]
-struct UiRequest<'a> {
+/// What `useChat` sends; what else a page adds is ignored.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(super) struct UiRequest<'a> {
+    /// The conversation, begun where it is not there yet.
+    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
     id: String,
+    /// The `UIMessage` objects that the page has; of these the last counts.
     #[serde(borrow, default)]
+    #[schema(value_type = Vec<serde_json::Map<String, serde_json::Value>>)]
     messages: Vec<&'a RawValue>,
+    /// `submit-message`, or `regenerate-message` for another answer.
     #[serde(default)]
     trigger: Option<String>,
     /// The message that is said otherwise, or the answer that another is wanted for.
     #[serde(default, rename = "messageId")]
     message_id: Option<String>,
+    /// `PROVIDER/MODEL`; the conversation's where absent.
     #[serde(default)]
     model: Option<String>,
+    /// What happens where a turn waits already.
     #[serde(default)]
     on_waiting: api::OnWaiting,
 }
@@ -72,6 +80,15 @@ struct UiApproval {
 }
 
 /// Takes what a person says or answers, and streams what comes of it.
+#[utoipa::path(
+    post,
+    path = "/api/chat",
+    operation_id = "uiChat",
+    tag = "pages",
+    params(UiQuery, RepeatableHeader),
+    request_body = UiRequest<'static>,
+    responses((status = 200, description = "An AI SDK UI message stream.", body = serde_json::Value, content_type = "text/event-stream"), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
+)]
 pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, whole: Whole) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
     let request: UiRequest<'_> = whole.json()?;
@@ -149,6 +166,14 @@ async fn regenerate(
 }
 
 /// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.
+#[utoipa::path(
+    get,
+    path = "/api/chat/{id}/stream",
+    operation_id = "resumeUiChat",
+    tag = "pages",
+    params(ConversationPath, UiQuery, MessagePosition),
+    responses((status = 200, description = "An AI SDK UI message stream; the id of each chunk is a position to come back to.", body = serde_json::Value, content_type = "text/event-stream"), (status = 204, description = "No turn is open, nothing follows on the position, or there is no such conversation."), Refused, NotThere, Limited)
+)]
 pub(super) async fn resume(
     State(state): State,
     InConversation(id): InConversation,

@@ -4,11 +4,12 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn;
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use utoipa_axum::router::OpenApiRouter;
 
-use super::{no_method, no_route};
+use super::{described_routes, no_method, no_route};
 use crate::error::ApiError;
 use crate::openai::activity::ToolActivity;
 use crate::openai::begin::{Begun, CONVERSATION_HEADER};
@@ -19,15 +20,25 @@ mod chat;
 mod models;
 mod responses;
 
+described_routes! {
+    routes, routes_description:
+    chat::complete;
+    responses::create;
+    responses::show, responses::remove;
+    responses::cancel;
+    responses::input_items;
+    models::list;
+}
+
+/// What is under `/v1`, described.
+pub(super) fn description() -> OpenApiRouter<ServerState> {
+    routes_description().routes(utoipa_axum::routes!(models::show))
+}
+
 /// The routes under `/v1`. Whatever is refused there is refused in OpenAI's shape.
 pub(super) fn router() -> Router<ServerState> {
-    Router::new()
-        .route("/chat/completions", post(chat::complete))
-        .route("/responses", post(responses::create))
-        .route("/responses/{id}", get(responses::show).delete(responses::remove))
-        .route("/responses/{id}/cancel", post(responses::cancel))
-        .route("/responses/{id}/input_items", get(responses::input_items))
-        .route("/models", get(models::list))
+    routes()
+        // A model's name has slashes, which clients send as they are.
         .route("/models/{*id}", get(models::show))
         .fallback(|request: Request| no_route(request))
         .method_not_allowed_fallback(|request: Request| no_method(request))
@@ -35,8 +46,11 @@ pub(super) fn router() -> Router<ServerState> {
 }
 
 /// How tool activity is shown, where the request says.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 struct ActivityQuery {
+    /// `hidden`, `reasoning`, `content` or `details`; the header `X-Turnwright-Tool-Activity` counts more.
+    #[param(pattern = "^(hidden|reasoning|content|details)$")]
     tool_activity: Option<String>,
 }
 

@@ -15,6 +15,16 @@ struct Operation {
     body: Option<Value>,
 }
 
+impl Operation {
+    fn is_openai(&self) -> bool {
+        self.path.starts_with("/v1/")
+    }
+
+    fn kind_of_refusals(&self) -> &'static str {
+        if self.is_openai() { "application/json" } else { "application/problem+json" }
+    }
+}
+
 fn operations() -> Vec<Operation> {
     let document = serde_json::to_value(turnwright_server::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap().iter();
@@ -42,6 +52,7 @@ struct World {
     server: Server,
     token: String,
     call: String,
+    response: String,
     spare: String,
     carl: User,
 }
@@ -68,7 +79,9 @@ impl World {
         let (_, spare) = server.token(&member.id, [Scope::Read], None).await;
         let parked = server.post("/api/v1/conversations/c/chat", &token, json!({"content": "touch it"})).await.json();
         let call = parked["turn"]["waiting"][0]["id"].as_str().unwrap().to_owned();
-        Self { server, token, call, spare, carl: member }
+        let answer = server.post("/v1/responses", &token, json!({"model": "test/scripted", "input": "hello"})).await.json();
+        let response = answer["id"].as_str().unwrap().to_owned();
+        Self { server, token, call, response, spare, carl: member }
     }
 
     /// A path that names what is there.
@@ -77,6 +90,8 @@ impl World {
             Some("conversations") => "c",
             Some("users") => self.carl.id.as_str(),
             Some("tokens") => &self.spare,
+            _ if operation.path.starts_with("/api/chat/") => "c",
+            _ if operation.path.starts_with("/v1/responses/") => &self.response,
             _ => "nothing",
         };
         self.named(operation, id)
@@ -121,10 +136,14 @@ impl World {
         assert!(operation.statuses.contains(&status) && status < 500, "{which}");
         assert!(!answer.body.contains(&self.token) && !answer.body.contains("panicked"), "{which}");
         if status >= 400 {
-            assert_eq!(answer.header("content-type"), "application/problem+json", "{which}");
+            assert_eq!(answer.header("content-type"), operation.kind_of_refusals(), "{which}");
             let problem = answer.json();
-            assert_eq!(problem["status"], status, "{which}");
-            assert!(problem["code"].is_string() && problem["detail"].is_string(), "{which}");
+            if operation.is_openai() {
+                assert!(problem["error"]["code"].is_string() && problem["error"]["message"].is_string(), "{which}");
+            } else {
+                assert_eq!(problem["status"], status, "{which}");
+                assert!(problem["code"].is_string() && problem["detail"].is_string(), "{which}");
+            }
         }
         status
     }
@@ -284,7 +303,7 @@ async fn a_method_that_a_route_has_not_is_refused() {
             let wrong = Operation { method, path: operation.path.clone(), statuses: BTreeSet::new(), body: None };
             let answer = world.send(&wrong, plain(world.path(&wrong))).await;
             let told = (answer.status.as_u16(), answer.header("content-type"), answer.headers.contains_key("allow"));
-            assert_eq!(told, (405, "application/problem+json", true), "{} {}: {}", wrong.method, wrong.path, answer.body);
+            assert_eq!(told, (405, wrong.kind_of_refusals(), true), "{} {}: {}", wrong.method, wrong.path, answer.body);
         }
     }
 }

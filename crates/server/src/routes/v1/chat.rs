@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use turnwright_api::openai::ChatCompletionRequest;
+use turnwright_api::openai::{ChatCompletion, ChatCompletionRequest};
 use turnwright_core::{ModelRef, Seq, ToolDefinition};
 use turnwright_engine::{SettingsOverlay, WatchFrom};
 
@@ -17,12 +17,23 @@ use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
 use crate::openai::history::{self, History};
 use crate::openai::{models, settings};
+use crate::openapi::RepeatableHeader;
+use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
 use crate::routes::idempotency::asked;
 use crate::routes::json;
 use crate::sse::{self, Fold};
 use crate::state::ServerState;
 
 /// Runs a turn as a chat completion, streamed or whole.
+#[utoipa::path(
+    post,
+    path = "/chat/completions",
+    operation_id = "createChatCompletion",
+    tag = "openai",
+    params(ActivityQuery, RepeatableHeader),
+    request_body = ChatCompletionRequest<'static>,
+    responses((status = 200, description = "The answer: whole, or as `chat.completion.chunk` objects as it comes.", content((ChatCompletion = "application/json"), (serde_json::Value = "text/event-stream"))), OpenAiRefused, OpenAiTurnRefused)
+)]
 pub(super) async fn complete(
     State(state): State,
     Search(query): Search<ActivityQuery>,

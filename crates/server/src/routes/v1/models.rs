@@ -3,23 +3,43 @@
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
-use turnwright_api::openai::OpenAiModels;
+use turnwright_api::openai::{OpenAiModel, OpenAiModels};
 
 use crate::error::ApiError;
 use crate::extract::{Params, State};
 use crate::openai::models;
+use crate::openapi::openai::OpenAiRefused;
 use crate::routes::json;
 
+/// The models.
+#[utoipa::path(
+    get,
+    path = "/models",
+    operation_id = "listOpenAiModels",
+    tag = "openai",
+    responses((status = 200, description = "All models.", body = OpenAiModels), OpenAiRefused)
+)]
 pub(super) async fn list(State(state): State) -> Response {
     let data = models::all(state.engine()).await;
     json(StatusCode::OK, OpenAiModels { object: "list".to_owned(), data })
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct Named {
+    /// `PROVIDER/MODEL`; the slash may stand as it is.
     id: String,
 }
 
+/// A model.
+#[utoipa::path(
+    get,
+    path = "/models/{id}",
+    operation_id = "showOpenAiModel",
+    tag = "openai",
+    params(Named),
+    responses((status = 200, description = "The model.", body = OpenAiModel), OpenAiRefused)
+)]
 pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
     let found = models::all(state.engine()).await.into_iter().find(|model| model.id == named.id);
     found.map(|model| json(StatusCode::OK, model)).ok_or_else(|| models::none(&named.id, None))

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
-use turnwright_api::openai::{ResponsesRequest, WireResponse};
+use turnwright_api::openai::{OpenAiError, ResponsesRequest, WireResponse};
 use turnwright_core::{ConversationId, Entry, Journal, MessageId, Seq, StoredEntry};
 use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 
@@ -19,6 +19,8 @@ use crate::openai::responses::object::{self, PREFIX};
 use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
 use crate::openai::{ids, models};
+use crate::openapi::RepeatableHeader;
+use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
 use crate::routes::idempotency::asked;
 use crate::routes::json;
 use crate::sse::{self, Fold};
@@ -27,6 +29,15 @@ use crate::state::ServerState;
 mod choices;
 
 /// Runs a turn as a response, streamed or whole, or begins one.
+#[utoipa::path(
+    post,
+    path = "/responses",
+    operation_id = "createResponse",
+    tag = "openai",
+    params(RepeatableHeader),
+    request_body = ResponsesRequest,
+    responses((status = 200, description = "The response: whole, as it is so far where it runs in the background, or as events.", content((WireResponse = "application/json"), (serde_json::Value = "text/event-stream"))), OpenAiRefused, OpenAiTurnRefused)
+)]
 pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: ResponsesRequest = whole.json()?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
@@ -67,18 +78,32 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     Ok(response)
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct InPath {
+    /// The response's name.
     id: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ShowQuery {
+    /// `true` for its events.
     stream: Option<String>,
+    /// The `sequence_number` of the last event that the client has.
+    #[param(pattern = "^[0-9]{0,18}$")]
     starting_after: Option<String>,
 }
 
 /// A response as it is now, or its stream from the beginning or after the number that the client has.
+#[utoipa::path(
+    get,
+    path = "/responses/{id}",
+    operation_id = "showResponse",
+    tag = "openai",
+    params(InPath, ShowQuery),
+    responses((status = 200, description = "The response, or its events.", content((WireResponse = "application/json"), (serde_json::Value = "text/event-stream"))), (status = 429, description = "As many of your streams are open as may.", body = OpenAiError), OpenAiRefused)
+)]
 pub(super) async fn show(
     State(state): State,
     Params(InPath { id }): Params<InPath>,
@@ -104,14 +129,28 @@ pub(super) async fn show(
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ItemsQuery {
+    /// The item that the client has last.
     after: Option<String>,
+    /// How many, 1 to 100; 20 unless said.
+    #[param(pattern = "^([1-9][0-9]?|100)$")]
     limit: Option<String>,
+    /// `desc`, the newest first, or `asc`.
+    #[param(pattern = "^(asc|desc)$")]
     order: Option<String>,
 }
 
 /// What a response answers, the newest first unless the client wants it otherwise.
+#[utoipa::path(
+    get,
+    path = "/responses/{id}/input_items",
+    operation_id = "listResponseInput",
+    tag = "openai",
+    params(InPath, ItemsQuery),
+    responses((status = 200, description = "Its items.", body = serde_json::Value), OpenAiRefused)
+)]
 pub(super) async fn input_items(
     State(state): State,
     Params(InPath { id }): Params<InPath>,
@@ -142,6 +181,14 @@ pub(super) async fn input_items(
 }
 
 /// Hides what a response said and what it answered, from people and models.
+#[utoipa::path(
+    delete,
+    path = "/responses/{id}",
+    operation_id = "deleteResponse",
+    tag = "openai",
+    params(InPath),
+    responses((status = 200, description = "It is hidden.", body = serde_json::Value), (status = 409, description = "Its turn is not over.", body = OpenAiError), OpenAiRefused)
+)]
 pub(super) async fn remove(State(state): State, Params(InPath { id }): Params<InPath>) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
     let messages = state.engine().look(&conversation, |journal| object::messages(journal, &part)).await?;
@@ -152,6 +199,14 @@ pub(super) async fn remove(State(state): State, Params(InPath { id }): Params<In
 }
 
 /// Stops the turn of a response, where it is open.
+#[utoipa::path(
+    post,
+    path = "/responses/{id}/cancel",
+    operation_id = "cancelResponse",
+    tag = "openai",
+    params(InPath),
+    responses((status = 200, description = "The response as it was left.", body = WireResponse), OpenAiRefused)
+)]
 pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<InPath>) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
     match state.engine().cancel(&conversation, Some(part.turn)).await {
