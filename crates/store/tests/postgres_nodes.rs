@@ -129,6 +129,24 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     other.close().await;
 }
 
+#[tokio::test]
+async fn a_store_that_stood_still_says_so_until_it_holds_a_lease_again() {
+    let Some(schema) = Schema::new() else { return };
+    let store = PostgresStore::open(&schema.options()).await.unwrap();
+    assert_eq!((store.lease(), store.can_store().await), (Some(1), Ok(())));
+    // The one thread of this test: nothing is renewed while it stands still.
+    std::thread::sleep(Duration::from_secs(5));
+    let said = store.can_store().await.unwrap_err().to_string();
+    assert!(said.contains("stood still") && !said.contains("cannot be reached"), "{said}");
+    assert_eq!(store.lease(), None);
+    store.lease_over(1).await;
+    while store.can_store().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(store.lease(), Some(2), "what was begun with the first is not gone on with");
+    store.close().await;
+}
+
 /// Does to a schema what a newer version may do while this one runs: more columns, tables and functions, none in place.
 async fn bring_up_to_a_newer_version(schema: &Schema) {
     let client = schema.client().await;

@@ -105,6 +105,16 @@ pub(super) fn unreachable(shown: &str, why: &str) -> StoreError {
     }
 }
 
+/// The error while a lease that ran out is not held again, and nothing is known of why.
+pub(super) fn lease_over(shown: &str) -> StoreError {
+    StoreError::Unusable {
+        reason: format!(
+            "this server's lease in the database `{shown}` ran out and is not renewed yet: the server stood still, which passes within a \
+             second, or the database does not answer"
+        ),
+    }
+}
+
 /// Whether it says that the database's disk is full.
 pub(super) fn is_full(error: &StoreError) -> bool {
     matches!(error, StoreError::Unusable { reason } if reason.contains(&format!("[{}]", SqlState::DISK_FULL.code())))

@@ -142,8 +142,7 @@ impl Presence {
         if let Some(trouble) = held(&self.standing).trouble.clone().or_else(|| self.pool.full()) {
             return Err(trouble);
         }
-        let silent = || failure::unreachable(self.pool.options().shown(), "it does not answer");
-        self.lease().map(drop).ok_or_else(silent)
+        self.lease().map(drop).ok_or_else(|| failure::lease_over(self.pool.options().shown()))
     }
 
     pub(super) fn foreign_writes(&self) -> watch::Receiver<u64> {
