@@ -113,8 +113,13 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    pub(crate) fn stop(mut self) {
-        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    pub(crate) fn stop(self) {
+        self.signal(Signal::SIGTERM);
+        self.end();
+    }
+
+    /// Waits for the end of one that was told to end already: told again, it would not wait for what runs.
+    pub(crate) fn end(mut self) {
         assert_eq!(wait(&mut self.child), Some(0), "{}", self.stderr.lock().unwrap());
     }
 }
