@@ -1,6 +1,6 @@
 // Commands that begin with a slash, and what `#` and `@` find: prompts and resources of MCP servers.
 
-import { call, part } from "./api.js";
+import { call, listed, part } from "./api.js";
 import { go, models, open, pin, remove, renaming, tell } from "./app.js";
 import { copy } from "./branch.js";
 
@@ -90,12 +90,12 @@ export function offered() {
 
 /** @returns {Promise<Suggestion[]>} */
 async function gather() {
-  const servers = (await call("/mcp/servers")).data.filter((/** @type {any} */ server) => server.state === "ready");
+  const servers = (await listed("/mcp/servers")).filter((/** @type {any} */ server) => server.state === "ready");
   const found = await Promise.all(servers.flatMap((/** @type {{id: string}} */ { id }) => [
     // A server that has none says so by a refusal.
-    call(`/mcp/servers/${part(id)}/prompts`).then(({ data }) => data.map((/** @type {any} */ prompt) => ({ kind: "prompt", key: `${id} ${prompt.name}`,
+    listed(`/mcp/servers/${part(id)}/prompts`).then((all) => all.map((/** @type {any} */ prompt) => ({ kind: "prompt", key: `${id} ${prompt.name}`,
       name: prompt.title ?? prompt.name, about: prompt.description ?? "", server: id, prompt })), () => []),
-    call(`/mcp/servers/${part(id)}/resources`).then(({ data }) => data.map((/** @type {any} */ resource) => ({ kind: "resource", key: `${id} ${resource.uri}`,
+    listed(`/mcp/servers/${part(id)}/resources`).then((all) => all.map((/** @type {any} */ resource) => ({ kind: "resource", key: `${id} ${resource.uri}`,
       name: resource.title ?? resource.name, about: resource.uri, server: id, resource })), () => []),
   ]));
   return found.flat();

@@ -1,7 +1,7 @@
 // The MCP servers: how each one is, what it offers and wrote, and adding one with a clear view of what will run.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence } from "../lib/api.js";
 import { announce, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { AddServer, whatRuns } from "./add-server.js";
@@ -27,8 +27,8 @@ export function Servers() {
   const [failure, fail] = useState("");
   const [isAdding, adding] = useState(false);
   const [isImporting, importing] = useState(false);
-  const load = () => call("/mcp/servers").then(({ data }) => {
-    list(data);
+  const load = () => listed("/mcp/servers").then((all) => {
+    list(all);
     fail("");
   }, (error) => fail(sentence(error)));
   useEffect(() => {

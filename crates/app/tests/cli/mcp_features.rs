@@ -90,6 +90,15 @@ fn the_api_lists_reads_gets_and_completes() {
     let at = "/api/v1/mcp/servers/own";
     let (status, resources) = ask(&format!("GET {at}/resources"), &Value::Null);
     assert_eq!((status.as_str(), resources["data"].as_array().map(Vec::len)), ("200", Some(5)), "{resources}");
+    let (_, first) = ask(&format!("GET {at}/resources?limit=3"), &Value::Null);
+    let (cursor, mut paged) = (first["next_cursor"].as_str().unwrap(), first["data"].as_array().unwrap().clone());
+    let (_, rest) = ask(&format!("GET {at}/resources?limit=3&cursor={cursor}"), &Value::Null);
+    paged.extend(rest["data"].as_array().unwrap().iter().cloned());
+    assert_eq!(
+        (&Value::from(paged), &rest["has_more"]),
+        (&resources["data"], &json!(false)),
+        "page by page it is the same list"
+    );
     let (_, templates) = ask(&format!("GET {at}/resource_templates"), &Value::Null);
     assert_eq!(templates["data"][0]["uri_template"], "note://{number}");
     let (_, prompts) = ask(&format!("GET {at}/prompts"), &Value::Null);

@@ -1,5 +1,6 @@
 //! What MCP servers have besides tools: resources, prompts, completion.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -12,7 +13,7 @@ use turnwright_host::{CompletionOf, McpServer, Shelf};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Params, State, Whole};
+use crate::extract::{PageQuery, Params, Search, State, Whole};
 use crate::openapi::{BodyRefused, NotAnswered, NotThere, Refused, Unusable};
 use crate::state::ServerState;
 
@@ -23,16 +24,32 @@ pub(super) struct Named {
     pub(super) id: String,
 }
 
+/// The page that is asked for of what a server lists; what it lists twice is told once.
+fn page<T: serde::Serialize>(
+    query: &PageQuery,
+    all: impl Iterator<Item = T>,
+    name: impl Fn(&T) -> &String,
+) -> Result<Response, ApiError> {
+    let mut seen = HashSet::new();
+    let all: Vec<T> = all.filter(|one| seen.insert(name(one).clone())).collect();
+    let list = query.part(all, |one| name(one).clone())?;
+    Ok(json(StatusCode::OK, list))
+}
+
 /// The resources that a server lists.
 #[utoipa::path(
     get,
     path = "/mcp/servers/{id}/resources",
     operation_id = "listMcpResources",
     tag = "mcp",
-    params(Named),
-    responses((status = 200, description = "They.", body = api::List<api::McpResource>), Refused, NotThere, NotAnswered, Unusable)
+    params(Named, PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::McpResource>), Refused, NotThere, NotAnswered, Unusable)
 )]
-pub(super) async fn resources(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn resources(
+    State(state): State,
+    Params(named): Params<Named>,
+    Search(query): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.resources.iter().cloned().map(|resource| api::McpResource {
         uri: resource.uri,
@@ -43,7 +60,7 @@ pub(super) async fn resources(State(state): State, Params(named): Params<Named>)
         size: resource.size,
         annotations: resource.annotations,
     });
-    Ok(json(StatusCode::OK, api::List::whole(told.collect())))
+    page(&query, told, |one| &one.uri)
 }
 
 /// The families of resources that a server has.
@@ -52,10 +69,14 @@ pub(super) async fn resources(State(state): State, Params(named): Params<Named>)
     path = "/mcp/servers/{id}/resource_templates",
     operation_id = "listMcpResourceTemplates",
     tag = "mcp",
-    params(Named),
-    responses((status = 200, description = "They.", body = api::List<api::McpResourceTemplate>), Refused, NotThere, NotAnswered, Unusable)
+    params(Named, PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::McpResourceTemplate>), Refused, NotThere, NotAnswered, Unusable)
 )]
-pub(super) async fn templates(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn templates(
+    State(state): State,
+    Params(named): Params<Named>,
+    Search(query): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.templates.iter().cloned().map(|template| api::McpResourceTemplate {
         uri_template: template.uri_template,
@@ -64,7 +85,7 @@ pub(super) async fn templates(State(state): State, Params(named): Params<Named>)
         description: template.description,
         mime_type: template.mime_type,
     });
-    Ok(json(StatusCode::OK, api::List::whole(told.collect())))
+    page(&query, told, |one| &one.uri_template)
 }
 
 /// The prompts that a server has for people.
@@ -73,10 +94,14 @@ pub(super) async fn templates(State(state): State, Params(named): Params<Named>)
     path = "/mcp/servers/{id}/prompts",
     operation_id = "listMcpPrompts",
     tag = "mcp",
-    params(Named),
-    responses((status = 200, description = "They.", body = api::List<api::McpPrompt>), Refused, NotThere, NotAnswered, Unusable)
+    params(Named, PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::McpPrompt>), Refused, NotThere, NotAnswered, Unusable)
 )]
-pub(super) async fn prompts(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn prompts(
+    State(state): State,
+    Params(named): Params<Named>,
+    Search(query): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     let shelf = shelf(&state, &named).await?;
     let told = shelf.prompts.iter().cloned().map(|prompt| api::McpPrompt {
         name: prompt.name,
@@ -92,7 +117,7 @@ pub(super) async fn prompts(State(state): State, Params(named): Params<Named>) -
             })
             .collect(),
     });
-    Ok(json(StatusCode::OK, api::List::whole(told.collect())))
+    page(&query, told, |one| &one.name)
 }
 
 /// The content of a resource, which need not be listed.

@@ -13,7 +13,7 @@ use super::idempotency::asked;
 use super::installation::{tool, with_set_aside};
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Params, State, Whole};
+use crate::extract::{PageQuery, Params, Search, State, Whole};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::state::ServerState;
 use crate::tag::Tag;
@@ -32,11 +32,14 @@ pub(super) struct Named {
     path = "/mcp/servers",
     operation_id = "listMcpServers",
     tag = "mcp",
-    responses((status = 200, description = "They.", body = api::List<api::McpServer>), Refused, NotThere)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them, by name.", body = api::List<api::McpServer>), Refused, NotThere)
 )]
-pub(super) async fn list(State(state): State) -> Result<Response, ApiError> {
+pub(super) async fn list(State(state): State, Search(query): Search<PageQuery>) -> Result<Response, ApiError> {
     let all = state.servers()?.all().await.map_err(McpChangeError::from)?;
-    Ok(json(StatusCode::OK, api::List::whole(all.into_iter().map(told).collect())))
+    let list: api::List<api::McpServer> =
+        query.part_in_order(all.into_iter().map(told).collect(), |server: &api::McpServer| server.id.clone())?;
+    Ok(json(StatusCode::OK, list))
 }
 
 /// Adds a server; what it is reached by is looked at before anything is stored.

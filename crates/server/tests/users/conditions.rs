@@ -47,6 +47,32 @@ async fn of_two_who_read_the_same_one_changes_it_and_the_other_is_told() {
 }
 
 #[tokio::test]
+async fn mcp_servers_come_a_page_at_a_time_whichever_go_meanwhile() {
+    let server = server().await;
+    let root = server.user("root", Role::Admin).await;
+    let (token, _) = server.token(&root.id, Scope::ALL, None).await;
+    for name in ["s10", "s2", "s1", "s3"] {
+        let added = server
+            .post("/api/v1/mcp/servers", &token, json!({"name": name, "url": "http://127.0.0.1:9/", "enabled": false}))
+            .await;
+        assert_eq!(added.status, StatusCode::CREATED, "{}", added.body);
+    }
+    let names = |page: &Value| -> Vec<String> {
+        page["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = server.get("/api/v1/mcp/servers?limit=2", &token).await.json();
+    assert_eq!(
+        (names(&first), &first["has_more"], &first["next_cursor"]),
+        (vec!["s1".into(), "s2".into()], &json!(true), &json!("s2"))
+    );
+    server.with(Method::DELETE, "/api/v1/mcp/servers/s2", &token, ("x-none", ""), Value::Null).await;
+    let rest = server.get("/api/v1/mcp/servers?limit=2&cursor=s2", &token).await.json();
+    assert_eq!((names(&rest), &rest["has_more"]), (vec!["s3".into(), "s10".into()], &json!(false)));
+    let wrong = server.get("/api/v1/mcp/servers?limit=101", &token).await;
+    assert_eq!(wrong.code(), (400, "invalid_query".to_owned()), "{}", wrong.body);
+}
+
+#[tokio::test]
 async fn a_turn_that_goes_on_refuses_no_change_of_the_settings_and_is_told_to_who_looks_again() {
     let server = server().await;
     let (_, token) = server.member("anna").await;
