@@ -121,6 +121,33 @@ fn a_user_has_as_many_streams_over_all_nodes_as_one_may_have_and_those_of_a_node
 }
 
 #[test]
+fn there_are_as_many_searches_over_all_nodes_as_one_may_make() {
+    let Some(place) = Place::on_postgres() else { return };
+    let site = crate::web::site("application/json", r#"{"results": [{"title": "One", "url": "https://example.org/"}]}"#);
+    let more = format!("[tools.web.search]\nengine = \"searxng\"\nbase_url = \"http://{site}/search\"\nper_minute = 2\n");
+    let Some(world) = world_in(place, &more, 2, &[], |_| short()) else { return };
+    let search = |at: usize| {
+        let told =
+            world.servers[at].ask("POST /api/v1/tools/call", &json!({"name": "web__search", "arguments": {"query": "one"}}));
+        (told["outcome"].as_str().unwrap().to_owned(), told["content"].to_string())
+    };
+    for at in 0..2 {
+        let (outcome, content) = search(at);
+        assert!(outcome == "success" && content.contains("https://example.org/"), "{outcome}: {content}");
+    }
+    for at in 0..2 {
+        let (outcome, content) = search(at);
+        assert!(
+            outcome != "success" && content.contains("searches are limited to 2 a minute; the next one may be in "),
+            "{content}"
+        );
+    }
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
 fn nodes_of_two_nats_clusters_on_one_database_say_so_for_as_long_as_it_is_so_and_lose_nothing() {
     let Some(world) = world(1, &[], |_| short()) else { return };
     let apart = NatsServer::start(&program().unwrap().unwrap(), &world.place.path("apart"), Keeps::Messages, &[]).unwrap();
