@@ -17,7 +17,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
-use turnwright_core::{CallId, Claim, ConversationId, DriverId, MessageId, Seq};
+use turnwright_core::{CallId, Claim, ConversationId, DriverId, MessageId, Seq, UserId};
+
+use crate::Slots;
 
 pub(crate) mod cluster;
 pub(crate) mod hearing;
@@ -56,6 +58,13 @@ pub trait Nodes: Send + Sync + Debug {
 
     /// What the node that drives a conversation tells of it, from here on. `None` where other nodes cannot be reached.
     async fn follow(&self, conversation: &ConversationId) -> Option<BoxStream<'static, LiveFrame>>;
+
+    /// From now on tells the other nodes how many of these streams each user has open at this one, soon after that changes. Counts
+    /// once.
+    fn share_streams(&self, streams: &Slots);
+
+    /// How many streams a user has open at the other nodes, as they said last; what is not known to be open is not counted.
+    fn streams_elsewhere(&self, user: &UserId) -> usize;
 
     /// Says that this node takes no more turns. It is still heard.
     async fn drain(&self);
@@ -325,6 +334,10 @@ impl Nodes for Alone {
     }
     async fn follow(&self, _conversation: &ConversationId) -> Option<BoxStream<'static, LiveFrame>> {
         None
+    }
+    fn share_streams(&self, _streams: &Slots) {}
+    fn streams_elsewhere(&self, _user: &UserId) -> usize {
+        0
     }
     async fn drain(&self) {}
     async fn leave(&self) {}

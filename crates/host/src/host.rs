@@ -159,7 +159,8 @@ impl HostBuilder {
         let Answering { providers, default_model, unadded, mut problems } =
             answering(&loaded, &environment, (&*store, &*secrets.providers), (needs, practises)).await?;
         let gathering = Gathering::new(&loaded, &environment, store.clone(), store.clone(), &store.driver().0)?;
-        let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts: store.clone(), tokens: secrets.servers };
+        let (artifacts, rates) = (store.clone(), store.clone());
+        let kept = Kept { ledger: ledger.clone(), board: own_board, artifacts, rates, tokens: secrets.servers };
         let sources = sources::sources((&loaded, &environment), kept, (own, shows_apps))?;
         let Sources { mut built_in, servers, surroundings, completed, problems: mut of_sources, command_mark } = sources;
         problems.append(&mut of_sources);

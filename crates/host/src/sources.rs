@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
 use turnwright_engine::artifacts::Artifacts;
-use turnwright_engine::{CallLimits, Completed, HoldBack, SystemClock, ToolSource};
+use turnwright_engine::{CallLimits, Completed, HoldBack, Rates, SystemClock, ToolSource};
 use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
     Board, DockerConfig, FileDefinitions, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant, ProcessLedger,
@@ -94,6 +94,8 @@ pub(crate) struct Kept {
     pub(crate) board: Arc<dyn Board>,
     /// Files.
     pub(crate) artifacts: Arc<dyn Artifacts>,
+    /// How often things happened.
+    pub(crate) rates: Arc<dyn Rates>,
     /// What is secret.
     pub(crate) tokens: Arc<dyn TokenStore>,
 }
@@ -101,7 +103,7 @@ pub(crate) struct Kept {
 /// The sources of a configuration, none of them started.
 pub(crate) fn sources(
     (loaded, environment): (&Loaded, &Environment),
-    Kept { ledger, board, artifacts, tokens }: Kept,
+    Kept { ledger, board, artifacts, rates, tokens }: Kept,
     (own, shows_apps): (Vec<Arc<dyn ToolSource>>, bool),
 ) -> Result<Sources, HostError> {
     let inherited_env = environment
@@ -122,7 +124,7 @@ pub(crate) fn sources(
     surroundings.docker_host = environment.filled("DOCKER_HOST").map(str::to_owned);
     let mut sources =
         Sources { built_in: own, servers: Vec::new(), surroundings, completed, problems: Vec::new(), command_mark: None };
-    add_built_ins(&mut sources, loaded, environment, &*ledger, artifacts)?;
+    add_built_ins(&mut sources, loaded, environment, &*ledger, (artifacts, rates))?;
     // It knows every server that is made with these surroundings, also later.
     let resources = Arc::clone(&sources.surroundings.resources);
     if !sources.is_taken(resources.name()) {
@@ -222,7 +224,7 @@ fn add_built_ins(
     loaded: &Loaded,
     environment: &Environment,
     ledger: &dyn ProcessLedger,
-    artifacts: Arc<dyn Artifacts>,
+    (artifacts, rates): (Arc<dyn Artifacts>, Arc<dyn Rates>),
 ) -> Result<(), HostError> {
     let tools = &loaded.config.tools;
     let or_here = |roots: &[PathBuf]| -> Vec<PathBuf> {
@@ -251,6 +253,7 @@ fn add_built_ins(
         } else {
             config.make_client = Arc::new(move || network.client());
         }
+        config.rates = rates;
         sources.built_in.push(Arc::new(web(config)));
     }
     for (name, api) in tools.http.iter().filter(|(_, api)| api.enabled) {

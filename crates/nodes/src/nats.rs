@@ -13,7 +13,8 @@ use futures_util::stream::BoxStream;
 use tokio::sync::{Mutex, RwLock, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use turnwright_core::ConversationId;
+use turnwright_core::{ConversationId, UserId};
+use turnwright_engine::Slots;
 use turnwright_engine::nodes::{Condition, LiveFrame, News, Nodes, NotOffered, Offer, Offered, Trouble};
 
 use crate::connection::{Line, connect, is_up};
@@ -250,6 +251,14 @@ impl Nodes for NatsNodes {
         let messages = self.client.subscribe(self.names.live(conversation)).await.ok()?;
         let frames = messages.filter_map(|message| std::future::ready(serde_json::from_slice(&message.payload).ok()));
         Some(frames.boxed())
+    }
+
+    fn share_streams(&self, streams: &Slots) {
+        self.presence.share_streams(streams);
+    }
+
+    fn streams_elsewhere(&self, user: &UserId) -> usize {
+        self.presence.streams_elsewhere(user)
     }
 
     async fn drain(&self) {

@@ -1,8 +1,9 @@
-//! Which nodes there are: each says so every few seconds, in a bucket that forgets who does not.
+//! Which nodes there are, and how many streams users have open at them: each says so every few seconds, in a bucket that forgets
+//! who does not.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::kv::{Config, Operation, Store};
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+use turnwright_core::UserId;
+use turnwright_engine::Slots;
 
 use crate::names::Names;
 use crate::{JoinError, Node};
@@ -21,6 +24,13 @@ use crate::{JoinError, Node};
 const SAY_EVERY: Duration = Duration::from_secs(2);
 /// How long that holds.
 const HOLDS_FOR: Duration = Duration::from_secs(6);
+/// How soon after another word it says that users have more or fewer streams open.
+const SAY_STREAMS_AFTER: Duration = Duration::from_millis(200);
+/// It says that of users who have this part of the streams that one may have: who has fewer is far from the limit, and most have,
+/// so that streams which come and go are mostly not worth a word.
+const TOLD_PART: usize = 64;
+/// It says that of so many users at most, which fits into a message of NATS (1 MiB) with the longest of names.
+const MOST_TOLD: usize = 4_096;
 
 /// What a node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +40,16 @@ struct Said {
     version: String,
     started_at_ms: u64,
     draining: bool,
+    /// How many streams users have open there. A node of a version that did not say it counts none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    streams: BTreeMap<UserId, usize>,
+}
+
+/// What another node, or this one, said last.
+#[derive(Debug)]
+struct Heard {
+    at: Instant,
+    streams: BTreeMap<UserId, usize>,
 }
 
 /// This node among the others.
@@ -43,6 +63,10 @@ pub(crate) struct Presence {
     changed: Notify,
     /// How many nodes live, where that is known.
     pub(crate) count: watch::Sender<Option<usize>>,
+    /// The streams that are open here.
+    streams: OnceLock<Slots>,
+    /// What was heard, by the key of the node that said it.
+    heard: Mutex<HashMap<String, Heard>>,
 }
 
 /// Checks that the prefix belongs to this database, or takes it. Gives the name by which all nodes know what is under it: `key`
@@ -109,6 +133,8 @@ impl Presence {
             is_draining: AtomicBool::new(false),
             changed: Notify::new(),
             count: watch::Sender::new(None),
+            streams: OnceLock::new(),
+            heard: Mutex::default(),
         }))
     }
 
@@ -116,6 +142,25 @@ impl Presence {
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.changed.notify_one();
+    }
+
+    /// Says from now on how many of these streams users have open.
+    pub(crate) fn share_streams(&self, streams: &Slots) {
+        if self.streams.set(streams.clone()).is_err() {
+            tracing::error!("a node shares the count of its streams once");
+        }
+        self.changed.notify_one();
+    }
+
+    /// How many streams a user has open at other nodes, as far as those said so and live.
+    pub(crate) fn streams_elsewhere(&self, user: &UserId) -> usize {
+        let heard = self.heard();
+        let others = heard.iter().filter(|(key, said)| **key != self.key && said.at.elapsed() < HOLDS_FOR);
+        others.filter_map(|(_, said)| said.streams.get(user)).fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    fn heard(&self) -> MutexGuard<'_, HashMap<String, Heard>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that this node is gone.
@@ -135,16 +180,36 @@ impl Presence {
     async fn keep_saying(&self) {
         let mut every = tokio::time::interval(SAY_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut streams = BTreeMap::new();
         loop {
             tokio::select! {
                 _ = every.tick() => {}
                 () = self.changed.notified() => {}
+                () = self.other_streams_than(&streams) => {}
             }
+            streams = self.streams_here();
             let Node { name, address, version, started_at_ms } = self.node.clone();
-            let said = Said { name, address, version, started_at_ms, draining: self.is_draining.load(Ordering::Relaxed) };
+            let draining = self.is_draining.load(Ordering::Relaxed);
+            let said = Said { name, address, version, started_at_ms, draining, streams: streams.clone() };
             let Ok(body) = serde_json::to_vec(&said) else { continue };
             if let Ok(Err(error)) = tokio::time::timeout(SAY_EVERY, self.bucket.put(&self.key, body.into())).await {
                 tracing::debug!(%error, "NATS was not told that this node lives");
+            }
+        }
+    }
+
+    fn streams_here(&self) -> BTreeMap<UserId, usize> {
+        self.streams.get().map(|streams| streams.busiest(TOLD_PART, MOST_TOLD)).unwrap_or_default()
+    }
+
+    /// Waits until something else is to be said of the streams here than was a moment ago; what changes in between is one word.
+    async fn other_streams_than(&self, said: &BTreeMap<UserId, usize>) {
+        let Some(streams) = self.streams.get() else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(SAY_STREAMS_AFTER).await;
+            streams.changed().await;
+            if self.streams_here() != *said {
+                return;
             }
         }
     }
@@ -160,27 +225,51 @@ impl Presence {
     }
 
     async fn count_in(&self, mut watch: kv::Watch) {
-        let mut seen: HashMap<String, Instant> = HashMap::new();
         let mut every = tokio::time::interval(SAY_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 entry = watch.next() => match entry {
                     Some(Ok(entry)) => match entry.operation {
-                        Operation::Put => drop(seen.insert(entry.key, Instant::now())),
-                        Operation::Delete | Operation::Purge => drop(seen.remove(&entry.key)),
+                        Operation::Put => self.hear(entry.key, &entry.value),
+                        Operation::Delete | Operation::Purge => drop(self.heard().remove(&entry.key)),
                     },
                     Some(Err(_)) | None => return,
                 },
                 _ = every.tick() => {}
             }
-            seen.retain(|_, at| at.elapsed() < HOLDS_FOR);
-            let count = seen.len();
+            let count = {
+                let mut heard = self.heard();
+                heard.retain(|_, said| said.at.elapsed() < HOLDS_FOR);
+                heard.len()
+            };
             self.count.send_if_modified(|known| {
                 let is_new = *known != Some(count);
                 *known = Some(count);
                 is_new
             });
         }
+    }
+    /// A node that says more than is understood lives all the same.
+    fn hear(&self, key: String, value: &[u8]) {
+        let streams = serde_json::from_slice(value).map(|said: Said| said.streams).unwrap_or_default();
+        self.heard().insert(key, Heard { at: Instant::now(), streams });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_of_an_older_version_and_of_a_newer_one_are_understood() {
+        let older = r#"{"name":"one","address":"a","version":"1","started_at_ms":1,"draining":false}"#;
+        let said: Said = serde_json::from_str(older).unwrap();
+        assert_eq!(said.streams, BTreeMap::new());
+        assert_eq!(serde_json::to_string(&said).unwrap(), older);
+        let newer =
+            r#"{"name":"one","address":"a","version":"3","started_at_ms":1,"draining":false,"streams":{"ada":2},"more":[]}"#;
+        let said: Said = serde_json::from_str(newer).unwrap();
+        assert_eq!(said.streams, [("ada".parse().unwrap(), 2)].into());
     }
 }

@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use turnwright_core::{Claim, DriverId, Seq};
+use turnwright_engine::Slots;
 use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer};
 use turnwright_nodes::{Credentials, JoinError, NatsNodes, Node, Options};
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
@@ -197,6 +198,32 @@ async fn nodes_are_counted_while_they_live() {
     other.leave().await;
     until("one to be gone", || one.condition() == Condition::Connected { nodes: Some(1), troubles: Vec::new() }).await;
     one.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_knows_how_many_streams_a_user_has_open_at_the_others_that_live() {
+    let Some(world) = world(Keeps::Messages, &[]) else { return };
+    let (one, other) = two(&world).await;
+    let (here, there) = (Slots::new(9, 8), Slots::new(9, 8));
+    one.share_streams(&here);
+    other.share_streams(&there);
+    let (ada, bob) = ("ada".parse().unwrap(), "bob".parse().unwrap());
+    let mut open = [here.enter(&ada), here.enter(&ada), here.enter(&bob), there.enter(&ada)].map(Some);
+    until("both to be told", || other.streams_elsewhere(&ada) == 2 && one.streams_elsewhere(&ada) == 1).await;
+    assert_eq!((other.streams_elsewhere(&bob), one.streams_elsewhere(&bob)), (1, 0), "what is open here is not elsewhere");
+    // What is closed counts no more, what is opened then counts.
+    open[0] = None;
+    open[3] = None;
+    until("fewer", || other.streams_elsewhere(&ada) == 1 && one.streams_elsewhere(&ada) == 0).await;
+    open[0] = Some(here.enter(&ada));
+    until("more", || other.streams_elsewhere(&ada) == 2).await;
+    // A third that comes is told at once what is open, and a node that leaves counts no more.
+    let third = NatsNodes::join(options(world.server.url(), "third")).await.unwrap();
+    until("the third to be told", || third.streams_elsewhere(&ada) == 2).await;
+    one.leave().await;
+    until("the node to be gone", || other.streams_elsewhere(&ada) == 0 && other.streams_elsewhere(&bob) == 0).await;
+    other.leave().await;
+    third.leave().await;
 }
 
 async fn refused(options: Options) -> String {

@@ -36,7 +36,9 @@ impl OpenStream {
     /// # Errors
     /// 429 or 503, where there is no room.
     pub(crate) fn of(state: &ServerState) -> Result<Self, ApiError> {
-        let slot = state.streams().try_enter(state.caller().user()).map_err(|full| match full {
+        let user = state.caller().user();
+        let elsewhere = state.engine().streams_elsewhere(user);
+        let slot = state.streams().try_enter_beside(user, elsewhere).map_err(|full| match full {
             Full::ForAll { most } => {
                 let what = format!("{most} streams are open here, which is the limit; nothing was stored, try again later");
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", what).worth_repeating_in(5)

@@ -48,9 +48,9 @@ impl Default for ServerOptions {
 /// How many streams may be open at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Over all users.
+    /// Over all users, at this process.
     pub all: usize,
-    /// Of one user.
+    /// Of one user; where nodes share turns, of those that are open at all of them.
     pub per_user: usize,
 }
 
@@ -105,6 +105,8 @@ impl ServerState {
     }
 
     fn of(engine: Engine, options: ServerOptions, mcp: Option<McpEndpoint>, servers: Option<McpServers>) -> Self {
+        let streams = Slots::new(options.streams.all, options.streams.per_user);
+        engine.share_streams(&streams);
         let shared = Arc::new(Shared {
             mcp,
             servers,
@@ -123,7 +125,7 @@ impl ServerState {
             memory: OnceLock::new(),
             model_providers: OnceLock::new(),
             upkeep: OnceLock::new(),
-            streams: Slots::new(options.streams.all, options.streams.per_user),
+            streams,
             revocations: watch::Sender::new(0),
         });
         Self { shared, engine, caller: Caller::local(), client: Client::default() }

@@ -10,11 +10,12 @@ use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::knowledge::KnowledgeIndex;
 use turnwright_engine::search::Texts;
 use turnwright_engine::upkeep::Upkeep;
-use turnwright_engine::{Documents, Locks, Store};
+use turnwright_engine::{Documents, Locks, Rates, Store};
 
 mod columns;
 mod moving;
 mod postgres;
+mod rates;
 mod sqlite;
 mod vectors;
 mod words;
@@ -24,6 +25,6 @@ pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
 /// All that a database is used for: every port that it fills.
-pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Texts + Upkeep {}
+pub trait Storage: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Rates + Texts + Upkeep {}
 
-impl<T: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Texts + Upkeep> Storage for T {}
+impl<T: Store + Accounts + Artifacts + Documents + KnowledgeIndex + Locks + Rates + Texts + Upkeep> Storage for T {}

@@ -14,6 +14,7 @@ mod migrate;
 mod options;
 mod pool;
 mod presence;
+mod rates;
 mod read;
 mod search;
 mod tls;

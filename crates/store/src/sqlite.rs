@@ -12,6 +12,7 @@ mod migrate;
 mod open;
 mod options;
 mod queue;
+mod rates;
 mod read;
 mod readers;
 mod search;

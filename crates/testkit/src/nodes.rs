@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, mpsc};
-use turnwright_core::{ConversationId, DriverId};
+use turnwright_core::{ConversationId, DriverId, UserId};
+use turnwright_engine::Slots;
 use turnwright_engine::nodes::{Condition, LiveFrame, News, Nodes, NotOffered, Offer, Offered};
 
 /// What nodes share.
@@ -58,6 +59,7 @@ struct Ears {
     takes: bool,
     live: Vec<(ConversationId, mpsc::UnboundedSender<LiveFrame>)>,
     is_connected: bool,
+    streams: Option<Slots>,
 }
 
 /// One node of an [`Exchange`].
@@ -77,7 +79,15 @@ impl Exchange {
         let (hands, handed) = mpsc::unbounded_channel();
         let mut state = self.0.state();
         let driver = driver.clone();
-        state.nodes.push(Ears { told: sender, handed: hands, driver, takes: true, live: Vec::new(), is_connected: true });
+        state.nodes.push(Ears {
+            told: sender,
+            handed: hands,
+            driver,
+            takes: true,
+            live: Vec::new(),
+            is_connected: true,
+            streams: None,
+        });
         let number = state.nodes.len().saturating_sub(1);
         let (told, handed) = (tokio::sync::Mutex::new(told), tokio::sync::Mutex::new(handed));
         Arc::new(TestNode { number, shared: self.0.clone(), told, handed, is_draining: AtomicBool::new(false) })
@@ -236,6 +246,22 @@ impl Nodes for TestNode {
         self.shared.state().nodes.get_mut(self.number)?.live.push((conversation.clone(), sender));
         let next = async |mut frames: mpsc::UnboundedReceiver<LiveFrame>| Some((frames.recv().await?, frames));
         Some(futures_util::stream::unfold(frames, next).boxed())
+    }
+
+    fn share_streams(&self, streams: &Slots) {
+        if let Some(ears) = self.shared.state().nodes.get_mut(self.number) {
+            ears.streams = Some(streams.clone());
+        }
+    }
+
+    fn streams_elsewhere(&self, user: &UserId) -> usize {
+        if !self.is_shared() {
+            return 0;
+        }
+        let state = self.shared.state();
+        let others = state.nodes.iter().enumerate().filter(|(number, ears)| *number != self.number && ears.is_connected);
+        let streams = others.filter_map(|(_, ears)| ears.streams.as_ref());
+        streams.filter_map(|streams| streams.busiest(usize::MAX, usize::MAX).get(user).copied()).sum()
     }
 
     async fn drain(&self) {

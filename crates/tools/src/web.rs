@@ -14,6 +14,9 @@ use self::fetch::Fetcher;
 pub use self::fetch::{FetchConfig, Manners};
 use self::search::Searcher;
 pub use self::search::{SearchConfig, SearchEngine};
+use turnwright_engine::Rates;
+use turnwright_engine::rates::RatesHere;
+
 use crate::net::{Allow, Lookup, MakeClient, Reach, SystemLookup, Way, default_client};
 use crate::{ToolSpec, TypedSource};
 
@@ -34,10 +37,12 @@ pub struct WebConfig {
     pub make_client: MakeClient,
     /// What pages are told of who asks.
     pub user_agent: String,
+    /// Who counts searches: a store, for all processes that use it.
+    pub rates: Arc<dyn Rates>,
 }
 
 impl WebConfig {
-    /// Nothing offered, nothing but public addresses, connected to directly.
+    /// Nothing offered, nothing but public addresses, connected to directly; searches of this process are counted alone.
     pub fn new() -> Self {
         Self {
             fetch: None,
@@ -47,6 +52,7 @@ impl WebConfig {
             way: Way::Direct,
             make_client: default_client(),
             user_agent: concat!("Turnwright/", env!("CARGO_PKG_VERSION")).to_owned(),
+            rates: Arc::new(RatesHere::default()),
         }
     }
 }
@@ -74,7 +80,12 @@ pub fn web(config: WebConfig) -> TypedSource {
     let mut source = TypedSource::new("web");
     if let Some(search) = config.search {
         let limits = turnwright_engine::CallLimits { idle: search.timeout + SPARE, total: search.timeout + SPARE };
-        let searcher = Arc::new(Searcher::new(search, Arc::clone(&config.make_client), config.user_agent.clone()));
+        let searcher = Arc::new(Searcher::new(
+            search,
+            Arc::clone(&config.make_client),
+            config.user_agent.clone(),
+            Arc::clone(&config.rates),
+        ));
         let spec = ToolSpec::new("search", search::DESCRIPTION).title("Search the web").read_only().limits(limits);
         source = source.tool(spec, move |arguments, _| Arc::clone(&searcher).search(arguments));
     }

@@ -7,7 +7,7 @@ use std::thread;
 use crate::support::Place;
 
 /// Answers each connection with the same, once it was asked; ends with the process.
-fn site(kind: &'static str, body: &'static str) -> SocketAddr {
+pub(crate) fn site(kind: &'static str, body: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

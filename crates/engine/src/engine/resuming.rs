@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use turnwright_core::UserId;
+
 use super::{Engine, act};
 use crate::nodes::sweep::Seen;
 use crate::nodes::{Condition, Nodes, hearing, work};
-use crate::{EngineError, KeptBy, OpenTurn};
+use crate::{EngineError, KeptBy, OpenTurn, Slots};
 
 /// How often a server looks for turns whose driver is gone.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -26,6 +28,16 @@ impl Engine {
     /// How this process and its connection to the other nodes are.
     pub fn nodes(&self) -> Condition {
         self.inner.nodes().condition()
+    }
+
+    /// Counts these streams with those that are open at the other nodes; after [`Engine::join`], once.
+    pub fn share_streams(&self, streams: &Slots) {
+        self.inner.nodes().share_streams(streams);
+    }
+
+    /// How many streams a user has open at the other nodes, as they said last.
+    pub fn streams_elsewhere(&self, user: &UserId) -> usize {
+        self.inner.nodes().streams_elsewhere(user)
     }
 
     /// Takes up every open turn that servers keep and whose driver is gone; how many.

@@ -11,13 +11,13 @@ pub struct LimitsConfig {
     /// How many turns run at once; a message that would begin one more is refused.
     #[schemars(range(min = 1))]
     pub turns: usize,
-    /// How many turns of one user run at once.
+    /// How many turns of one user run at once, over all nodes.
     #[schemars(range(min = 1))]
     pub turns_per_user: usize,
-    /// How many event streams are open at once.
+    /// How many event streams are open at once at this process, which it protects: each node has its own.
     #[schemars(range(min = 1))]
     pub streams: usize,
-    /// How many event streams one user has open at once.
+    /// How many event streams one user has open at once, over all nodes.
     #[schemars(range(min = 1))]
     pub streams_per_user: usize,
     /// The largest request body, in bytes; uploads have `attachment_bytes`.

@@ -69,7 +69,7 @@ pub struct WebSearch {
     /// How long an answer may take, in milliseconds.
     #[schemars(range(min = 1, max = 600_000))]
     pub timeout_ms: Option<u64>,
-    /// The most searches of any 60 seconds.
+    /// The most searches of any 60 seconds, by all processes that use one database.
     #[schemars(range(min = 1))]
     pub per_minute: Option<u32>,
 }

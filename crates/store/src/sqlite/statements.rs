@@ -225,6 +225,9 @@ statements! {
     PUT_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3)
         ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
     /// Those with a key from one on and before another.
+    RATE = "SELECT body FROM document WHERE kind = 'rate' AND key = ?1";
+    REPLACE_RATE = "INSERT INTO document (kind, key, body) VALUES ('rate', ?1, ?2)
+        ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body WHERE document.body = ?3";
     DELETE_DOCUMENTS = "DELETE FROM document WHERE kind = ?1 AND key >= ?2 AND key < ?3";
     DELETE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2";
 }

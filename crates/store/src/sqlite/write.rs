@@ -7,6 +7,7 @@ use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, ConversationRecord, SideRecord, StoreError};
 
 use super::documents::Change;
+use super::rates::Replace;
 use super::search::Words;
 use super::statements as sql;
 use super::upkeep::Removal;
@@ -31,6 +32,7 @@ pub(super) enum Write {
     Words(Words),
     RemoveOld(Removal),
     Knowledge(knowledge::Change),
+    Rate(Replace),
     /// Writes the first page again as it is, so that somebody hears whether that can be done.
     Nothing,
 }
@@ -75,6 +77,7 @@ impl Write {
             Self::Artifact(change) => change.bytes(),
             Self::Words(words) => words.bytes(),
             Self::Knowledge(change) => change.bytes(),
+            Self::Rate(replace) => replace.bytes(),
             Self::Append(append) => {
                 let side = append.side.iter().map(|record| match record {
                     SideRecord::Idempotent { key, record } => key.len() + record.fingerprint.len() + record.answer.len(),
@@ -111,6 +114,7 @@ impl Write {
             Self::Words(words) => words.carry_out(connection).map(Ok),
             Self::RemoveOld(removal) => removal.carry_out(connection),
             Self::Knowledge(change) => change.carry_out(connection).map(Ok),
+            Self::Rate(replace) => replace.carry_out(connection),
             Self::Nothing => rewrite_first_page(connection).map(Ok),
         }
     }

@@ -17,6 +17,8 @@ pub(crate) mod knowledge;
 mod ledger;
 #[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod locks;
+#[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
+pub(crate) mod rates;
 mod records;
 #[allow(dead_code, reason = "a store that fills one port alone has no use for the others' claims")]
 pub(crate) mod search;
@@ -145,6 +147,7 @@ full_claims! {
     documents::the_first_of_many_who_add_a_document_is_first_in_a_store,
     documents::of_several_processes_that_add_a_document_at_once_one_is_first_for_all,
     locks::one_at_a_time_holds_a_lock_whatever_store_it_asked,
+    rates::what_may_happen_only_so_often_is_counted_over_all_stores_and_a_restart,
     knowledge::pieces_are_found_by_their_words_in_their_own_collections,
     knowledge::a_document_that_changes_is_found_as_it_is_now_and_one_that_is_gone_is_not,
     knowledge::a_large_document_is_found_whole_once_its_last_part_is_there,

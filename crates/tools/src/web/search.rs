@@ -19,12 +19,11 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::Instant;
 use turnwright_core::{ContentBlock, ToolErrorKind};
+use turnwright_engine::Rates;
 use turnwright_engine::source::{ToolError, ToolOutput};
 
 use self::found::Found;
-use self::rate::Rate;
 use crate::error::failed;
 use crate::hidden::Hidden;
 use crate::net::{Answer, AnswerLimits, MakeClient, Named, Target};
@@ -63,7 +62,7 @@ pub struct SearchConfig {
     pub api_key: Option<Hidden>,
     /// How long an answer may take.
     pub timeout: Duration,
-    /// The most searches of any 60 seconds.
+    /// The most searches of any 60 seconds, by all who count together ([`crate::WebConfig`]).
     pub per_minute: u32,
 }
 
@@ -110,18 +109,18 @@ pub(super) struct Searcher {
     named: Named,
     config: SearchConfig,
     user_agent: String,
-    rate: Rate,
+    rates: Arc<dyn Rates>,
 }
 
 impl Searcher {
-    pub(super) fn new(config: SearchConfig, make: MakeClient, user_agent: String) -> Self {
-        Self { named: Named::new(make), rate: Rate::new(config.per_minute), config, user_agent }
+    pub(super) fn new(config: SearchConfig, make: MakeClient, user_agent: String, rates: Arc<dyn Rates>) -> Self {
+        Self { named: Named::new(make), rates, config, user_agent }
     }
 
     pub(super) async fn search(self: Arc<Self>, arguments: SearchArguments) -> Result<ToolOutput, ToolError> {
         let query = query::checked(&arguments.query)?;
         let count = arguments.num_results.unwrap_or(USUAL_RESULTS).clamp(1, MAX_RESULTS);
-        self.rate.admit(Instant::now())?;
+        rate::admit(&*self.rates, self.config.per_minute).await?;
         let answer = self.ask(query, count).await?;
         let found = self.found(&answer)?;
         let most = usize::try_from(count).unwrap_or(usize::MAX);

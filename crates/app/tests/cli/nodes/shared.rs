@@ -92,6 +92,62 @@ fn a_user_has_as_many_turns_over_all_nodes_as_one_may_have() {
 }
 
 #[test]
+fn a_user_has_as_many_streams_over_all_nodes_as_one_may_have_and_those_of_a_node_that_died_count_no_more() {
+    let more = "[server.limits]\nstreams_per_user = 2\n";
+    let Some(mut world) = world_in(Place::new(), more, 3, &[], |_| short()) else { return };
+    world.create();
+    let path = "/api/v1/conversations/c/events";
+    let open = |server: &Server| Watcher::open(server.address(), path, None);
+    // A stream that is opened before it is known is closed again.
+    let is_refused = |server: &Server| open(server).is_none().then_some(());
+    let first = world.servers.remove(0);
+    let (_one, other) = (open(&first).unwrap(), open(&world.servers[0]).unwrap());
+    for server in world.servers.iter().chain([&first]) {
+        wait_for("the streams of the others to be known", || is_refused(server));
+    }
+    // Nor is a message taken whose answer would be streamed.
+    let head = "POST /api/v1/conversations/c/chat HTTP/1.1\r\nAccept: text/event-stream\r\nX-Ignored: ";
+    let told = world.servers[1].request(head, &json!({"content": "Go."}).to_string());
+    assert!(told.starts_with("HTTP/1.1 429") && told.contains("too_many_user_streams"), "{told}");
+    first.kill();
+    let again = wait_for("the place of a dead node's stream", || open(&world.servers[1]));
+    wait_for("that to be known", || is_refused(&world.servers[0]));
+    drop(other);
+    let _last = wait_for("the place of a closed stream", || open(&world.servers[1]));
+    drop(again);
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
+fn there_are_as_many_searches_over_all_nodes_as_one_may_make() {
+    let Some(place) = Place::on_postgres() else { return };
+    let site = crate::web::site("application/json", r#"{"results": [{"title": "One", "url": "https://example.org/"}]}"#);
+    let more = format!("[tools.web.search]\nengine = \"searxng\"\nbase_url = \"http://{site}/search\"\nper_minute = 2\n");
+    let Some(world) = world_in(place, &more, 2, &[], |_| short()) else { return };
+    let search = |at: usize| {
+        let told =
+            world.servers[at].ask("POST /api/v1/tools/call", &json!({"name": "web__search", "arguments": {"query": "one"}}));
+        (told["outcome"].as_str().unwrap().to_owned(), told["content"].to_string())
+    };
+    for at in 0..2 {
+        let (outcome, content) = search(at);
+        assert!(outcome == "success" && content.contains("https://example.org/"), "{outcome}: {content}");
+    }
+    for at in 0..2 {
+        let (outcome, content) = search(at);
+        assert!(
+            outcome != "success" && content.contains("searches are limited to 2 a minute; the next one may be in "),
+            "{content}"
+        );
+    }
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
 fn nodes_of_two_nats_clusters_on_one_database_say_so_for_as_long_as_it_is_so_and_lose_nothing() {
     let Some(world) = world(1, &[], |_| short()) else { return };
     let apart = NatsServer::start(&program().unwrap().unwrap(), &world.place.path("apart"), Keeps::Messages, &[]).unwrap();

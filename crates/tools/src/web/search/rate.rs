@@ -1,61 +1,51 @@
 //! How often is searched.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use turnwright_core::ToolErrorKind;
 use turnwright_engine::source::ToolError;
+use turnwright_engine::{Admission, Rate, Rates};
 
 use crate::error::failed;
 
 /// In which time searches are counted.
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// Lets so many searches through in any minute.
-#[derive(Debug)]
-pub(super) struct Rate {
-    per_minute: u32,
-    begun: Mutex<VecDeque<Instant>>,
-}
+/// By what all who use a store count their searches.
+const NAME: &str = "web search";
 
-impl Rate {
-    pub(super) fn new(per_minute: u32) -> Self {
-        Self { per_minute, begun: Mutex::default() }
-    }
-
-    /// Counts a search, or says when the next one may be.
-    pub(super) fn admit(&self, now: Instant) -> Result<(), ToolError> {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        while begun.front().is_some_and(|first| now.duration_since(*first) >= WINDOW) {
-            begun.pop_front();
+/// Counts a search, or says when the next one may be.
+pub(super) async fn admit(rates: &dyn Rates, per_minute: u32) -> Result<(), ToolError> {
+    match rates.admit(NAME, Rate { most: per_minute, within: WINDOW }).await {
+        Ok(Admission::Counted) => Ok(()),
+        Ok(Admission::NotFor { wait }) => {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            Err(failed(format!(
+                "searches are limited to {per_minute} a minute; the next one may be in {seconds} s. Go on with what is known until then"
+            )))
         }
-        if begun.len() < usize::try_from(self.per_minute).unwrap_or(usize::MAX) {
-            begun.push_back(now);
-            return Ok(());
+        Err(error) => {
+            let text = "searches cannot be counted at the moment, so none is made; try again later";
+            Err(ToolError { diagnostic: Some(error.to_string()), ..ToolError::new(ToolErrorKind::Unavailable, text) })
         }
-        let wait = begun.front().map_or(WINDOW, |first| WINDOW.saturating_sub(now.duration_since(*first)));
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Err(failed(format!(
-            "searches are limited to {} a minute; the next one may be in {seconds} s. Go on with what is known until then",
-            self.per_minute
-        )))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use turnwright_engine::rates::RatesHere;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn in_any_minute_there_are_so_many_searches() {
-        let (rate, begun) = (Rate::new(2), Instant::now());
-        let at = |seconds| rate.admit(begun + Duration::from_secs(seconds)).map_err(|error| error.model_text);
-        assert_eq!([at(0), at(20)], [Ok(()), Ok(())]);
-        let text = "searches are limited to 2 a minute; the next one may be in 15 s. Go on with what is known until then";
-        assert_eq!(at(45), Err(text.to_owned()));
-        assert_eq!(at(60), Ok(()));
-        assert!(at(79).is_err());
-        assert_eq!(at(80), Ok(()));
+    async fn a_search_too_many_is_told_when_the_next_one_may_be() {
+        let rates = RatesHere::default();
+        let ask = async || admit(&rates, 1).await.map_err(|error| error.model_text);
+        assert_eq!(ask().await, Ok(()));
+        tokio::time::advance(Duration::from_millis(44_500)).await;
+        let text = "searches are limited to 1 a minute; the next one may be in 16 s. Go on with what is known until then";
+        assert_eq!(ask().await, Err(text.to_owned()));
+        tokio::time::advance(Duration::from_millis(15_500)).await;
+        assert_eq!(ask().await, Ok(()));
     }
 }
