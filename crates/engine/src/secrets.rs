@@ -6,8 +6,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::Stream;
+use tokio::time::{Instant, Sleep};
 use turnwright_core::secrets::{SecretStream, Secrets};
 use turnwright_core::{ProviderFailure, StreamDelta};
 
@@ -75,16 +77,22 @@ impl fmt::Debug for KnownSecrets {
     }
 }
 
+/// After how long a silence of the model the end of a word is told, see [`SecretStream::stand_still`]: longer than a slow model
+/// takes for a token.
+const STANDS_STILL: Duration = Duration::from_millis(500);
+
 /// A model's answer without secrets. What could still become one is held back until it is told apart.
-pub(crate) fn hidden(
-    stream: Result<ModelStream, ProviderFailure>,
-    secrets: Arc<Secrets>,
-) -> Result<ModelStream, ProviderFailure> {
-    if secrets.is_empty() {
-        return stream;
-    }
+pub(crate) fn hidden(stream: Result<ModelStream, ProviderFailure>, secrets: Arc<Secrets>) -> Result<Hidden, ProviderFailure> {
     match stream {
-        Ok(inner) => Ok(Box::pin(Hidden { inner, secrets, texts: Vec::new(), ready: VecDeque::new(), is_over: false })),
+        Ok(inner) => Ok(Hidden {
+            inner,
+            secrets,
+            texts: Vec::new(),
+            ready: VecDeque::new(),
+            is_over: false,
+            heard_at: Instant::now(),
+            still: None,
+        }),
         Err(mut failure) => {
             secrets.hide_in_failure(&mut failure);
             Err(failure)
@@ -92,13 +100,17 @@ pub(crate) fn hidden(
     }
 }
 
-struct Hidden {
+/// See [`hidden`].
+pub(crate) struct Hidden {
     inner: ModelStream,
     secrets: Arc<Secrets>,
     /// What is held back, by what it is part of.
     texts: Vec<(Part, SecretStream)>,
     ready: VecDeque<Result<Vec<StreamDelta>, ProviderFailure>>,
     is_over: bool,
+    /// When the model said something last.
+    heard_at: Instant,
+    still: Option<Pin<Box<Sleep>>>,
 }
 
 /// What a text is part of.
@@ -123,6 +135,28 @@ impl Part {
 }
 
 impl Hidden {
+    /// What is held back, where nobody listens any longer.
+    pub(crate) fn rest(&mut self) -> Vec<StreamDelta> {
+        let mut rest = Vec::new();
+        self.release(|_| true, &mut rest);
+        rest
+    }
+
+    /// The ends of words, once the model has been silent for long enough.
+    fn poll_still(&mut self, context: &mut Context<'_>) -> Poll<Vec<StreamDelta>> {
+        if !self.texts.iter().any(|(_, held)| held.has_early()) {
+            return Poll::Pending;
+        }
+        let due = self.heard_at + STANDS_STILL;
+        let still = self.still.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+        if still.deadline() != due {
+            still.as_mut().reset(due);
+        }
+        std::task::ready!(still.as_mut().poll(context));
+        let early = self.texts.iter_mut().map(|(part, held)| (*part, held.stand_still()));
+        Poll::Ready(early.filter(|(_, text)| !text.is_empty()).map(|(part, text)| part.delta(text)).collect())
+    }
+
     fn take(&mut self, delta: StreamDelta, out: &mut Vec<StreamDelta>) {
         match delta {
             StreamDelta::Text(text) => self.text(Part::Text, &text, out),
@@ -169,8 +203,7 @@ impl Hidden {
 
     fn end(&mut self, failure: Option<ProviderFailure>) {
         self.is_over = true;
-        let mut rest = Vec::new();
-        self.release(|_| true, &mut rest);
+        let rest = self.rest();
         if !rest.is_empty() {
             self.ready.push_back(Ok(rest));
         }
@@ -192,8 +225,13 @@ impl Stream for Hidden {
             if self.is_over {
                 return Poll::Ready(None);
             }
-            match std::task::ready!(self.inner.as_mut().poll_next(context)) {
+            let Poll::Ready(said) = self.inner.as_mut().poll_next(context) else {
+                return self.poll_still(context).map(|early| Some(Ok(early)));
+            };
+            match said {
+                Some(Ok(deltas)) if self.secrets.is_empty() => return Poll::Ready(Some(Ok(deltas))),
                 Some(Ok(deltas)) => {
+                    self.heard_at = Instant::now();
                     let mut out = Vec::with_capacity(deltas.len());
                     for delta in deltas {
                         self.take(delta, &mut out);
@@ -267,6 +305,22 @@ mod tests {
         assert!(told.contains(&StreamDelta::BlockEnded { native: None }) && told.last() == Some(&finished));
         let at = |wanted: &StreamDelta| told.iter().position(|delta| delta == wanted);
         assert!(at(&started) > at(&StreamDelta::BlockEnded { native: None }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_a_model_falls_silent_its_last_word_is_told() {
+        let known = KnownSecrets::default();
+        known.learn([KEY]);
+        let (model, said) = futures_channel::mpsc::unbounded();
+        let mut stream = hidden(Ok(Box::pin(said)), known.now()).unwrap();
+        for (text, told) in [("n58 n59 ", vec!["n58 n", "59 "]), ("60", vec!["6", "0"])] {
+            model.unbounded_send(Ok(vec![StreamDelta::Text(text.to_owned())])).unwrap();
+            for text in told {
+                let said = tokio::time::timeout(STANDS_STILL * 2, stream.next()).await.unwrap();
+                assert_eq!(said, Some(Ok(vec![StreamDelta::Text(text.to_owned())])));
+            }
+            assert!(tokio::time::timeout(STANDS_STILL * 2, stream.next()).await.is_err(), "nothing more is told");
+        }
     }
 
     #[tokio::test]

@@ -11,10 +11,9 @@ use turnwright_core::{
     Usage,
 };
 
-use crate::ModelStream;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::secrets::hidden;
+use crate::secrets::{Hidden, hidden};
 
 /// How long a model may take over a summary.
 const MAX_TIME: Duration = Duration::from_mins(3);
@@ -95,7 +94,7 @@ struct Answer {
     usage: Usage,
 }
 
-async fn listen(stream: Result<ModelStream, ProviderFailure>) -> Answer {
+async fn listen(stream: Result<Hidden, ProviderFailure>) -> Answer {
     let mut assembler = Assembler::default();
     let told = match stream {
         Ok(stream) => match timeout(MAX_TIME, take(stream, &mut assembler)).await {
@@ -112,7 +111,7 @@ async fn listen(stream: Result<ModelStream, ProviderFailure>) -> Answer {
     Answer { text, usage: message.usage }
 }
 
-async fn take(mut stream: ModelStream, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
+async fn take(mut stream: Hidden, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
     let mut bytes = 0_usize;
     while let Some(deltas) = stream.next().await {
         for delta in deltas? {

@@ -1,14 +1,20 @@
-//! A text that comes in pieces. What could still be the beginning of a secret is held back, and nothing else.
+//! A text that comes in pieces. What could still be the beginning of a secret is held back, and nothing else; where the text
+//! stands still, a little of that is passed on all the same, since whoever reads it waits for the end of a word.
 
 use std::fmt;
 
 use super::views::{MAX_ESCAPE, View};
-use super::{Secrets, forms::Form};
+use super::{HIDDEN, Secrets, forms::Form};
 
-/// The text so far that was not passed on.
+/// The longest end of a text that is passed on where it stands still, in bytes: never more than half of a secret.
+const MAX_EARLY: usize = Secrets::MIN_BYTES / 2;
+
+/// The text so far that was not passed on, and as much before that as tells a secret apart.
 #[derive(Clone, Default)]
 pub struct SecretStream {
     held: String,
+    /// How much of it was passed on while the text stood still, in bytes.
+    early: usize,
 }
 
 impl fmt::Debug for SecretStream {
@@ -27,17 +33,47 @@ impl SecretStream {
         let begin = secrets.held_from(&self.held);
         let rest = self.held.split_off(begin);
         let passed = std::mem::replace(&mut self.held, rest);
-        secrets.hide(&passed).into_owned()
+        let early = self.early;
+        self.early = early.saturating_sub(begin);
+        secrets.hide_after(&passed, early)
     }
 
     /// Nothing more comes: the rest.
     pub fn finish(&mut self, secrets: &Secrets) -> String {
-        let rest = std::mem::take(&mut self.held);
-        secrets.hide(&rest).into_owned()
+        let Self { held, early } = std::mem::take(self);
+        secrets.hide_after(&held, early)
+    }
+
+    /// Whether [`SecretStream::stand_still`] would pass anything on.
+    pub fn has_early(&self) -> bool {
+        self.early < self.held.len() && self.held.len() <= MAX_EARLY
+    }
+
+    /// Nothing came for a while: what is held back where that is at most 4 bytes. Where they turn out to begin a secret, the
+    /// rest of it is hidden.
+    pub fn stand_still(&mut self) -> String {
+        if !self.has_early() {
+            return String::new();
+        }
+        let told = self.held.get(self.early..).unwrap_or_default().to_owned();
+        self.early = self.held.len();
+        told
     }
 }
 
 impl Secrets {
+    /// The text from `early` on, with [`HIDDEN`] in the place of each secret that ends there.
+    fn hide_after(&self, text: &str, early: usize) -> String {
+        let (mut hidden, mut from) = (String::with_capacity(text.len()), early);
+        for range in self.find(text).into_iter().filter(|range| range.end > early) {
+            hidden.push_str(text.get(from..range.start).unwrap_or_default());
+            hidden.push_str(HIDDEN);
+            from = range.end;
+        }
+        hidden.push_str(text.get(from..).unwrap_or_default());
+        hidden
+    }
+
     /// Where in the text begins what could be the beginning of a secret that goes on after it.
     fn held_from(&self, text: &str) -> usize {
         // An escape that is not whole may become any character.

@@ -187,6 +187,41 @@ fn a_stream_holds_back_only_what_could_become_a_secret() {
 }
 
 #[test]
+fn where_a_text_stands_still_its_last_word_is_passed_on() {
+    let secrets = secrets();
+    for text in ["n58 n59 ", "It is 4", "said g", "50 %"] {
+        let mut stream = SecretStream::default();
+        let first = stream.push(&secrets, text);
+        assert_ne!(first, text, "nothing of it is held back");
+        assert_eq!(first + &stream.stand_still(), text);
+        assert_eq!((stream.has_early(), stream.stand_still()), (false, String::new()), "{text}");
+        assert_eq!(stream.push(&secrets, " and more. ") + &stream.finish(&secrets), " and more. ", "{text}");
+    }
+}
+
+#[test]
+fn wherever_a_text_stands_still_no_more_than_4_bytes_of_a_secret_are_passed_on() {
+    let base64 = STANDARD.encode(KEY);
+    for secret in [KEY, TOKEN, &base64] {
+        let text = format!("a {secret}! b");
+        for at in 0..=text.len() {
+            for every in [at.max(1), 1] {
+                let (secrets, mut stream, mut told) = (secrets(), SecretStream::default(), String::new());
+                for (sent, char) in text.char_indices() {
+                    told.push_str(&stream.push(&secrets, char.encode_utf8(&mut [0; 4])));
+                    if (sent + 1) % every == 0 && sent < at {
+                        told.push_str(&stream.stand_still());
+                    }
+                }
+                told.push_str(&stream.finish(&secrets));
+                let before = told.strip_suffix("[secret]! b").unwrap_or_else(|| panic!("{told}")).strip_prefix("a ").unwrap();
+                assert!(before.len() <= 4 && secret.starts_with(before), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn values_and_results_are_walked_through() {
     let secrets = secrets();
     let mut value = json!({"a": [1, KEY, {TOKEN: null}], "b": true});

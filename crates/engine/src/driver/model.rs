@@ -14,13 +14,13 @@ use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
-use crate::secrets::hidden;
+use crate::secrets::{Hidden, hidden};
 use crate::telemetry::spans;
-use crate::{Event, ModelEnd, ModelStream};
+use crate::{Event, ModelEnd};
 
 /// A model call under way.
 pub(super) struct ModelCall {
-    stream: Result<ModelStream, ProviderFailure>,
+    stream: Result<Hidden, ProviderFailure>,
     origin: Origin,
     saw: Seq,
     /// Whether the calls that it makes may run.
@@ -93,19 +93,10 @@ impl ModelCall {
 
     /// Takes what came; the entry that the call came to, once it is over.
     pub(super) fn hear(&mut self, said: Said, state: &mut State) -> Option<Entry> {
-        let is_watched = state.is_watched();
         match said {
             Said::Deltas(deltas) => {
                 self.report.hear_content();
-                let mut events: Vec<Event> = Vec::new();
-                if let Some(in_flight) = &mut state.in_flight {
-                    in_flight.push(deltas, is_watched.then_some(&mut events));
-                    if in_flight.assembler.is_finished() {
-                        // What becomes of the message is told with its last words.
-                        state.watchers.hold();
-                    }
-                }
-                state.tell(events);
+                Self::take(deltas, state);
                 None
             }
             Said::End => {
@@ -126,9 +117,25 @@ impl ModelCall {
         }
     }
 
+    fn take(deltas: Vec<StreamDelta>, state: &mut State) {
+        let is_watched = state.is_watched();
+        let mut events: Vec<Event> = Vec::new();
+        if let Some(in_flight) = &mut state.in_flight {
+            in_flight.push(deltas, is_watched.then_some(&mut events));
+            if in_flight.assembler.is_finished() {
+                // What becomes of the message is told with its last words.
+                state.watchers.hold();
+            }
+        }
+        state.tell(events);
+    }
+
     /// The call is dropped since a person stops the turn; what was said is kept.
-    pub(super) fn cancelled(self, state: &mut State) -> Option<Entry> {
+    pub(super) fn cancelled(mut self, state: &mut State) -> Option<Entry> {
         self.report.end(&self.origin, ModelEnd::Cancelled, Usage::default());
+        if let Ok(stream) = &mut self.stream {
+            Self::take(stream.rest(), state);
+        }
         let partial = self.partial(state, CutOffCause::Cancelled);
         if partial.is_none() {
             state.in_flight = None;

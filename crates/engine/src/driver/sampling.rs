@@ -19,10 +19,9 @@ use turnwright_core::{
 
 use super::model::longest_answer;
 use super::reserving::{Leave, leave};
-use crate::ModelStream;
 use crate::inner::Inner;
 use crate::live::Live;
-use crate::secrets::hidden;
+use crate::secrets::{Hidden, hidden};
 
 /// How long a model may take over an answer.
 const MAX_TIME: Duration = Duration::from_mins(5);
@@ -200,7 +199,7 @@ fn asked(inner: &Inner, request: &Sampling) -> impl Future<Output = SamplingOutc
     }
 }
 
-async fn take(mut stream: ModelStream, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
+async fn take(mut stream: Hidden, assembler: &mut Assembler) -> Result<(), ProviderFailure> {
     let mut bytes = 0_usize;
     while let Some(deltas) = stream.next().await {
         for delta in deltas? {

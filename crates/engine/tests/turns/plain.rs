@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{Barrier, Semaphore};
-use turnwright_core::{Declared, ProviderFailure, ProviderFailureKind, StreamDelta, ToolErrorKind, TurnStatus};
-use turnwright_engine::{CallLimits, EngineError, NewMessage, SettingsOverlay, ToolError, ToolOutput, TurnState};
+use turnwright_core::{Declared, Entry, ProviderFailure, ProviderFailureKind, StreamDelta, ToolErrorKind, TurnStatus};
+use turnwright_engine::{CallLimits, EngineError, KnownSecrets, NewMessage, SettingsOverlay, ToolError, ToolOutput, TurnState};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, completed, results, world};
@@ -209,6 +209,38 @@ async fn a_stop_reaches_the_provider_and_the_tool_and_keeps_what_was_said() {
 
     let late = world.engine.cancel(&world.id, Some(sent.turn_id)).await.unwrap_err();
     assert_eq!(late, EngineError::NoOpenTurn { why: "turn `turn_1` is not open".to_owned() });
+}
+
+#[tokio::test]
+async fn a_stop_keeps_the_end_of_what_was_said_although_it_could_have_become_a_secret() {
+    let gate = Arc::new(Semaphore::new(1));
+    let provider = ScriptedProvider::new([Answer::of([text("Up to n59"), text(" more")]).gated(&gate)]);
+    let world = world(provider, echo(), Setup::default()).await;
+    let known = KnownSecrets::default();
+    known.learn(["n59-is-how-it-begins"]);
+    world.engine.keep_secrets(known);
+    let mut watch = world.engine.watch(&world.id, turnwright_engine::WatchFrom::Now).await.unwrap();
+    let sent = world.send("go").await;
+    let mut told = String::new();
+    let mut listen = async |end: &str| {
+        while !told.ends_with(end) {
+            for event in &*watch.next().await.unwrap().events {
+                if let turnwright_engine::Event::TextDelta { text, .. } = event {
+                    told.push_str(text);
+                }
+            }
+        }
+    };
+    listen("Up to ").await;
+    world.engine.cancel(&world.id, None).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), TurnState::Ended(TurnStatus::Cancelled));
+    let journal = world.journal().await;
+    let Some(Entry::Assistant(said)) = journal.entries().iter().map(|stored| &*stored.entry).nth(4) else {
+        panic!("{journal:?}")
+    };
+    assert_eq!(said.text(), "Up to n59");
+    listen("n59").await;
+    assert_eq!(told, "Up to n59");
 }
 
 #[tokio::test]
