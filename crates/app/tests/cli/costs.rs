@@ -17,14 +17,21 @@ use crate::support::{Place, test_postgres, wait_for};
 /// Turns that are counted; each asks for one tool and then answers.
 const TURNS: u64 = 20;
 
-/// The statements of such a turn on PostgreSQL, by a part of each, with how often it is asked: exactly. What waits together goes in one
-/// `append`: the message with the claim, the call with its start, its result, the answer with the end. Then whether somebody else
-/// wrote in the conversation, what the person is remembered by, and whether there are documents to look into.
-const OF_A_TURN: [(&str, u64); 4] = [
-    ("SELECT verdict, place, key FROM append(", 4),
-    ("SELECT next_seq FROM conversation WHERE id = ", 1),
-    ("SELECT key, body FROM document WHERE kind = $1 AND key = ", 1),
-    ("FROM knowledge_file WHERE knowledge = (SELECT key FROM knowledge WHERE name = ", 1),
+/// How often a statement is asked in a turn.
+enum Times {
+    Exactly(u64),
+    /// At most: not where the driver of the turn before has not let go yet, which then knows by itself what is stored.
+    AtMost(u64),
+}
+
+/// The statements of such a turn on PostgreSQL, by a part of each. What waits together goes in one `append`: the message with the claim,
+/// the call with its start, its result, the answer with the end. Then what is remembered of the user, whether there are documents to
+/// look into, and whether somebody else wrote in the conversation.
+const OF_A_TURN: [(&str, Times); 4] = [
+    ("SELECT verdict, place, key FROM append(", Times::Exactly(4)),
+    ("SELECT key, body FROM document WHERE kind = $1 AND key = ", Times::Exactly(1)),
+    ("FROM knowledge_file WHERE knowledge = (SELECT key FROM knowledge WHERE name = ", Times::Exactly(1)),
+    ("SELECT next_seq FROM conversation WHERE id = ", Times::AtMost(1)),
 ];
 /// Statements that come with time, whether or not there are turns, by how each begins, and when. They are not counted; any other fails
 /// the test, however rare.
@@ -79,7 +86,7 @@ fn take_turns(server: &Server, turns: u64) {
     for _ in 0..turns {
         let told = server.ask("POST /api/v1/conversations/c/chat", &json!({"content": "Say hello in b.txt."}));
         assert_eq!(told["turn"]["status"], "completed", "{told}");
-        // While its driver has not let go yet the next message need not ask whether somebody else wrote.
+        // Most often its driver has let go then.
         let is_over = || server.request("GET /metrics", "").lines().any(|line| line == "turnwright_turns_driven 0");
         wait_for("the driver to let go", || is_over().then_some(()));
     }
@@ -150,9 +157,14 @@ fn a_turn_on_postgresql_takes_so_many_statements_and_bytes() {
     let unknown = counted.iter().filter(|one| kind(one).is_none() && !comes_with_time(one));
     let unknown: Vec<&str> = unknown.map(|one| one.text.as_str()).collect();
     assert_eq!(unknown, [""; 0], "neither of a turn nor of the time:\n{told}");
-    let of_turns = |at: usize| counted.iter().filter(move |one| kind(one) == Some(at)).map(|one| one.calls).sum::<u64>();
-    let asked: Vec<(&str, u64)> = OF_A_TURN.iter().enumerate().map(|(at, (part, _))| (*part, of_turns(at))).collect();
-    assert_eq!(asked, OF_A_TURN.map(|(part, times)| (part, times * TURNS)), "{told}");
+    for (at, (part, times)) in OF_A_TURN.iter().enumerate() {
+        let asked: u64 = counted.iter().filter(|one| kind(one) == Some(at)).map(|one| one.calls).sum();
+        let fits = match times {
+            Times::Exactly(times) => asked == times * TURNS,
+            Times::AtMost(times) => asked <= times * TURNS,
+        };
+        assert!(fits, "`{part}…` was asked {asked} times:\n{told}");
+    }
     let bytes = counted.iter().filter(|one| kind(one).is_some()).map(|one| one.wal_bytes).sum::<u64>() / TURNS;
     println!("{told}\na turn on PostgreSQL: {bytes} bytes");
     assert!(is_about(bytes, POSTGRES_BYTES), "{bytes} bytes of the log each:\n{told}");
