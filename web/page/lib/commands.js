@@ -93,9 +93,9 @@ async function gather() {
   const servers = (await listed("/mcp/servers")).filter((/** @type {any} */ server) => server.state === "ready");
   const found = await Promise.all(servers.flatMap((/** @type {{id: string}} */ { id }) => [
     // A server that has none says so by a refusal.
-    listed(`/mcp/servers/${part(id)}/prompts`).then((all) => all.map((/** @type {any} */ prompt) => ({ kind: "prompt", key: `${id} ${prompt.name}`,
+    listed(`/mcp/servers/${part(id)}/prompts`).then((/** @type {any} */ all) => all.map((/** @type {any} */ prompt) => ({ kind: "prompt", key: `${id} ${prompt.name}`,
       name: prompt.title ?? prompt.name, about: prompt.description ?? "", server: id, prompt })), () => []),
-    listed(`/mcp/servers/${part(id)}/resources`).then((all) => all.map((/** @type {any} */ resource) => ({ kind: "resource", key: `${id} ${resource.uri}`,
+    listed(`/mcp/servers/${part(id)}/resources`).then((/** @type {any} */ all) => all.map((/** @type {any} */ resource) => ({ kind: "resource", key: `${id} ${resource.uri}`,
       name: resource.title ?? resource.name, about: resource.uri, server: id, resource })), () => []),
   ]));
   return found.flat();

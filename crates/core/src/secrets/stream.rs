@@ -19,7 +19,7 @@ pub struct SecretStream {
 
 impl fmt::Debug for SecretStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretStream").field("held_bytes", &self.held.len()).finish()
+        f.debug_struct("SecretStream").field("held_bytes", &self.held.len()).finish_non_exhaustive()
     }
 }
 
