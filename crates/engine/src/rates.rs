@@ -1,5 +1,5 @@
 //! The port to what may happen only so often, counted over all processes that use a store. *Not here:* what there may be at once
-//! ([`crate::Slots`]), and what is spent ([`crate::budgets`]).
+//! ([`crate::Slots`]), and what is spent (`crate::budgets`).
 
 use std::collections::HashMap;
 use std::fmt::Debug;
