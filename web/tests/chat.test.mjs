@@ -144,7 +144,9 @@ test("a failed turn says why and is tried again, with another model too", async 
   place.model.failNext(2);
   await say(page, "please");
   await page.getByText("the scripted model fails").waitFor();
+  const failed = place.model.requests.length;
   await page.getByRole("button", { name: "Try again" }).click();
+  while (place.model.requests.length === failed) await page.waitForTimeout(20);
   await page.waitForFunction(() => document.querySelectorAll(".failure").length === 1);
   const before = place.model.requests.length;
   await page.getByLabel("Try again with another model").selectOption("scripted/two");

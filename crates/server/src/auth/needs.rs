@@ -141,7 +141,9 @@ mod tests {
     #[test]
     fn every_route_that_is_described_says_what_it_needs() {
         let document = serde_json::to_value(crate::routes::openapi()).unwrap();
-        let missing: Vec<&String> = document["paths"].as_object().unwrap().keys().filter(|path| !is_listed(path)).collect();
+        // A name with slashes in it is told apart by the router alone.
+        let is_known = |path: &str| is_listed(path) || is_listed(&path.replace("{id}", "{*id}"));
+        let missing: Vec<&String> = document["paths"].as_object().unwrap().keys().filter(|path| !is_known(path)).collect();
         assert_eq!(missing, Vec::<&String>::new(), "add them to the table in auth/needs.rs");
     }
 
