@@ -10,13 +10,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnwright_engine::Rates;
+use turnwright_engine::rates::RatesHere;
+
 use self::fetch::Fetcher;
 pub use self::fetch::{FetchConfig, Manners};
 use self::search::Searcher;
 pub use self::search::{SearchConfig, SearchEngine};
-use turnwright_engine::Rates;
-use turnwright_engine::rates::RatesHere;
-
 use crate::net::{Allow, Lookup, MakeClient, Reach, SystemLookup, Way, default_client};
 use crate::{ToolSpec, TypedSource};
 
