@@ -79,6 +79,8 @@ for (const theme of ["light", "dark"]) {
       await page.getByRole("button", { name: "Deny with a reason" }).first().click();
       await look.at("a reason");
       await page.keyboard.press("Escape");
+      // The first card has its buttons again: nothing below it moves any more.
+      await page.getByRole("button", { name: "Edit arguments" }).nth(1).waitFor();
       await page.getByRole("button", { name: "Edit arguments" }).last().click();
       await box.getByRole("textbox").fill("{");
       await page.getByRole("button", { name: "Allow as changed" }).click();

@@ -238,7 +238,8 @@ fn lines_of_the_log_name_the_request_the_conversation_and_the_turn_and_hold_noth
     let answer =
         server.request(&format!("{head} HTTP/1.1\r\nX-Request-Id: mine-1\r\nX-Unused: "), "{\"content\":\"secret word\"}");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let log = server.said();
+    // The answer may be here before the last line is.
+    let log = wait_for("the line of the turn's end", || Some(server.said()).filter(|log| log.contains("the turn is over")));
     server.stop();
     let lines: Vec<serde_json::Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let spans = |line: &serde_json::Value| line["spans"].as_array().cloned().unwrap_or_default();
