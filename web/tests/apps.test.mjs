@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createServer, request } from "node:http";
+import { connect, createServer as createProxy } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -151,6 +152,41 @@ test("an app is told its arguments while they are written, then all of them, the
   assert.equal(all.filter(([what]) => what === "input").length, 1);
   assert.equal(await section.isVisible(), true);
   assert.deepEqual(page.wrong, []);
+});
+
+test("an app goes on where its turn is told from the beginning again", async () => {
+  const cut = new Set();
+  const proxy = createProxy((near) => {
+    const far = connect(place.port, "127.0.0.1");
+    for (const [one, other] of [[near, far], [far, near]]) one.on("error", () => {}).on("close", () => other.destroy()).pipe(other);
+    cut.add(near);
+  }).listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const page = await lookAt({ base: `http://127.0.0.1:${proxy.address().port}` });
+  await page.getByLabel("What runs without asking").selectOption("all");
+  await say(page, 'partly again hostile__show {"city":"Paris"}');
+  const { view } = await opened(page, "App of hostile: show");
+  await view.getByText("ready").waitFor();
+  const frame = await viewOf(page);
+  await frame.evaluate(() => { window.isSame = true; });
+  const { data: [{ id }] } = await place.api(`/conversations/${page.url().split("/").at(-1)}/turns`);
+  // What is told at first is not as far as what was shown.
+  let told = 0;
+  await page.route("**/stream", (route) => {
+    told += 1;
+    if (told > 2) return route.fallback();
+    return route.fulfill({ contentType: "text/event-stream", body: `data: ${JSON.stringify({ type: "start", messageMetadata: { turnId: id } })}\n\n` });
+  });
+  for (const connection of cut) connection.destroy();
+  while (told < 3) await page.waitForTimeout(20);
+  place.model.gate("again").open();
+  await frame.waitForFunction(() => window.inbox.some(({ method }) => method === "ui/notifications/tool-result"));
+  assert.equal(await frame.evaluate(() => window.isSame), true);
+  await page.getByText("The tool said").waitFor();
+  assert.equal(await frame.evaluate(() => window.isSame), true);
+  assert.deepEqual(page.wrong, []);
+  await page.close();
+  proxy.close();
 });
 
 test("while a person decides about its call the app is out of sight, and it is told where that was denied", async () => {

@@ -5,7 +5,7 @@
 
 import { batch, signal } from "@preact/signals";
 import { call, fresh, part, Refused, sentence } from "./api.js";
-import { emptyMessage, take } from "./message.js";
+import { emptyMessage, isAsFar, take } from "./message.js";
 import { follow } from "./stream.js";
 
 /**
@@ -23,6 +23,8 @@ import { follow } from "./stream.js";
 
 const FIRST_TURNS = 20;
 const MOST_WAIT_MS = 5_000;
+/** How long what is shown stays while the turn is told from its beginning and is not that far yet. */
+const CATCH_UP_MS = 1_000;
 
 export class OpenConversation {
   /**
@@ -163,23 +165,34 @@ export class OpenConversation {
   }
 
   /**
-   * Follows the turn that runs until it ends or waits.
+   * Follows the turn that runs until it ends or waits. What is shown does not go away while it is told again: a page of a
+   * server would begin anew, and what somebody reads would jump.
    * @param {Turn} turn
    */
   async #tell(turn) {
     const message = emptyMessage();
-    const ended = await follow(`api/v1${this.path}/stream`, (data) => {
-      if (data === "[DONE]") return;
-      const chunk = JSON.parse(data);
-      if (message.parts.length === 0 && chunk.type === "start" && chunk.messageMetadata?.turnId !== turn.id) {
-        throw new Refused(0, "Another turn began.");
-      }
-      take(message, chunk);
-      if (chunk.type === "tool-approval-request" && !chunk.isAutomatic) void this.#lookWhatWaits();
+    const shown = turn.message;
+    const show = () => {
       turn.message = message;
       this.#draw(turn);
-    }, this.closing.signal);
-    if (ended === "ended" && !message.isOver) throw new Refused(0, "The connection to the server was lost.");
+    };
+    // What was taken back while we were away never comes.
+    const late = setTimeout(show, CATCH_UP_MS);
+    try {
+      const ended = await follow(`api/v1${this.path}/stream`, (data) => {
+        if (data === "[DONE]") return;
+        const chunk = JSON.parse(data);
+        if (message.parts.length === 0 && chunk.type === "start" && chunk.messageMetadata?.turnId !== turn.id) {
+          throw new Refused(0, "Another turn began.");
+        }
+        take(message, chunk);
+        if (chunk.type === "tool-approval-request" && !chunk.isAutomatic) void this.#lookWhatWaits();
+        if (turn.message === message || isAsFar(message, shown)) show();
+      }, this.closing.signal);
+      if (ended === "ended" && !message.isOver) throw new Refused(0, "The connection to the server was lost.");
+    } finally {
+      clearTimeout(late);
+    }
   }
 
   /** Why a call is asked about stands beside the call. */

@@ -45,6 +45,22 @@ export function emptyMessage() {
   };
 }
 
+/** How far a call is, so that what is told again can be compared. */
+const CALL_STATES = ["writing", "ready", "asking", "decided", "done", "failed", "denied"];
+
+/**
+ * Whether a message that is put together anew says as much as the one that is shown.
+ * @param {Message} message
+ * @param {Message} shown
+ */
+export function isAsFar(message, shown) {
+  if (message.isOver) return true;
+  /** @param {Part | undefined} part */
+  const reached = (part) => part === undefined ? -1 : part.kind === "call" ? CALL_STATES.indexOf(part.state)
+    : part.kind === "text" || part.kind === "reasoning" ? part.text.length : 0;
+  return shown.parts.every((part, at) => reached(message.parts[at]) >= reached(part));
+}
+
 /**
  * Takes a chunk. One of a kind that is not known is left alone: a newer server may say more.
  * @param {Message} message
