@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { connect, createServer as createProxy } from "node:net";
 import { join } from "node:path";
@@ -187,6 +187,32 @@ test("an app goes on where its turn is told from the beginning again", async () 
   assert.deepEqual(page.wrong, []);
   await page.close();
   proxy.close();
+});
+
+test("an app goes on where a notice before it goes, and where another call comes beside its own", async () => {
+  const config = `[mcp.servers.hostile]\ncommand = "node"\nargs = ${JSON.stringify([hostile, "http://127.0.0.1:9"])}\n`
+    + '[mcp.servers.slow]\ncommand = "sh"\nargs = ["-c", "until [ -e go ]; do sleep 0.1; done"]\n';
+  const elsewhere = await startPlace({ config });
+  try {
+    const page = await lookAt(elsewhere);
+    await page.getByLabel("What runs without asking").selectOption("all");
+    await say(page, "partly beside hostile__show {} hostile__of_models {}");
+    await page.getByText("waiting for what is starting").waitFor();
+    writeFileSync(join(elsewhere.folder, "go"), "");
+    const { view } = await opened(page, "App of hostile: show");
+    await view.getByText("ready").waitFor();
+    const frame = await viewOf(page);
+    await frame.evaluate(() => { window.isSame = true; });
+    elsewhere.model.gate("beside").open();
+    await page.getByText("The tool said").waitFor();
+    await page.getByRole("button", { name: "Copy answer" }).waitFor();
+    await page.getByText("waiting for what is starting").waitFor({ state: "detached" });
+    assert.equal(await page.getByRole("group", { name: "2 tool calls" }).count(), 1);
+    assert.equal(await frame.evaluate(() => window.isSame), true);
+    assert.deepEqual(page.wrong, []);
+  } finally {
+    await elsewhere.stop();
+  }
 });
 
 test("while a person decides about its call the app is out of sight, and it is told where that was denied", async () => {

@@ -166,6 +166,13 @@ async function answer(asked, { text, think, call, partly, gate }) {
     await call(0, wanted[1], JSON.parse(wanted[2]));
     return "tool_calls";
   }
+  const beside = question.match(/^partly (\S+) (\S+) (\{.*?\}) (\S+) (\{.*\})$/s);
+  if (beside) {
+    await call(0, beside[2], JSON.parse(beside[3]));
+    await gate(beside[1]);
+    await call(1, beside[4], JSON.parse(beside[5]));
+    return "tool_calls";
+  }
   const slow = question.match(/^partly (\S+) (\S+) (\{.*\})$/s);
   if (slow) {
     await partly(slow[2], JSON.parse(slow[3]), () => gate(slow[1]));

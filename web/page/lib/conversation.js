@@ -23,8 +23,8 @@ import { follow } from "./stream.js";
 
 const FIRST_TURNS = 20;
 const MOST_WAIT_MS = 5_000;
-/** How long what is shown stays while the turn is told from its beginning and is not that far yet. */
-const CATCH_UP_MS = 1_000;
+/** How long what is shown stays once the turn is told from its beginning and is not that far yet. */
+const CATCH_UP_MS = 2_000;
 
 export class OpenConversation {
   /**
@@ -176,8 +176,7 @@ export class OpenConversation {
       turn.message = message;
       this.#draw(turn);
     };
-    // What was taken back while we were away never comes.
-    const late = setTimeout(show, CATCH_UP_MS);
+    let late = 0;
     try {
       const ended = await follow(`api/v1${this.path}/stream`, (data) => {
         if (data === "[DONE]") return;
@@ -186,6 +185,8 @@ export class OpenConversation {
           throw new Refused(0, "Another turn began.");
         }
         take(message, chunk);
+        // What was taken back while we were away never comes.
+        late ||= setTimeout(show, CATCH_UP_MS);
         if (chunk.type === "tool-approval-request" && !chunk.isAutomatic) void this.#lookWhatWaits();
         if (turn.message === message || isAsFar(message, shown)) show();
       }, this.closing.signal);

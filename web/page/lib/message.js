@@ -58,7 +58,8 @@ export function isAsFar(message, shown) {
   /** @param {Part | undefined} part */
   const reached = (part) => part === undefined ? -1 : part.kind === "call" ? CALL_STATES.indexOf(part.state)
     : part.kind === "text" || part.kind === "reasoning" ? part.text.length : 0;
-  return shown.parts.every((part, at) => reached(message.parts[at]) >= reached(part));
+  // What is told only while it holds, such as what is waited for, is not told again.
+  return shown.parts.every((part) => part.kind === "notice" || reached(message.parts.findLast(({ key }) => key === part.key)) >= reached(part));
 }
 
 /**

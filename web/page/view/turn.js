@@ -23,7 +23,7 @@ export function TurnView({ turn, conversation, isLast }) {
   return html`<div class="turn">
     ${turn.content && html`<${Asked} turn=${turn} conversation=${conversation} />`}
     <div class="answer" aria-busy=${isRunning}>
-      ${groups.map((group) => group.length > 1 ? html`<${Calls} key=${group[0]?.key} parts=${group} revs=${revs(group)}
+      ${groups.flatMap((group) => group[0]?.kind === "call" ? html`<${Calls} key=${group[0].key} parts=${group} revs=${revs(group)}
           conversation=${conversation} isOpen=${isLast} />`
         : group.map((part) => html`<${PartView} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isLast}
             isHeld=${part.kind === "said" && (isRunning || turn.status === "suspended") && isLast && isNewest(message, part)} />`))}
@@ -87,8 +87,6 @@ class PartView extends Component {
       case "reasoning":
         return html`<details class="reasoning"><summary><${Icon} name="chevron" />${part.isDone ? "Reasoning" : "Thinking…"}</summary>
           <${Markdown} text=${part.text} isDone=${part.isDone} /></details>`;
-      case "call":
-        return html`<${CallCard} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />`;
       case "question":
         return html`<${Question} id=${part.key} question=${part.data} answer=${(/** @type {any} */ body) => conversation.answer(part.key, body)}
           isOpen=${isOpen && part.data.state === "open"} />`;
@@ -105,13 +103,24 @@ class PartView extends Component {
   }
 }
 
-/** @param {{parts: import("../lib/message.js").CallPart[], conversation: any, isOpen: boolean}} props */
-function Calls({ parts, conversation, isOpen }) {
-  const over = parts.filter(({ state }) => state === "done" || state === "failed" || state === "denied").length;
-  return html`<div class="calls" role="group" aria-label=${`${parts.length} tool calls`}>
-    <p class="calls-head">${parts.length} calls at once${over < parts.length ? `, ${over} over` : ""}</p>
-    ${parts.map((part) => html`<${CallCard} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />`)}
-  </div>`;
+/** The calls of a step. What is begun in one, as an app, goes on when another comes. */
+class Calls extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    const last = /** @type {any} */ (this.props);
+    return next.revs !== last.revs || next.isOpen !== last.isOpen || next.parts.length !== last.parts.length
+      || next.parts.some((/** @type {any} */ part, /** @type {number} */ at) => part !== last.parts[at]);
+  }
+
+  render() {
+    const { parts, conversation, isOpen } = /** @type {{parts: import("../lib/message.js").CallPart[], conversation: any, isOpen: boolean}} */ (/** @type {any} */ (this.props));
+    const over = parts.filter(({ state }) => state === "done" || state === "failed" || state === "denied").length;
+    const several = parts.length > 1 && { class: "calls", role: "group", "aria-label": `${parts.length} tool calls` };
+    return html`<div ...${several}>
+      ${several && html`<p class="calls-head">${parts.length} calls at once${over < parts.length ? `, ${over} over` : ""}</p>`}
+      ${parts.map((part) => html`<${CallCard} key=${part.key} part=${part} rev=${part.rev} conversation=${conversation} isOpen=${isOpen} />`)}
+    </div>`;
+  }
 }
 
 /** What a person said, which can be said otherwise in a branch. @param {{turn: Turn, conversation: any}} props */
