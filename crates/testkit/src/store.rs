@@ -76,6 +76,7 @@ pub struct MemoryStore {
     driver: DriverId,
     fuse: Option<Fuse>,
     appends: AtomicU64,
+    records_read: AtomicU64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
     /// How often its lease ran out by itself.
@@ -111,6 +112,7 @@ impl MemoryStore {
             driver,
             fuse,
             appends: AtomicU64::new(0),
+            records_read: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             leases_lost: watch::Sender::new(0),
@@ -134,6 +136,11 @@ impl MemoryStore {
     /// Which conversation holds which artifact, in the order in which it was said.
     pub fn held(&self) -> Vec<(ConversationId, String)> {
         self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner).held.clone()
+    }
+
+    /// How often this process asked for the record of a single conversation.
+    pub fn records_read(&self) -> u64 {
+        self.records_read.load(Ordering::Relaxed)
     }
 
     /// From here on nothing can be appended, as on a full disk; or it can again.
@@ -274,6 +281,7 @@ impl Store for MemoryStore {
     }
 
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
+        self.records_read.fetch_add(1, Ordering::Relaxed);
         self.ask(|tables| Ok(tables.conversations.get(id).map(|kept| kept.record.clone())))
     }
 

@@ -22,6 +22,7 @@ pub(crate) struct Costs {
     pub(crate) log_bytes_per_turn: Cost,
     pub(crate) database_cpu_per_turn: Cost,
     pub(crate) database_cpu_per_notice: Cost,
+    pub(crate) database_cpu_per_open_turn: Cost,
     pub(crate) connections_per_node: Cost,
     pub(crate) nats_messages_per_turn: Cost,
     pub(crate) nats_cpu_per_message: Cost,
@@ -102,6 +103,12 @@ pub(crate) const MEASURED: Costs = Costs {
         unit: "ms",
         origin: "crates/app/tests/cli/costs/processor.rs",
     },
+    database_cpu_per_open_turn: Cost {
+        name: "CPU of a database for an open turn each time a node sweeps",
+        value: 0.000_57,
+        unit: "ms",
+        origin: "crates/app/tests/cli/costs/processor.rs",
+    },
     connections_per_node: Cost { name: "connections of a node", value: 9.0, unit: "", origin: "docs/operations.md" },
     nats_messages_per_turn: Cost {
         name: "messages of NATS for a turn that nobody watches elsewhere: its offer, signs of life, acknowledgement, word of what is stored",
@@ -150,7 +157,7 @@ pub(crate) const MEASURED: Costs = Costs {
 
 impl Costs {
     /// All, in the order in which they are shown.
-    pub(crate) fn all(&self) -> [Cost; 23] {
+    pub(crate) fn all(&self) -> [Cost; 24] {
         [
             self.node_cpu_per_turn,
             self.node_cpu_per_told,
@@ -161,6 +168,7 @@ impl Costs {
             self.log_bytes_per_turn,
             self.database_cpu_per_turn,
             self.database_cpu_per_notice,
+            self.database_cpu_per_open_turn,
             self.connections_per_node,
             self.nats_messages_per_turn,
             self.nats_cpu_per_message,

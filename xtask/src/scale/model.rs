@@ -109,15 +109,25 @@ impl Costs {
         heard * self.nats_cpu_per_message.value + STORED_PER_TURN * self.nats_cpu_per_stored.value
     }
 
-    /// What a database does each second besides turns, for its nodes and what runs: sweeps, which ask for all open turns and for
-    /// each of their drivers, leases, and notices of what was written, heard by all other nodes.
-    pub(crate) fn upkeep(&self, nodes: f64, turns_per_second: f64, open: f64) -> f64 {
-        let sweeps = nodes * (1.0 + open.min(nodes)) / self.sweep_every.value;
-        let leases = nodes * 2.0 / self.lease_every.value;
+    /// What a database does each second besides turns, for its nodes and what runs: sweeps, leases, and notices of what was
+    /// written, heard by all other nodes. A sweep lists the open turns, asks for each of their drivers, and looks at the
+    /// journals of those in which nothing was stored since the sweep before.
+    pub(crate) fn upkeep(&self, nodes: f64, turns_per_second: f64, turn_seconds: f64) -> f64 {
+        let open = turns_per_second * turn_seconds;
+        let rest = turn_seconds / APPENDS;
+        let looked_at = turns_per_second * APPENDS * (rest / self.sweep_every.value - 1.0).clamp(0.0, 1.0);
+        let sweeps = nodes / self.sweep_every.value;
+        let statements =
+            sweeps * (1.0 + open.min(nodes)) + nodes * (looked_at * STATEMENTS_PER_LOOK + 2.0 / self.lease_every.value);
         let notices = nodes * (turns_per_second * APPENDS / nodes).min(self.notices_per_second.value) * (nodes - 1.0);
-        (sweeps + leases) * self.statement() + notices * self.database_cpu_per_notice.value
+        statements * self.statement()
+            + sweeps * open * self.database_cpu_per_open_turn.value
+            + notices * self.database_cpu_per_notice.value
     }
 }
+
+/// A record, and its journal or how far that is.
+const STATEMENTS_PER_LOOK: f64 = 2.0;
 
 /// An offer of a turn, and the word that it wants no driver any more.
 pub(crate) const STORED_PER_TURN: f64 = 2.0;
@@ -140,7 +150,7 @@ pub(crate) fn share(costs: &Costs, load: &Load, layout: &Layout, part: Part) -> 
             (streams + costs.node_at_rest.value / 1_024.0) / costs.memory_of_node.value
         }
         Part::DatabaseCpu => {
-            let upkeep = costs.upkeep(nodes, of_database, of_database * load.turn_seconds);
+            let upkeep = costs.upkeep(nodes, of_database, load.turn_seconds);
             (of_database * costs.database(elsewhere) + upkeep) / 1_000.0 / costs.cores_of_database.value
         }
         Part::DatabaseLog => of_database * costs.log_bytes_per_turn.value / costs.log_bytes_per_second.value,

@@ -124,7 +124,7 @@ pub(crate) fn play(costs: &Costs, load: &Load, layout: &Layout, seed: u64) -> Pl
     let gibibytes = |count: &f64| count * costs.memory_per_stream.value / 1_048_576.0 + costs.node_at_rest.value / 1_024.0;
     let memory: Vec<f64> = streams.iter().map(|count| gibibytes(count) / costs.memory_of_node.value).collect();
     let of_database = load.turns_per_second / layout.databases;
-    let upkeep = costs.upkeep(load.nodes / layout.databases, of_database, of_database * load.turn_seconds);
+    let upkeep = costs.upkeep(load.nodes / layout.databases, of_database, load.turn_seconds);
     Played {
         nodes: of_nodes.fill(costs.cores_per_node.value, 0.0),
         databases: of_databases.fill(costs.cores_of_database.value, upkeep),

@@ -87,6 +87,17 @@ fn what_is_played_through_comes_to_the_means_of_the_arithmetic_and_to_more_at_wo
 }
 
 #[test]
+fn turns_that_rest_longer_than_a_sweep_are_read_by_every_node() {
+    // As many are open at once, and as much is stored in each: every 4 s, or every 8.
+    let quick = MEASURED.upkeep(10.0, 100.0, 16.0);
+    let slow = MEASURED.upkeep(10.0, 50.0, 32.0);
+    let notices = 10.0 * (50.0 * 4.0 / 10.0) * 9.0 * MEASURED.database_cpu_per_notice.value;
+    let looks = 10.0 * 50.0 * 4.0 * 0.6 * 2.0 * MEASURED.database_cpu_per_turn.value / MEASURED.statements_per_turn.value;
+    let quick_notices = 10.0 * 25.0 * 9.0 * MEASURED.database_cpu_per_notice.value;
+    assert!(((slow - notices) - (quick - quick_notices) - looks).abs() < 1e-6, "{slow} {quick} {looks}");
+}
+
+#[test]
 fn the_document_holds_what_is_worked_out() {
     let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/scale.md");
     let document = std::fs::read_to_string(document).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use turnwright_core::UserId;
 
 use super::{Engine, act};
-use crate::nodes::sweep::Seen;
+use crate::nodes::sweep::{Extent, Seen};
 use crate::nodes::{Condition, Nodes, hearing, work};
 use crate::{EngineError, KeptBy, OpenTurn, Slots};
 
@@ -43,7 +43,7 @@ impl Engine {
     /// Takes up every open turn that servers keep and whose driver is gone; how many.
     pub async fn resume_open_turns(&self) -> Result<usize, EngineError> {
         if self.inner.nodes().is_shared() {
-            return self.inner.sweep(&mut Seen::default()).await;
+            return self.inner.sweep(&mut Seen::default(), Extent::All).await;
         }
         let mut resumed = 0;
         for open in self.inner.store.open_turns().await? {
@@ -78,23 +78,24 @@ impl Engine {
             let mut seen = Seen::default();
             let mut due = Box::pin(tokio::time::sleep(SWEEP_EVERY));
             loop {
-                tokio::select! {
+                let extent = tokio::select! {
                     () = engine.inner.draining.cancelled() => return,
                     () = engine.inner.shutdown.cancelled() => return,
                     changed = foreign.changed() => match changed {
                         Err(_closed) => return,
                         // What others store they tell, and what wants a driver they offer.
                         Ok(()) if engine.inner.nodes().is_shared() => continue,
-                        Ok(()) => {}
+                        Ok(()) => Extent::All,
                     },
-                    () = engine.inner.cluster.sweep_now.notified() => {}
+                    () = engine.inner.cluster.sweep_now.notified() => Extent::All,
                     () = &mut due => {
                         engine.inner.registry.make_room();
                         due.set(tokio::time::sleep(SWEEP_EVERY));
+                        Extent::Still
                     }
-                }
+                };
                 let looked = if engine.inner.nodes().is_shared() {
-                    engine.inner.sweep(&mut seen).await
+                    engine.inner.sweep(&mut seen, extent).await
                 } else {
                     engine.resume_open_turns().await
                 };

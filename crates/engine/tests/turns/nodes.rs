@@ -241,6 +241,24 @@ async fn an_offer_that_is_lost_is_found_by_the_sweep() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_in_which_something_is_stored_all_the_time_is_not_looked_at_by_other_nodes() {
+    let gate = Arc::new(Semaphore::new(0));
+    let steps = (0..8).map(|at| Answer::whole([call(0, "tools__echo", &json!({"a": at}).to_string())]).gated(&gate));
+    let provider = ScriptedProvider::new(steps.chain([Answer::whole([text("Done.")])]));
+    let (_exchange, one, other) = two(&provider, ApproveMode::All);
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    asked(&provider, 1).await;
+    let (driving, idle) = if one.engine.workload().driven_turns == 1 { (one, other) } else { (other, one) };
+    let before = idle.store.records_read();
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        gate.add_permits(2);
+    }
+    assert_eq!(driving.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+    assert_eq!(idle.store.records_read(), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_drains_hands_its_turn_over_at_the_end_of_its_step() {
     let gate = Arc::new(Semaphore::new(0));
     let asks = Answer::whole([call(0, "tools__echo", "{\"a\":1}")]).gated(&gate);

@@ -188,3 +188,43 @@ fn what_a_notice_costs_the_database_for_each_node_that_hears_it() {
     }
     println!("a notice that one node hears: {:.1} µs of the database's CPU, the median of {costs:.1?}", median(costs.clone()));
 }
+
+/// How many turns are open while they are listed, and how often.
+const OPEN: usize = 20_000;
+const LISTED: usize = 20;
+
+#[test]
+#[ignore = "measures: benches/README.md has the command"]
+fn what_an_open_turn_costs_the_database_each_time_a_node_looks_for_those_that_nobody_drives() {
+    let Some(address) = test_postgres() else { return };
+    let address = own_database(&address);
+    let checkpointer = psql(&address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+    let postmaster = parent(checkpointer.parse().unwrap()).unwrap();
+    let model = model();
+    let place = Place::new().with_variable("TURNWRIGHT_DATABASE", &address);
+    super::server(&place, &model).stop();
+    psql(
+        &address,
+        &format!(
+            "INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, settings)
+                SELECT 'open' || n, 12, n, n, '{{}}' FROM generate_series(1, {OPEN}) n;
+            INSERT INTO open_turn (conversation, turn, is_parked, kept_by)
+                SELECT key, 1, 0, 'servers' FROM conversation WHERE id LIKE 'open%';
+            ANALYZE"
+        ),
+    );
+    // As in crates/store/src/postgres/read.rs.
+    let list = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner,
+        conversation.next_seq FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation
+        ORDER BY open_turn.conversation;";
+    let mut costs = Vec::new();
+    for _ in 0..ROUNDS {
+        let before = ticks_of_family(postmaster);
+        assert_eq!(psql(&address, &list.repeat(LISTED)).lines().count(), OPEN * LISTED);
+        costs.push(real(ticks_of_family(postmaster) - before) * 10_000.0 / real(OPEN * LISTED));
+    }
+    println!(
+        "an open turn in a list of them: {:.2} µs of the database's CPU, the median of {costs:.2?}",
+        median(costs.clone())
+    );
+}
