@@ -71,10 +71,13 @@ impl Clients {
         while !self.is_over() {
             match self.any(numbers).ask(head, headers, body) {
                 Ok(answer) if answer.status < 300 || answer.status == 409 => return Some(answer),
-                Ok(answer) if matches!(answer.status, 429 | 500 | 503) => {}
+                Ok(answer) if matches!(answer.status, 429 | 503) => {}
                 Ok(answer) => {
                     self.odd.lock().unwrap().push(format!("{head}: {} {}", answer.status, answer.body));
-                    return Some(answer);
+                    // An error of the server's own is no answer to what was asked.
+                    if answer.status != 500 {
+                        return Some(answer);
+                    }
                 }
                 // It is away, or stands still.
                 Err(_) => {}

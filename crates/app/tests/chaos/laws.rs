@@ -66,6 +66,8 @@ pub(crate) enum Broken {
     Watcher { conversation: String, why: String },
     /// A turn neither ended nor waits for a person.
     Open { conversation: String },
+    /// A turn ended otherwise than with an answer: that a node or a server is away is no failure of a turn.
+    Ended { conversation: String, status: String },
 }
 
 /// All that is broken.
@@ -74,6 +76,10 @@ pub(crate) fn broken(record: &Record) -> Vec<Broken> {
     all.extend(messages(record));
     for (conversation, journal) in &record.journals {
         all.extend(results(conversation, journal));
+        let failed = ends(journal).filter(|ended| !is_lawful(journal, ended));
+        all.extend(
+            failed.map(|ended| Broken::Ended { conversation: conversation.clone(), status: ended["status"].to_string() }),
+        );
         all.extend((!is_at_rest(journal)).then(|| Broken::Open { conversation: conversation.clone() }));
         all.extend(
             denied(journal)
@@ -189,6 +195,22 @@ fn is_ended(journal: &[Value]) -> bool {
     let begun = journal.iter().rposition(|entry| entry["user"].is_object() || entry["control"]["retried"].is_object());
     let ended = journal.iter().rposition(|entry| entry["control"]["ended"].is_object());
     begun.is_none() || ended > begun
+}
+
+/// With an answer, by a person's stop, or where its drivers died one after the other, which the engine counts.
+fn is_lawful(journal: &[Value], ended: &Value) -> bool {
+    let is_stopped = || journal.iter().any(|entry| entry["control"]["cancel_requested"]["turn"] == ended["turn"]);
+    let is_given_up = |reason: &str| reason.starts_with("the turn was resumed ");
+    match ended["status"].as_str() {
+        Some("completed") => true,
+        Some("cancelled") => is_stopped(),
+        _ => ended["status"]["failed"]["reason"].as_str().is_some_and(is_given_up),
+    }
+}
+
+/// How the turns of a journal ended.
+pub(crate) fn ends(journal: &[Value]) -> impl Iterator<Item = &Value> {
+    journal.iter().map(|entry| &entry["control"]["ended"]).filter(|ended| ended.is_object())
 }
 
 /// Nothing of it goes on by itself: the last word of its driver is that it ended, or that it waits.
@@ -316,6 +338,14 @@ mod tests {
         assert_eq!(seen(&|watched| drop(watched.entries.pop())), 1);
         assert_eq!(seen(&|watched| watched.entries[1]["control"]["claimed"]["epoch"] = json!(2)), 1);
         assert_eq!(seen(&|watched| watched.wrong = Some("a gap".to_owned())), 1);
+    }
+
+    #[test]
+    fn a_turn_that_failed_or_was_stopped_by_nobody_is_seen() {
+        let ended = |status: Value| bad_journal(|journal| journal[5]["control"]["ended"]["status"] = status).len();
+        assert_eq!(ended(json!({"failed": {"reason": "the database does not answer"}})), 1);
+        assert_eq!(ended(json!({"failed": {"reason": "the turn was resumed 3 times without getting further"}})), 0);
+        assert_eq!(ended(json!("cancelled")), 1);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod plan;
 mod takeover;
 mod world;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -155,11 +156,17 @@ fn a_cluster_loses_nothing_whatever_fails() {
         clients.longest.lock().unwrap().as_secs_f64(),
         settled.as_secs_f64()
     );
+    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    for ended in record.journals.values().flat_map(|journal| laws::ends(journal)) {
+        *ends.entry(ended["status"].to_string()).or_default() += 1;
+    }
+    println!("turns ended: {ends:?}");
     let found = broken(&record);
     if !found.is_empty() || std::env::var_os("TURNWRIGHT_CHAOS_KEEP").is_some() {
         world.keep(&seed.to_string(), &record);
     }
     drop(world);
     assert!(found.is_empty(), "seed {seed}: {found:#?}");
+    assert!(odd.is_empty(), "seed {seed}: answers that no fault explains");
     assert!(!record.effects.is_empty(), "no turn got anywhere");
 }
