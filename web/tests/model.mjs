@@ -72,6 +72,8 @@ export async function startModel() {
       { usage: { prompt_tokens: 1_000, completion_tokens: 200, total_tokens: 1_200, prompt_tokens_details: { cached_tokens: 400 } } });
     response.end("data: [DONE]\n\n");
   });
+  // A connection that is ended at the instant at which the next question comes over it would be a failure of the model.
+  server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
