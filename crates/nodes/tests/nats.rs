@@ -7,6 +7,7 @@
 )]
 
 use std::future::Future;
+use std::net::TcpListener;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use turnwright_core::{Claim, DriverId, Seq};
 use turnwright_engine::Slots;
-use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer};
+use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer, Trouble};
 use turnwright_nodes::{Credentials, JoinError, NatsNodes, Node, Options};
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
@@ -232,7 +233,7 @@ async fn refused(options: Options) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_cannot_join_is_told_why() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = refused(options(format!("nats://{free}"), "one")).await;
     assert!(nobody.starts_with(&format!("no NATS server answers at nats://{free}: ")), "{nobody}");
     let prefix = refused(Options { prefix: "a.b".to_owned(), ..options(format!("nats://{free}"), "one") }).await;
@@ -283,4 +284,53 @@ async fn a_server_that_is_too_old_is_told_with_what_is_needed() {
         joined.unwrap_err().to_string(),
         format!("the NATS server at {url} is version 2.9.25; 2.10.0 or newer is needed")
     );
+}
+
+/// Three servers that keep three copies.
+fn three() -> Option<(Vec<NatsServer>, TempDir)> {
+    let Some(program) = program().unwrap() else {
+        println!("skipped: run scripts/install-test-servers");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let free: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let routes: Vec<String> = free.iter().map(|free| format!("nats://{}", free.local_addr().unwrap())).collect();
+    drop(free);
+    let start = |(at, route): (usize, &String)| {
+        let (name, all) = (format!("nats-{at}"), routes.join(","));
+        let more = ["-n", &name, "--cluster_name", "three", "--cluster", route, "--routes", &all];
+        NatsServer::start(&program, &folder.path().join(&name), Keeps::Messages, &more).unwrap()
+    };
+    let servers = routes.iter().enumerate().map(start).collect();
+    Some((servers, folder))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_too_few_servers_are_left_for_is_told_until_they_are_back() {
+    let Some((mut servers, _folder)) = three() else { return };
+    let joined = async {
+        loop {
+            let three = Options { replicas: 3, ..options(servers[0].url(), "one") };
+            // They choose a leader first.
+            match Box::pin(NatsNodes::join(three)).await {
+                Ok(nodes) => return nodes,
+                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+        }
+    };
+    let nodes = within(joined).await;
+    let troubles = || match nodes.condition() {
+        Condition::Connected { troubles, .. } => troubles,
+        other => panic!("{other:?}"),
+    };
+    until("the queue to answer", || troubles().is_empty()).await;
+    servers[1].kill();
+    servers[2].kill();
+    // Nothing is offered here meanwhile.
+    until("the queue to be silent", || troubles() == [Trouble::Silent]).await;
+    assert!(matches!(nodes.offer(&offer("a")).await, Err(NotOffered::Unreachable { .. })));
+    servers[1].start_again().unwrap();
+    servers[2].start_again().unwrap();
+    until("the queue to answer again", || troubles().is_empty()).await;
+    nodes.leave().await;
 }
