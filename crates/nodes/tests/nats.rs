@@ -8,6 +8,7 @@
 
 use std::future::Future;
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -333,4 +334,60 @@ async fn a_queue_that_too_few_servers_are_left_for_is_told_until_they_are_back()
     servers[2].start_again().unwrap();
     until("the queue to answer again", || troubles().is_empty()).await;
     nodes.leave().await;
+}
+
+/// The subjects that docs/nodes.md says an account needs, for the prefix `tw`.
+fn documented_rights() -> Vec<String> {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nodes.md")).unwrap();
+    let line = document.lines().find(|line| line.starts_with("An account needs to publish and subscribe to ")).unwrap();
+    line.split('`').skip(1).step_by(2).map(|subject| subject.replace("PREFIX", "tw")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rights_that_the_document_names_are_enough() {
+    let rights: Vec<String> = documented_rights().iter().map(|subject| format!("\"{subject}\"")).collect();
+    let rights = rights.join(", ");
+    let folder = tempfile::tempdir().unwrap();
+    let (config, log) = (folder.path().join("nats.conf"), folder.path().join("log"));
+    let users = format!(
+        "authorization {{ users = [\n{{ user: watcher, password: right }}\n\
+         {{ user: node, password: right, permissions: {{ publish: [{rights}], subscribe: [{rights}] }} }}\n] }}\n"
+    );
+    std::fs::write(&config, users).unwrap();
+    let more = ["-c", config.to_str().unwrap(), "-l", log.to_str().unwrap()];
+    let Some(world) = world(Keeps::Messages, &more) else { return };
+    let join = |name: &str, address: String| {
+        let mut options = options(world.server.url(), name);
+        options.credentials = Credentials::Password { user: "node".to_owned(), password: "right".to_owned() };
+        options.node.address = address;
+        NatsNodes::join(options)
+    };
+    let watcher = async_nats::ConnectOptions::with_user_and_password("watcher".to_owned(), "right".to_owned());
+    let watcher = watcher.connect(world.server.url()).await.unwrap();
+    let mut flow = watcher.subscribe("$JS.FC.>").await.unwrap();
+    watcher.flush().await.unwrap();
+    // Its words are so long that the server soon asks whether they are read.
+    let one = join("one", "a".repeat(500_000)).await.unwrap();
+    let other = join("other", "a".to_owned()).await.unwrap();
+    one.offer(&offer("a")).await.unwrap();
+    let taken = within(other.next()).await;
+    taken.progress().await;
+    let home = DriverId("one".to_owned());
+    let (was_handed, handed) = tokio::join!(taken.hand_to(&home), within(one.handed()));
+    assert!(was_handed);
+    handed.done().await;
+    one.offer(&offer("b")).await.unwrap();
+    within(other.next()).await.give_back(Duration::ZERO).await;
+    within(one.next()).await.done().await;
+    drop(other.follow(&"a".parse().unwrap()).await.unwrap());
+    let told = News::Appended { conversation: "a".parse().unwrap(), seq: Some(Seq::FIRST) };
+    one.tell(told.clone()).await;
+    while within(other.hear()).await != told {}
+    within(flow.next()).await.unwrap();
+    until("both to be known", || other.condition() == Condition::Connected { nodes: Some(2), troubles: Vec::new() }).await;
+    other.drain().await;
+    other.leave().await;
+    one.leave().await;
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(!log.contains("Violation"), "{log}");
 }
