@@ -306,6 +306,8 @@ pub enum Trouble {
         /// The limit.
         most: u64,
     },
+    /// The queue does not answer, though the connection is up: turns are driven where they are asked for.
+    Silent,
     /// Nodes that share their turns by another queue use the same store.
     OtherQueue,
 }

@@ -1,16 +1,17 @@
 //! Whether the queue of turns takes more.
 //!
 //! Who offers a turn is told. This is for those who watch over a node that offers none at the moment: the stream is asked every
-//! few seconds how much is in it.
+//! few seconds how much is in it. Where too few servers of a NATS cluster are left it does not say, though the connection to one
+//! of them is up.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::Context;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use turnwright_engine::nodes::{NotOffered, Trouble};
 
 use crate::connection::is_up;
 
@@ -24,22 +25,31 @@ pub(crate) struct Fullness {
     context: Context,
     stream: String,
     most: u64,
-    is_full: AtomicBool,
+    /// What the last look, or the last offer that was not taken since, found wrong.
+    wrong: Mutex<Option<Trouble>>,
 }
 
 impl Fullness {
     pub(crate) fn new(client: Client, context: Context, stream: String, most: u64) -> Arc<Self> {
-        Arc::new(Self { client, context, stream, most, is_full: AtomicBool::new(false) })
+        Arc::new(Self { client, context, stream, most, wrong: Mutex::new(None) })
     }
 
-    /// The limit, where as many turns are offered as there may be.
-    pub(crate) fn reached(&self) -> Option<u64> {
-        self.is_full.load(Ordering::Relaxed).then_some(self.most)
+    /// What is wrong with the queue, as far as is known.
+    pub(crate) fn wrong(&self) -> Option<Trouble> {
+        *self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An offer was refused.
-    pub(crate) fn refused(&self) {
-        self.is_full.store(true, Ordering::Relaxed);
+    fn found(&self, wrong: Option<Trouble>) {
+        *self.wrong.lock().unwrap_or_else(PoisonError::into_inner) = wrong;
+    }
+
+    /// An offer was not taken.
+    pub(crate) fn refused(&self, why: &NotOffered) {
+        match why {
+            NotOffered::Full { most } => self.found(Some(Trouble::Full { most: *most })),
+            NotOffered::Unreachable { .. } => self.found(Some(Trouble::Silent)),
+            NotOffered::Alone => {}
+        }
     }
 
     /// Asks the stream again and again, until `ending`.
@@ -58,10 +68,17 @@ impl Fullness {
     }
 
     async fn look(&self) {
-        match tokio::time::timeout(LOOK_EVERY, self.context.get_stream(&self.stream)).await {
-            Ok(Ok(stream)) => self.is_full.store(stream.cached_info().state.messages >= self.most, Ordering::Relaxed),
-            Ok(Err(error)) => tracing::debug!(%error, "the queue of turns does not say how full it is"),
-            Err(_late) => tracing::debug!("the queue of turns does not say how full it is in time"),
-        }
+        let wrong = match tokio::time::timeout(LOOK_EVERY, self.context.get_stream(&self.stream)).await {
+            Ok(Ok(stream)) => (stream.cached_info().state.messages >= self.most).then_some(Trouble::Full { most: self.most }),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the queue of turns does not say how full it is");
+                Some(Trouble::Silent)
+            }
+            Err(_late) => {
+                tracing::debug!("the queue of turns does not say how full it is in time");
+                Some(Trouble::Silent)
+            }
+        };
+        self.found(wrong);
     }
 }

@@ -162,8 +162,8 @@ impl Nodes for NatsNodes {
             return Err(NotOffered::Unreachable { reason });
         }
         let put = self.queue.read().await.put(offer).await;
-        if matches!(put, Err(NotOffered::Full { .. })) {
-            self.fullness.refused();
+        if let Err(why) = &put {
+            self.fullness.refused(why);
         }
         put
     }
@@ -283,9 +283,8 @@ impl Nodes for NatsNodes {
 
     fn condition(&self) -> Condition {
         if is_up(&self.client) {
-            let full = self.fullness.reached().map(|most| Trouble::Full { most });
             let other = self.has_strangers.load(Ordering::Relaxed).then_some(Trouble::OtherQueue);
-            let troubles = full.into_iter().chain(other).collect();
+            let troubles = self.fullness.wrong().into_iter().chain(other).collect();
             return Condition::Connected { nodes: *self.presence.count.borrow(), troubles };
         }
         Condition::Unreachable { reason: self.line.wrong().unwrap_or_else(|| "NATS is not connected".to_owned()) }

@@ -7,6 +7,8 @@
 )]
 
 use std::future::Future;
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -14,7 +16,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use turnwright_core::{Claim, DriverId, Seq};
 use turnwright_engine::Slots;
-use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer};
+use turnwright_engine::nodes::{Condition, LiveFrame, LiveNews, News, Nodes, NotOffered, Offer, Trouble};
 use turnwright_nodes::{Credentials, JoinError, NatsNodes, Node, Options};
 use turnwright_testkit::nats_server::{Keeps, NatsServer, program};
 
@@ -232,7 +234,7 @@ async fn refused(options: Options) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_cannot_join_is_told_why() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = refused(options(format!("nats://{free}"), "one")).await;
     assert!(nobody.starts_with(&format!("no NATS server answers at nats://{free}: ")), "{nobody}");
     let prefix = refused(Options { prefix: "a.b".to_owned(), ..options(format!("nats://{free}"), "one") }).await;
@@ -283,4 +285,109 @@ async fn a_server_that_is_too_old_is_told_with_what_is_needed() {
         joined.unwrap_err().to_string(),
         format!("the NATS server at {url} is version 2.9.25; 2.10.0 or newer is needed")
     );
+}
+
+/// Three servers that keep three copies.
+fn three() -> Option<(Vec<NatsServer>, TempDir)> {
+    let Some(program) = program().unwrap() else {
+        println!("skipped: run scripts/install-test-servers");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let free: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let routes: Vec<String> = free.iter().map(|free| format!("nats://{}", free.local_addr().unwrap())).collect();
+    drop(free);
+    let start = |(at, route): (usize, &String)| {
+        let (name, all) = (format!("nats-{at}"), routes.join(","));
+        let more = ["-n", &name, "--cluster_name", "three", "--cluster", route, "--routes", &all];
+        NatsServer::start(&program, &folder.path().join(&name), Keeps::Messages, &more).unwrap()
+    };
+    let servers = routes.iter().enumerate().map(start).collect();
+    Some((servers, folder))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_too_few_servers_are_left_for_is_told_until_they_are_back() {
+    let Some((mut servers, _folder)) = three() else { return };
+    let joined = async {
+        loop {
+            let three = Options { replicas: 3, ..options(servers[0].url(), "one") };
+            // They choose a leader first.
+            match Box::pin(NatsNodes::join(three)).await {
+                Ok(nodes) => return nodes,
+                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+        }
+    };
+    let nodes = within(joined).await;
+    let troubles = || match nodes.condition() {
+        Condition::Connected { troubles, .. } => troubles,
+        other => panic!("{other:?}"),
+    };
+    until("the queue to answer", || troubles().is_empty()).await;
+    servers[1].kill();
+    servers[2].kill();
+    // Nothing is offered here meanwhile.
+    until("the queue to be silent", || troubles() == [Trouble::Silent]).await;
+    assert!(matches!(nodes.offer(&offer("a")).await, Err(NotOffered::Unreachable { .. })));
+    servers[1].start_again().unwrap();
+    servers[2].start_again().unwrap();
+    until("the queue to answer again", || troubles().is_empty()).await;
+    nodes.leave().await;
+}
+
+/// The subjects that docs/nodes.md says an account needs, for the prefix `tw`.
+fn documented_rights() -> Vec<String> {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nodes.md")).unwrap();
+    let line = document.lines().find(|line| line.starts_with("An account needs to publish and subscribe to ")).unwrap();
+    line.split('`').skip(1).step_by(2).map(|subject| subject.replace("PREFIX", "tw")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rights_that_the_document_names_are_enough() {
+    let rights: Vec<String> = documented_rights().iter().map(|subject| format!("\"{subject}\"")).collect();
+    let rights = rights.join(", ");
+    let folder = tempfile::tempdir().unwrap();
+    let (config, log) = (folder.path().join("nats.conf"), folder.path().join("log"));
+    let users = format!(
+        "authorization {{ users = [\n{{ user: watcher, password: right }}\n\
+         {{ user: node, password: right, permissions: {{ publish: [{rights}], subscribe: [{rights}] }} }}\n] }}\n"
+    );
+    std::fs::write(&config, users).unwrap();
+    let more = ["-c", config.to_str().unwrap(), "-l", log.to_str().unwrap()];
+    let Some(world) = world(Keeps::Messages, &more) else { return };
+    let join = |name: &str, address: String| {
+        let mut options = options(world.server.url(), name);
+        options.credentials = Credentials::Password { user: "node".to_owned(), password: "right".to_owned() };
+        options.node.address = address;
+        NatsNodes::join(options)
+    };
+    let watcher = async_nats::ConnectOptions::with_user_and_password("watcher".to_owned(), "right".to_owned());
+    let watcher = watcher.connect(world.server.url()).await.unwrap();
+    let mut flow = watcher.subscribe("$JS.FC.>").await.unwrap();
+    watcher.flush().await.unwrap();
+    // Its words are so long that the server soon asks whether they are read.
+    let one = join("one", "a".repeat(500_000)).await.unwrap();
+    let other = join("other", "a".to_owned()).await.unwrap();
+    one.offer(&offer("a")).await.unwrap();
+    let taken = within(other.next()).await;
+    taken.progress().await;
+    let home = DriverId("one".to_owned());
+    let (was_handed, handed) = tokio::join!(taken.hand_to(&home), within(one.handed()));
+    assert!(was_handed);
+    handed.done().await;
+    one.offer(&offer("b")).await.unwrap();
+    within(other.next()).await.give_back(Duration::ZERO).await;
+    within(one.next()).await.done().await;
+    drop(other.follow(&"a".parse().unwrap()).await.unwrap());
+    let told = News::Appended { conversation: "a".parse().unwrap(), seq: Some(Seq::FIRST) };
+    one.tell(told.clone()).await;
+    while within(other.hear()).await != told {}
+    within(flow.next()).await.unwrap();
+    until("both to be known", || other.condition() == Condition::Connected { nodes: Some(2), troubles: Vec::new() }).await;
+    other.drain().await;
+    other.leave().await;
+    one.leave().await;
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(!log.contains("Violation"), "{log}");
 }

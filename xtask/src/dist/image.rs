@@ -151,3 +151,20 @@ fn config(machine: &str, layer: &str) -> String {
          \"StopSignal\":\"SIGTERM\"}},\"rootfs\":{{\"type\":\"layers\",\"diff_ids\":[\"sha256:{layer}\"]}}}}"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_deployed_names_the_image_that_is_made() {
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+        for file in ["compose.yaml", "kubernetes/turnwright.yaml"] {
+            let text = fs::read_to_string(deploy.join(file)).unwrap();
+            let after = text.split("turnwright:").skip(1).filter_map(|rest| rest.split_whitespace().next());
+            let versions: Vec<&str> = after.filter(|word| word.starts_with(|first: char| first.is_ascii_digit())).collect();
+            assert_eq!(versions, [VERSION], "{file}");
+            assert!(!text.contains(":latest"), "{file}");
+        }
+    }
+}

@@ -163,6 +163,7 @@ fn told(trouble: Trouble) -> String {
             "the queue of turns is full ({most}, `[nats] queue`): further turns run where they are asked for, whatever room there is \
              elsewhere"
         ),
+        Trouble::Silent => "the queue of turns does not answer: turns run where they are asked for".to_owned(),
         Trouble::OtherQueue => {
             "this database is used by nodes that share turns over another NATS cluster or prefix, too: what they drive is \
              seen here once it is stored; name the same `[nats] url` and `prefix` for all"

@@ -1,4 +1,5 @@
-//! nginx as `deploy/nginx.conf` configures it, before three nodes of which one ends and one is killed.
+//! nginx as `deploy/nginx.conf` configures it, before three nodes: of which one ends and one is killed, which have no room, and
+//! which trust it.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -7,9 +8,9 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{Piece, finish_chunk, text_chunk};
 
-use super::{MIDDLE, World, world};
+use super::{MIDDLE, World, world, world_in};
 use crate::serve::request;
-use crate::support::wait_for;
+use crate::support::{LIMIT, Place, wait_for};
 use crate::watching::Watcher;
 
 /// nginx, which ends with the test.
@@ -73,7 +74,7 @@ fn a_node_that_ends_or_is_killed_behind_the_balancer_costs_no_client_an_error() 
         assert!(created.starts_with("HTTP/1.1 201 "), "{created}");
     }
     balancer.say("c0");
-    assert!(world.model.wait_for(MIDDLE, crate::support::LIMIT));
+    assert!(world.model.wait_for(MIDDLE, LIMIT));
     // It has a turn to bring to the end of its step, and takes no other meanwhile.
     let driver = world.driver();
     let ends = world.servers.remove(driver);
@@ -94,6 +95,71 @@ fn a_node_that_ends_or_is_killed_behind_the_balancer_costs_no_client_an_error() 
         let path = format!("/api/v1/conversations/c{turn}/events");
         let mut watcher = Watcher::open(&balancer.address, &path, None).unwrap();
         assert_eq!(watcher.until("turn.finished").last().unwrap()["status"], "completed");
+    }
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
+fn nodes_without_room_say_so_through_the_balancer_and_take_what_is_always_taken() {
+    let script = |_: &Value| vec![text_chunk("One "), Piece::Point(MIDDLE), finish_chunk("stop"), Piece::Done];
+    let limits = "[server.limits]\nturns = 1\nstreams = 1\n";
+    let Some(mut world) = world_in(Place::new(), limits, 3, &[MIDDLE], script) else { return };
+    let Some(balancer) = balancer(&world) else { return };
+    for turn in 0..3 {
+        let created = request(&balancer.address, "POST /api/v1/conversations", &json!({"id": format!("c{turn}")}).to_string());
+        assert!(created.starts_with("HTTP/1.1 201 "), "{created}");
+        balancer.say(&format!("c{turn}"));
+    }
+    wait_for("a turn at each node", || world.servers.iter().all(super::drives).then_some(()));
+    let mut watchers: Vec<Watcher> = (0..3)
+        .map(|at| {
+            let path = format!("/api/v1/conversations/c{at}/events");
+            Watcher::open(world.servers[at].address(), &path, None).unwrap()
+        })
+        .collect();
+    // More of them than there are nodes, and more than a node may fail before it is left out.
+    let turned_away = || {
+        for at in 0..12 {
+            let told = request(&balancer.address, &format!("GET /api/v1/conversations/c{}/events", at % 2), "");
+            assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+            assert!(told.to_lowercase().contains("\r\nretry-after: ") && told.contains("too_many_streams"), "{told}");
+            balancer.say(&format!("c{}", at % 2));
+        }
+    };
+    turned_away();
+    // One that is not there is no reason for another word.
+    world.servers.remove(2).kill();
+    watchers.truncate(2);
+    turned_away();
+    let stopped = request(&balancer.address, "POST /api/v1/conversations/c0/cancel", "");
+    assert!(stopped.starts_with("HTTP/1.1 2"), "{stopped}");
+    world.model.run_free();
+    for (watcher, status) in watchers.iter_mut().zip(["cancelled", "completed"]) {
+        assert_eq!(watcher.until("turn.finished").last().unwrap()["status"], status);
+    }
+    drop(watchers);
+    for server in world.servers {
+        server.stop();
+    }
+}
+
+#[test]
+fn what_a_client_says_of_proxies_before_it_goes_no_further_than_the_balancer() {
+    let trusting = "[server]\ntrusted_proxies = [\"127.0.0.1\"]\n";
+    let Some(world) = world_in(Place::new(), trusting, 3, &[], |_| Vec::new()) else { return };
+    let Some(balancer) = balancer(&world) else { return };
+    let create = |more: &str| {
+        let head = format!("POST /api/v1/conversations HTTP/1.1\r\n{more}X-Sent: yes");
+        let answer = request(&balancer.address, &head, "{}");
+        answer.lines().next().unwrap_or_default().to_owned()
+    };
+    let own = format!("Origin: http://{}\r\n", balancer.address);
+    let foreign = "Origin: http://evil.example\r\n";
+    for said in ["", "Forwarded: for=192.0.2.1;host=evil.example;proto=https\r\n", "X-Forwarded-Host: evil.example\r\n"] {
+        assert_eq!(create(&format!("{own}{said}")), "HTTP/1.1 201 Created", "{said}");
+        assert_eq!(create(&format!("{foreign}{said}")), "HTTP/1.1 403 Forbidden", "{said}");
     }
     for server in world.servers {
         server.stop();
