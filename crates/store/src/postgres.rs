@@ -300,6 +300,10 @@ impl Store for PostgresStore {
         self.presence.lease_over(lease).await;
     }
 
+    fn departures(&self) -> watch::Receiver<u64> {
+        self.presence.departures()
+    }
+
     fn outlives_its_lease(&self) -> bool {
         true
     }

@@ -102,7 +102,7 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     assert_eq!((cut_off.lease(), other.is_alive(&name).await), (Some(1), Ok(true)));
     // One renewal, so that the other has seen it.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    let mut writes = other.foreign_writes();
+    let (mut writes, mut departures) = (other.foreign_writes(), other.departures());
     writes.mark_unchanged();
     // Every connection breaks with its next statement, and no other comes to be.
     let left = Arc::clone(&proxy.left);
@@ -118,6 +118,7 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     }
     assert_eq!(cut_off.lease(), None, "who counts as dead does nothing any more");
     tokio::time::timeout(Duration::from_secs(30), writes.changed()).await.expect("a rise").unwrap();
+    tokio::time::timeout(Duration::from_secs(30), departures.changed()).await.expect("a departure is told").unwrap();
     breaking.abort();
     proxy.left.store(-1, Ordering::SeqCst);
     while cut_off.lease().is_none() {

@@ -74,6 +74,7 @@ impl Engine {
         }
         self.inner.tasks.spawn(async move {
             let mut foreign = engine.inner.store.foreign_writes();
+            let mut departures = engine.inner.store.departures();
             let mut deadlines = act::Deadlines::default();
             let mut seen = Seen::default();
             let mut due = Box::pin(tokio::time::sleep(SWEEP_EVERY));
@@ -87,6 +88,8 @@ impl Engine {
                         Ok(()) if engine.inner.nodes().is_shared() => continue,
                         Ok(()) => {}
                     },
+                    // A turn that nobody offered is found now that its driver is gone, and not with the next look.
+                    Ok(()) = departures.changed() => {}
                     () = engine.inner.cluster.sweep_now.notified() => {}
                     () = &mut due => {
                         engine.inner.registry.make_room();

@@ -77,6 +77,7 @@ pub(super) struct Presence {
     pool: Arc<Pool>,
     standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
+    departures: watch::Sender<u64>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
@@ -85,13 +86,14 @@ impl Presence {
     /// Takes the first lease and begins to listen.
     pub(super) async fn enter(pool: Arc<Pool>, own: DriverId) -> Result<Self, StoreError> {
         let standing = Arc::default();
-        let foreign = watch::Sender::new(0);
+        let (foreign, departures) = (watch::Sender::new(0), watch::Sender::new(0));
         let (tasks, ending) = (TaskTracker::new(), CancellationToken::new());
         let mut keeper = Keeper {
             own: own.clone(),
             pool: Arc::clone(&pool),
             standing: Arc::clone(&standing),
             foreign: foreign.clone(),
+            departures: departures.clone(),
             known: HashSet::new(),
         };
         let ear = Ear::open(&pool, &own, &tasks).await.map_err(|failed| said(pool.options(), failed))?;
@@ -105,7 +107,7 @@ impl Presence {
                 () = until.cancelled() => {}
             }
         });
-        Ok(Self { own, pool, standing, foreign, tasks, ending })
+        Ok(Self { own, pool, standing, foreign, departures, tasks, ending })
     }
 
     /// This store's name.
@@ -147,6 +149,10 @@ impl Presence {
 
     pub(super) fn foreign_writes(&self) -> watch::Receiver<u64> {
         self.foreign.subscribe()
+    }
+
+    pub(super) fn departures(&self) -> watch::Receiver<u64> {
+        self.departures.subscribe()
     }
 
     /// Whether a driver's lease has not run out.
@@ -232,6 +238,7 @@ struct Keeper {
     pool: Arc<Pool>,
     standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
+    departures: watch::Sender<u64>,
     /// Who was alive at the last look.
     known: HashSet<String>,
 }
@@ -338,6 +345,7 @@ impl Keeper {
         self.known = alive;
         if is_gone {
             self.tell();
+            rise(&self.departures);
         }
         Ok(next)
     }
@@ -378,8 +386,12 @@ impl Keeper {
     }
 
     fn tell(&self) {
-        self.foreign.send_modify(|count| *count = count.wrapping_add(1));
+        rise(&self.foreign);
     }
+}
+
+fn rise(count: &watch::Sender<u64>) {
+    count.send_modify(|count| *count = count.wrapping_add(1));
 }
 
 fn millis(duration: Duration) -> f64 {
