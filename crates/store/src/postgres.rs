@@ -7,6 +7,7 @@ mod copy;
 mod documents;
 mod failure;
 mod knowledge;
+mod lease;
 mod ledger;
 mod link;
 mod locks;

@@ -1,8 +1,8 @@
 //! This process among those that share the database: its lease, who else is alive, and what others write.
 //!
 //! A driver is alive while its row in `driver` has not run out, on the clock of the database, which is one for all. It renews
-//! its row each second. What it may do by it is measured on its own clock from before the renewal was asked for, which is
-//! never later than what the database counts from: so it stops before anybody takes over.
+//! its row each second. What it may do by it is measured on its own clocks from before the renewal was asked for ([`super::lease`]), which
+//! is never later than what the database counts from: so it stops before anybody takes over.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -19,14 +19,11 @@ use turnwright_engine::StoreError;
 
 use super::LIMITS;
 use super::failure::{self, Failed};
+use super::lease::{LEASE, Lease, Moment};
 use super::link::session;
 use super::pool::Pool;
 use super::said;
 
-/// How long a row counts without being renewed: with what noticing and taking over take, a turn goes on within 5 seconds.
-const LEASE: Duration = Duration::from_secs(4);
-/// How much earlier its holder stops: between looking and doing something may pass.
-const MARGIN: Duration = Duration::from_millis(300);
 /// How often it is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
 /// The longest that a renewal may take; then another connection is tried.
@@ -55,13 +52,6 @@ const TAKE_ROOM: &str = "BEGIN; INSERT INTO document (kind, key, body)
 /// Rises with each transaction that writes, of whoever shares the server.
 const WRITES: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
 
-/// The lease, as its holder knows it.
-#[derive(Debug, Clone, Copy)]
-struct Lease {
-    term: i64,
-    until: Instant,
-}
-
 /// What the last renewal came to.
 #[derive(Debug, Default)]
 struct Standing {
@@ -78,6 +68,8 @@ pub(super) struct Presence {
     standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
     departures: watch::Sender<u64>,
+    /// Rises with each lease that is another than the one before.
+    successions: watch::Sender<u64>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
@@ -86,7 +78,7 @@ impl Presence {
     /// Takes the first lease and begins to listen.
     pub(super) async fn enter(pool: Arc<Pool>, own: DriverId) -> Result<Self, StoreError> {
         let standing = Arc::default();
-        let (foreign, departures) = (watch::Sender::new(0), watch::Sender::new(0));
+        let (foreign, departures, successions) = (watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0));
         let (tasks, ending) = (TaskTracker::new(), CancellationToken::new());
         let mut keeper = Keeper {
             own: own.clone(),
@@ -94,6 +86,7 @@ impl Presence {
             standing: Arc::clone(&standing),
             foreign: foreign.clone(),
             departures: departures.clone(),
+            successions: successions.clone(),
             known: HashSet::new(),
         };
         let ear = Ear::open(&pool, &own, &tasks).await.map_err(|failed| said(pool.options(), failed))?;
@@ -107,7 +100,7 @@ impl Presence {
                 () = until.cancelled() => {}
             }
         });
-        Ok(Self { own, pool, standing, foreign, departures, tasks, ending })
+        Ok(Self { own, pool, standing, foreign, departures, successions, tasks, ending })
     }
 
     /// This store's name.
@@ -118,21 +111,24 @@ impl Presence {
     /// The number of the lease, where it is held at this moment.
     pub(super) fn lease(&self) -> Option<u64> {
         let lease = held(&self.standing).lease?;
-        (Instant::now() < lease.until).then(|| u64::try_from(lease.term).unwrap_or_default())
+        lease.is_held(Moment::now()).then_some(lease.number)
     }
 
     /// Waits until the lease of this number is not held any more.
     pub(super) async fn lease_over(&self, number: u64) {
+        let mut successions = self.successions.subscribe();
         loop {
+            successions.mark_unchanged();
             let until = match held(&self.standing).lease {
-                Some(lease) if u64::try_from(lease.term).unwrap_or_default() == number => lease.until,
+                Some(lease) if lease.number == number && lease.is_held(Moment::now()) => lease.over_at(),
                 Some(_) | None => return,
             };
-            if Instant::now() >= until {
-                return;
+            tokio::select! {
+                // By then it has been renewed, or it is over.
+                () = tokio::time::sleep_until(until) => {}
+                // Where the machine was suspended the next lease may be there before.
+                Ok(()) = successions.changed() => {}
             }
-            // By then it has been renewed, or it is over.
-            tokio::time::sleep_until(until).await;
         }
     }
 
@@ -239,6 +235,7 @@ struct Keeper {
     standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
     departures: watch::Sender<u64>,
+    successions: watch::Sender<u64>,
     /// Who was alive at the last look.
     known: HashSet<String>,
 }
@@ -320,7 +317,7 @@ impl Keeper {
 
     /// Renews the lease, looks who else is alive, and says when to do so next.
     async fn renew(&mut self, client: &Client) -> Result<Duration, Failed> {
-        let asked_at = Instant::now();
+        let asked_at = Moment::now();
         let (term, lease_ms) = (self.next_term(), millis(LEASE));
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] = [&self.own.0, &term, &lease_ms];
         let own: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&self.own.0];
@@ -351,7 +348,7 @@ impl Keeper {
     }
 
     async fn renew_by_pool(&self) -> Result<(), Failed> {
-        let asked_at = Instant::now();
+        let asked_at = Moment::now();
         let (term, lease_ms) = (self.next_term(), millis(LEASE));
         let (rows, _) = self.pool.try_once(RENEW, &[&self.own.0, &term, &lease_ms]).await?;
         self.took(asked_at, rows.first().and_then(|row| row.try_get(0).ok()));
@@ -376,11 +373,17 @@ impl Keeper {
         held(&self.standing).lease.map_or(1, |lease| lease.term.saturating_add(1))
     }
 
-    fn took(&self, asked_at: Instant, term: Option<i64>) {
+    fn took(&self, asked_at: Moment, term: Option<i64>) {
         let Some(term) = term else { return };
-        let lease = Some(Lease { term, until: asked_at + LEASE.saturating_sub(MARGIN) });
-        let Standing { lease: before, .. } = std::mem::replace(&mut *held(&self.standing), Standing { lease, trouble: None });
-        if before.is_some_and(|before| before.term != term) {
+        let is_another = {
+            let mut standing = held(&self.standing);
+            let before = standing.lease;
+            let lease = Lease::renewed(before, term, asked_at, Moment::now());
+            *standing = Standing { lease: Some(lease), trouble: None };
+            before.is_some_and(|before| before.number != lease.number)
+        };
+        if is_another {
+            rise(&self.successions);
             tracing::warn!(driver = %self.own, "the lease ran out before it was renewed; what this process drove may be driven by another now");
         }
     }
