@@ -266,7 +266,8 @@ pub struct SourceCall {
 /// What surrounds a call.
 #[derive(Debug, Clone)]
 pub struct CallContext {
-    /// Fires when the call should end.
+    /// Fires when the call should end: also where it may not have its effect any more. A source that waits before it has one asks
+    /// this first, once it goes on.
     pub cancel: CancellationToken,
     /// Takes what the tool says on the way; each report extends the idle limit.
     pub progress: Arc<dyn ProgressSink>,

@@ -126,6 +126,12 @@ pub trait Store: Send + Sync + Debug {
         std::future::pending::<()>().await;
     }
 
+    /// Rises when another driver was found to be alive no more: what it drove wants another. A store that does not look for that
+    /// never says so.
+    fn departures(&self) -> watch::Receiver<u64> {
+        watch::Sender::new(0).subscribe()
+    }
+
     /// Whether the process of a driver may still run when [`Store::is_alive`] says that it is not alive: its lease ran out. It needs
     /// a moment then to stop what it began. Not so where it is the end of the process that is seen.
     fn outlives_its_lease(&self) -> bool {

@@ -126,6 +126,10 @@ impl Store for SweptStore {
         self.store.lease_over(lease).await;
     }
 
+    fn departures(&self) -> watch::Receiver<u64> {
+        self.store.departures()
+    }
+
     fn outlives_its_lease(&self) -> bool {
         self.store.outlives_its_lease()
     }

@@ -264,12 +264,13 @@ impl McpServer {
         // Its start has a limit of its own.
         let starts = context.standstill.hold();
         let connection = tokio::select! {
+            // First: nothing is sent of a call that is told to end while its server starts.
             biased;
-            connection = self.connection(&call.tool) => connection.map_err(Broken::Failed)?,
             () = context.cancel.cancelled() => {
                 let text = format!("`{}` was cancelled before it was called.", call.tool);
                 return Err(Broken::Failed(ToolError::new(ToolErrorKind::Cancelled, text)));
             }
+            connection = self.connection(&call.tool) => connection.map_err(Broken::Failed)?,
         };
         drop(starts);
         // What was offered may be what an earlier run had learned.

@@ -3,9 +3,10 @@
 #[cfg(test)]
 mod support;
 
+use std::pin::pin;
 use std::time::Duration;
 
-use support::{Fixture, LONG, fixture, members, misbehaving, nothing, started, text};
+use support::{Fixture, LONG, call, context, fixture, members, misbehaving, nothing, started, text};
 use turnwright_core::{Declared, ToolErrorKind};
 use turnwright_engine::{SourceState, ToolSource};
 use turnwright_mcp::{LogOrigin, ServerConfig, StartPolicy, ToolDeclaration};
@@ -149,4 +150,23 @@ async fn its_states_are_told_in_the_order_in_which_they_are_true() {
     seen.extend(Some(fixture.server.state().as_str()).filter(|state| seen.last() != Some(state)));
     let expected = ["stopped", "starting", "ready", "failing", "starting", "ready", "stopped", "starting", "ready", "stopped"];
     assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_call_that_is_told_to_end_while_its_server_starts_is_not_sent_once_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = folder.path().join("calls");
+    let fixture = fixture(misbehaving("crash_first_call", &calls.display().to_string()));
+    let (context, _) = context();
+    let cancel = context.cancel.clone();
+    let mut waiting = pin!(fixture.server.call(call("t", nothing()), context));
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    fixture.until(|state| *state == SourceState::Ready).await;
+    // Both have come before it looks: its server, and the word to end.
+    cancel.cancel();
+    let error = waiting.await.unwrap_err();
+    assert_eq!((error.kind, &*error.model_text), (ToolErrorKind::Cancelled, "`t` was cancelled before it was called."));
+    assert_eq!(text(&fixture.call("u", nothing()).await.unwrap()), "well");
+    assert!(!calls.exists(), "the server was called");
+    fixture.stop().await;
 }

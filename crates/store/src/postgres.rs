@@ -7,6 +7,7 @@ mod copy;
 mod documents;
 mod failure;
 mod knowledge;
+mod lease;
 mod ledger;
 mod link;
 mod locks;
@@ -298,6 +299,10 @@ impl Store for PostgresStore {
 
     async fn lease_over(&self, lease: u64) {
         self.presence.lease_over(lease).await;
+    }
+
+    fn departures(&self) -> watch::Receiver<u64> {
+        self.presence.departures()
     }
 
     fn outlives_its_lease(&self) -> bool {

@@ -93,6 +93,30 @@ async fn nodes_that_start_together_make_one_schema() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_waits_for_another_that_brings_the_schema_up_for_longer_than_statements_may_take() {
+    let Some(schema) = Schema::new() else { return };
+    let (client, limit) = (schema.client().await, Duration::from_millis(100));
+    let right = format!("SELECT pg_advisory_xact_lock(hashtextextended('turnwright {}', 0))", schema.name);
+    client.batch_execute(&format!("BEGIN; {right}")).await.unwrap();
+    let options = schema.options().statement_limit(limit);
+    let done_at_last = async {
+        let waits =
+            "SELECT EXISTS (SELECT 1 FROM pg_locks AS own JOIN pg_locks AS other USING (locktype, classid, objid, objsubid)
+             WHERE own.locktype = 'advisory' AND own.pid = pg_backend_pid() AND NOT other.granted)";
+        while !client.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // Longer than the server lets statements take, and than is waited here for its word.
+        tokio::time::sleep(limit + Duration::from_secs(6)).await;
+        client.batch_execute("COMMIT").await.unwrap();
+    };
+    let (opened, ()) = tokio::join!(PostgresStore::open(&options), done_at_last);
+    let store = opened.unwrap();
+    store.create(record("a")).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_who_hear_of_it() {
     let Some(schema) = Schema::new() else { return };
     let other = PostgresStore::open(&schema.options()).await.unwrap();
@@ -102,7 +126,7 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     assert_eq!((cut_off.lease(), other.is_alive(&name).await), (Some(1), Ok(true)));
     // One renewal, so that the other has seen it.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    let mut writes = other.foreign_writes();
+    let (mut writes, mut departures) = (other.foreign_writes(), other.departures());
     writes.mark_unchanged();
     // Every connection breaks with its next statement, and no other comes to be.
     let left = Arc::clone(&proxy.left);
@@ -118,6 +142,7 @@ async fn a_lease_that_nobody_renews_runs_out_for_its_holder_and_then_for_others_
     }
     assert_eq!(cut_off.lease(), None, "who counts as dead does nothing any more");
     tokio::time::timeout(Duration::from_secs(30), writes.changed()).await.expect("a rise").unwrap();
+    tokio::time::timeout(Duration::from_secs(30), departures.changed()).await.expect("a departure is told").unwrap();
     breaking.abort();
     proxy.left.store(-1, Ordering::SeqCst);
     while cut_off.lease().is_none() {

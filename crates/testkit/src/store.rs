@@ -22,6 +22,7 @@ use crate::ledger::Ledger;
 struct Shared {
     tables: Mutex<Tables>,
     writes: watch::Sender<u64>,
+    departures: watch::Sender<u64>,
     drivers: AtomicU64,
 }
 
@@ -86,7 +87,12 @@ pub struct MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        let shared = Shared { tables: Mutex::default(), writes: watch::Sender::new(0), drivers: AtomicU64::new(0) };
+        let shared = Shared {
+            tables: Mutex::default(),
+            writes: watch::Sender::new(0),
+            departures: watch::Sender::new(0),
+            drivers: AtomicU64::new(0),
+        };
         Self::join(Arc::new(shared), None)
     }
 }
@@ -133,6 +139,15 @@ impl MemoryStore {
         self.leases_lost.send_modify(|lost| *lost += 1);
     }
 
+    /// The same while this process stands still: nobody who waits for it hears of it before the lease is looked at.
+    pub fn lose_lease_unheard(&self) {
+        self.with(|tables| tables.alive.remove(&self.driver));
+        self.leases_lost.send_if_modified(|lost| {
+            *lost += 1;
+            false
+        });
+    }
+
     /// Which conversation holds which artifact, in the order in which it was said.
     pub fn held(&self) -> Vec<(ConversationId, String)> {
         self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner).held.clone()
@@ -151,6 +166,7 @@ impl MemoryStore {
     /// Ends this process as far as others can tell.
     pub fn die(&self) {
         self.with(|tables| tables.alive.remove(&self.driver));
+        self.shared.departures.send_modify(|count| *count += 1);
     }
 
     /// Whether this process is alive.
@@ -399,6 +415,10 @@ impl Store for MemoryStore {
         if over.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    fn departures(&self) -> watch::Receiver<u64> {
+        self.shared.departures.subscribe()
     }
 
     fn outlives_its_lease(&self) -> bool {

@@ -47,6 +47,10 @@ pub(super) async fn make(
         Found::Hit(output) => return Ok(Made { reply: ToolReply::Done(output), is_cached: true }),
         Found::Miss(flight) => flight,
     };
+    // The same call of another may have been waited for.
+    if context.cancel.is_cancelled() {
+        return Err(ToolError::new(ToolErrorKind::Cancelled, format!("`{}` was cancelled before it was called.", call.tool)));
+    }
     let reply = attempts(tool, call, context, parking).await?;
     if let ToolReply::Done(output) = &reply {
         cache.keep(flight, output, time_to_live);
@@ -82,8 +86,10 @@ async fn attempts(
         let (false, Some(pause)) = (is_for_good || context.cancel.is_cancelled(), again) else { return Err(error) };
         tracing::debug!(tool = tool.definition.name, error = error.model_text, "a call is made again");
         tokio::select! {
-            () = tokio::time::sleep(*pause) => {}
+            // First: a call that is told to end is not made again.
+            biased;
             () = context.cancel.cancelled() => return Err(error),
+            () = tokio::time::sleep(*pause) => {}
         }
     }
 }

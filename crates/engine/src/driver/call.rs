@@ -1,8 +1,10 @@
 //! One tool call: runs it within its limits and gives its result, whatever happens.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -233,7 +235,8 @@ impl CallJob {
             self.halts.cancelled().await;
             return Rest::Result(stopped(self.id, ToolErrorKind::Interrupted, "It was not begun by this process."));
         }
-        let work = AssertUnwindSafe(make(&self.aids.cache, &tool, call, context, parking)).catch_unwind();
+        let work = make(&self.aids.cache, &tool, call, context, parking);
+        let work = AssertUnwindSafe(under(self.fence.as_ref(), &self.cancel, work)).catch_unwind();
         tokio::pin!(work);
         let ended = |joined: Result<Result<Made, ToolError>, _>| joined.map_or(Ending::Panicked, Ending::Returned);
         let total = standstill.run_out(limits.total);
@@ -301,6 +304,20 @@ impl CallJob {
         }
         Rest::Result(result)
     }
+}
+
+/// What a call does, which looks whether its driver still has the right to it each time that something it waited for has come:
+/// what a source does next it does at once. Where the right is lost nothing of it goes on before it is told to end.
+async fn under<T>(fence: Option<&Fence>, cancel: &CancellationToken, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        if !cancel.is_cancelled() && fence.is_some_and(|fence| !fence.holds()) {
+            // Whoever polls it hears of the loss.
+            return Poll::Pending;
+        }
+        work.as_mut().poll(context)
+    })
+    .await
 }
 
 /// Ends once a call's driver has lost the right to it, where it has one.

@@ -74,6 +74,7 @@ impl Engine {
         }
         self.inner.tasks.spawn(async move {
             let mut foreign = engine.inner.store.foreign_writes();
+            let mut departures = engine.inner.store.departures();
             let mut deadlines = act::Deadlines::default();
             let mut seen = Seen::default();
             let mut due = Box::pin(tokio::time::sleep(SWEEP_EVERY));
@@ -88,6 +89,8 @@ impl Engine {
                         Ok(()) => Extent::All,
                     },
                     () = engine.inner.cluster.sweep_now.notified() => Extent::All,
+                    // A turn that nobody offered is found now that its driver is gone, and not with the next look.
+                    Ok(()) = departures.changed() => Extent::All,
                     () = &mut due => {
                         engine.inner.registry.make_room();
                         due.set(tokio::time::sleep(SWEEP_EVERY));

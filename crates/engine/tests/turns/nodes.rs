@@ -231,6 +231,29 @@ async fn a_node_that_dies_in_the_middle_loses_no_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_that_was_never_offered_goes_on_once_its_node_is_found_dead_and_waits_for_no_sweep() {
+    let gate = Arc::new(Semaphore::new(0));
+    let provider = ScriptedProvider::new([words(20).gated(&gate), Answer::whole([text("Again.")])]);
+    let (_exchange, one, other) = two(&provider, ApproveMode::All);
+    one.node.cut();
+    let sent = one.engine.send(&id(), begins("go")).await.unwrap();
+    asked(&provider, 1).await;
+    // The clock stands still for as long as something blocks: no sweep becomes due.
+    let (goes_on, stands_still) = std::sync::mpsc::channel::<()>();
+    let clock = tokio::task::spawn_blocking(move || stands_still.recv().is_ok());
+    one.store.die();
+    let mut tries = 0;
+    while provider.asked().len() < 2 {
+        tries += 1;
+        assert!(tries < 1_000, "nobody took it up");
+        rest().await;
+    }
+    goes_on.send(()).unwrap();
+    assert!(clock.await.unwrap());
+    assert_eq!(other.engine.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_offer_that_is_lost_is_found_by_the_sweep() {
     let provider = ScriptedProvider::new([Answer::whole([text("Hi.")])]);
     let (exchange, one, _other) = two(&provider, ApproveMode::All);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use turnwright_core::policy::{Action, RuleText};
 use turnwright_core::{
-    ApproveMode, Entry, ProviderFailure, ProviderFailureKind, QuestionReason, StoredEntry, ToolErrorKind, TurnId, Verdict,
+    ApproveMode, Declared, Entry, ProviderFailure, ProviderFailureKind, QuestionReason, StoredEntry, ToolErrorKind, TurnId,
+    Verdict,
 };
 use turnwright_engine::{
     Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, ToolError, ToolOutput,
@@ -260,4 +261,66 @@ async fn nobody_is_asked_what_became_of_a_call_before_the_process_that_ran_it_ha
     let waiting = next.waiting(&id()).await.unwrap();
     let reasons: Vec<QuestionReason> = waiting.iter().map(|call| call.reason).collect();
     assert_eq!(reasons, [QuestionReason::UnknownOutcome; 2]);
+}
+
+/// Waits for the gate, as for a server that starts, and then has its effect unless it was told to end.
+fn starting(gate: &Arc<Semaphore>, waits: &Arc<AtomicBool>, had_effect: &Arc<AtomicBool>) -> ScriptedTool {
+    let (gate, waits, had_effect) = (gate.clone(), waits.clone(), had_effect.clone());
+    ScriptedTool::new("starting", move |_, context| {
+        let (gate, waits, had_effect) = (gate.clone(), waits.clone(), had_effect.clone());
+        async move {
+            waits.store(true, Ordering::Relaxed);
+            tokio::select! {
+                biased;
+                () = context.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, "It was told to end.")),
+                _open = gate.acquire() => {
+                    had_effect.store(true, Ordering::Relaxed);
+                    Ok(ToolOutput::text("Done."))
+                }
+            }
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_lease_ran_out_while_its_server_started_has_no_effect() {
+    let (disk, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
+    let store = Arc::new(disk.another_process());
+    let (waits, had_effect) = (Arc::default(), Arc::default());
+    let source = Arc::new(ScriptedSource::new("tools", [starting(&gate, &waits, &had_effect)]));
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__starting", "{}")])]);
+    let engine = engine(store.clone(), provider, source, Setup::default());
+    let sent = engine.send(&id(), begins("go")).await.unwrap();
+    until(|| waits.load(Ordering::Relaxed)).await;
+    // It stood still: what it waited for is there before it hears that its lease is over.
+    store.lose_lease_unheard();
+    gate.add_permits(1);
+    assert!(matches!(engine.wait(&id(), sent.turn_id).await, Err(EngineError::NoOpenTurn { .. })), "it lets go of the turn");
+    assert!(!had_effect.load(Ordering::Relaxed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_begins_after_a_pause_or_after_another_call_where_the_lease_ran_out_meanwhile() {
+    let replayable = Declared { replayable: true, ..Declared::default() };
+    for (declared, cached_for, calls) in [(replayable, Duration::ZERO, 1), (Declared::default(), Duration::from_mins(1), 2)] {
+        let store = Arc::new(MemoryStore::default());
+        let loses = store.clone();
+        let tool = ScriptedTool::new("tool", move |_, _| {
+            let loses = loses.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                loses.lose_lease_unheard();
+                Err(ToolError::new(ToolErrorKind::Unavailable, "not there"))
+            }
+        });
+        let source = Arc::new(ScriptedSource::new("tools", [tool.declared(declared)]).cached_for(cached_for));
+        let provider = ScriptedProvider::new([Answer::whole((0..calls).map(|key| call(key, "tools__tool", "{}")))]);
+        let engine = engine(store, provider, source.clone(), Setup::default());
+        let sent = engine.send(&id(), begins("go")).await.unwrap();
+        assert!(
+            matches!(engine.wait(&id(), sent.turn_id).await, Err(EngineError::NoOpenTurn { .. })),
+            "it lets go of the turn"
+        );
+        assert_eq!(source.effects().len(), 1);
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use tokio_postgres::types::ToSql;
@@ -37,11 +38,23 @@ pub(super) struct Link {
     statements: Mutex<HashMap<&'static str, Statement>>,
     is_broken: AtomicBool,
     shown: String,
+    /// How long a statement may take.
+    limit: Duration,
+    has_no_limit: AtomicBool,
+}
+
+/// How long is waited for the answer to a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// As long as statements may take.
+    Limited,
+    /// As long as the server is there.
+    Unlimited,
 }
 
 /// What every connection is told at its beginning. Text is not cut short by a setting of the server's.
 pub(super) fn session(options: &PostgresOptions, driver: &str) -> String {
-    let milliseconds = LIMITS.statement.as_millis();
+    let milliseconds = options.statement_limit.as_millis();
     let schema = &options.schema;
     let commits = match options.durability {
         Durability::Process => "",
@@ -68,7 +81,9 @@ impl Link {
                 tracing::debug!(%error, "a connection to the database broke");
             }
         });
-        let link = Self { client, statements: Mutex::default(), is_broken: AtomicBool::new(false), shown };
+        let (is_broken, has_no_limit) = (AtomicBool::new(false), AtomicBool::new(false));
+        let link =
+            Self { client, statements: Mutex::default(), is_broken, shown, limit: options.statement_limit, has_no_limit };
         link.batch(&session(options, driver)).await?;
         Ok(link)
     }
@@ -76,6 +91,11 @@ impl Link {
     /// Whether it may be used again.
     pub(super) fn is_fit(&self) -> bool {
         !self.is_broken.load(Ordering::Relaxed) && !self.client.is_closed()
+    }
+
+    /// Waits so long from here on; the server has a limit of its own.
+    pub(super) fn wait(&self, patience: Patience) {
+        self.has_no_limit.store(patience == Patience::Unlimited, Ordering::Relaxed);
     }
 
     /// Runs a statement, which is prepared the first time.
@@ -115,7 +135,9 @@ impl Link {
 
     async fn within<T>(&self, work: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failed> {
         // A little longer than the server's own limit, which says more.
-        let failed = match tokio::time::timeout(LIMITS.statement + LIMITS.connect, work).await {
+        let limit =
+            if self.has_no_limit.load(Ordering::Relaxed) { Duration::MAX } else { self.limit.saturating_add(LIMITS.connect) };
+        let failed = match tokio::time::timeout(limit, work).await {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(error)) => failure::of(&self.shown, &error),
             Err(_) => Failed::Lost("no answer to a statement".to_owned()),

@@ -7,7 +7,7 @@ use turnwright_engine::StoreError;
 
 use super::copy;
 use super::failure::{self, Failed};
-use super::link::Link;
+use super::link::{Link, Patience};
 use super::options::PostgresOptions;
 use super::pool::Pool;
 
@@ -39,6 +39,10 @@ const SEEN: &str = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1
     to_regclass(format('%I.installation', $1::text)) IS NOT NULL,
     EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1)";
 
+/// The right to bring the schema up, until the end of the transaction: where nobody has it, and once nobody has it.
+const TRY_ALONE: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended('turnwright ' || $1, 0))";
+const ALONE: &str = "SELECT pg_advisory_xact_lock(hashtextextended('turnwright ' || $1, 0))";
+
 /// Checks the server, and that the schema is ours, or new and empty; migrates it.
 ///
 /// # Errors
@@ -51,15 +55,18 @@ pub(super) async fn migrate(link: &Link, pool: &Pool) -> Result<(), Failed> {
         return Ok(());
     }
     link.batch("BEGIN").await?;
-    let done = missing(link, pool).await;
-    match done {
+    // It takes as long as the tables are large, and whoever waits for another that does it waits as long.
+    link.wait(Patience::Unlimited);
+    let done = match missing(link, pool).await {
         Ok(()) => link.batch("COMMIT").await,
         Err(error) => {
             // The first error tells what happened.
             let _ = link.batch("ROLLBACK").await;
             Err(error)
         }
-    }
+    };
+    link.wait(Patience::Limited);
+    done
 }
 
 async fn check_server(link: &Link, options: &PostgresOptions) -> Result<(), Failed> {
@@ -157,7 +164,12 @@ async fn standing(link: &Link, options: &PostgresOptions) -> Result<Standing, Fa
 /// Runs what is missing, alone among all nodes. Looks again first: another may have been quicker.
 async fn missing(link: &Link, pool: &Pool) -> Result<(), Failed> {
     let options = pool.options();
-    link.once("SELECT pg_advisory_xact_lock(hashtextextended('turnwright ' || $1, 0))", &[&options.schema]).await?;
+    link.batch("SET LOCAL statement_timeout = 0").await?;
+    let rows = link.once(TRY_ALONE, &[&options.schema]).await?;
+    if rows.first().and_then(|row| row.try_get(0).ok()) != Some(true) {
+        tracing::info!(database = options.shown(), "another node brings the database up; this one starts once that is done");
+        link.once(ALONE, &[&options.schema]).await?;
+    }
     let seen = match standing(link, options).await? {
         Standing::Ready | Standing::TooNew => return Ok(()),
         Standing::Behind(seen) => {

@@ -1,6 +1,7 @@
 //! What an address of a database says, and what may be told of it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -20,6 +21,7 @@ pub struct PostgresOptions {
     pub(super) shown: String,
     pub(super) durability: Durability,
     pub(super) copies: Option<Copies>,
+    pub(super) statement_limit: Duration,
 }
 
 /// Where a copy is kept before a newer version brings the schema up.
@@ -105,7 +107,15 @@ impl PostgresOptions {
         // A server that vanished is noticed although nothing is sent.
         config.tcp_user_timeout(LIMITS.unanswered);
         config.keepalives_idle(LIMITS.unanswered);
-        Ok(Self { config, trust, schema, shown, durability: Durability::default(), copies: None })
+        Ok(Self {
+            config,
+            trust,
+            schema,
+            shown,
+            durability: Durability::default(),
+            copies: None,
+            statement_limit: LIMITS.statement,
+        })
     }
 
     /// What an acknowledged append survives: the end of this process always. A power cut at the server is a matter of the
@@ -120,6 +130,12 @@ impl PostgresOptions {
     #[must_use]
     pub fn keeping_copies(self, folder: impl Into<PathBuf>, most_bytes: u64) -> Self {
         Self { copies: Some(Copies { folder: folder.into(), most_bytes }), ..self }
+    }
+
+    /// How long one statement may take, a minute unless this says otherwise. What brings the schema up has no limit.
+    #[must_use]
+    pub fn statement_limit(self, limit: Duration) -> Self {
+        Self { statement_limit: limit, ..self }
     }
 
     /// The schema in which the tables are.

@@ -1,8 +1,8 @@
 //! This process among those that share the database: its lease, who else is alive, and what others write.
 //!
 //! A driver is alive while its row in `driver` has not run out, on the clock of the database, which is one for all. It renews
-//! its row each second. What it may do by it is measured on its own clock from before the renewal was asked for, which is
-//! never later than what the database counts from: so it stops before anybody takes over.
+//! its row each second. What it may do by it is measured on its own clocks from before the renewal was asked for ([`super::lease`]), which
+//! is never later than what the database counts from: so it stops before anybody takes over.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -19,14 +19,11 @@ use turnwright_engine::StoreError;
 
 use super::LIMITS;
 use super::failure::{self, Failed};
+use super::lease::{LEASE, Lease, Moment};
 use super::link::session;
 use super::pool::Pool;
 use super::said;
 
-/// How long a row counts without being renewed: with what noticing and taking over take, a turn goes on within 5 seconds.
-const LEASE: Duration = Duration::from_secs(4);
-/// How much earlier its holder stops: between looking and doing something may pass.
-const MARGIN: Duration = Duration::from_millis(300);
 /// How often it is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
 /// The longest that a renewal may take; then another connection is tried.
@@ -55,13 +52,6 @@ const TAKE_ROOM: &str = "BEGIN; INSERT INTO document (kind, key, body)
 /// Rises with each transaction that writes, of whoever shares the server.
 const WRITES: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
 
-/// The lease, as its holder knows it.
-#[derive(Debug, Clone, Copy)]
-struct Lease {
-    term: i64,
-    until: Instant,
-}
-
 /// What the last renewal came to.
 #[derive(Debug, Default)]
 struct Standing {
@@ -77,6 +67,9 @@ pub(super) struct Presence {
     pool: Arc<Pool>,
     standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
+    departures: watch::Sender<u64>,
+    /// Rises with each lease that is another than the one before.
+    successions: watch::Sender<u64>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
@@ -85,13 +78,15 @@ impl Presence {
     /// Takes the first lease and begins to listen.
     pub(super) async fn enter(pool: Arc<Pool>, own: DriverId) -> Result<Self, StoreError> {
         let standing = Arc::default();
-        let foreign = watch::Sender::new(0);
+        let (foreign, departures, successions) = (watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0));
         let (tasks, ending) = (TaskTracker::new(), CancellationToken::new());
         let mut keeper = Keeper {
             own: own.clone(),
             pool: Arc::clone(&pool),
             standing: Arc::clone(&standing),
             foreign: foreign.clone(),
+            departures: departures.clone(),
+            successions: successions.clone(),
             known: HashSet::new(),
         };
         let ear = Ear::open(&pool, &own, &tasks).await.map_err(|failed| said(pool.options(), failed))?;
@@ -105,7 +100,7 @@ impl Presence {
                 () = until.cancelled() => {}
             }
         });
-        Ok(Self { own, pool, standing, foreign, tasks, ending })
+        Ok(Self { own, pool, standing, foreign, departures, successions, tasks, ending })
     }
 
     /// This store's name.
@@ -116,21 +111,24 @@ impl Presence {
     /// The number of the lease, where it is held at this moment.
     pub(super) fn lease(&self) -> Option<u64> {
         let lease = held(&self.standing).lease?;
-        (Instant::now() < lease.until).then(|| u64::try_from(lease.term).unwrap_or_default())
+        lease.is_held(Moment::now()).then_some(lease.number)
     }
 
     /// Waits until the lease of this number is not held any more.
     pub(super) async fn lease_over(&self, number: u64) {
+        let mut successions = self.successions.subscribe();
         loop {
+            successions.mark_unchanged();
             let until = match held(&self.standing).lease {
-                Some(lease) if u64::try_from(lease.term).unwrap_or_default() == number => lease.until,
+                Some(lease) if lease.number == number && lease.is_held(Moment::now()) => lease.over_at(),
                 Some(_) | None => return,
             };
-            if Instant::now() >= until {
-                return;
+            tokio::select! {
+                // By then it has been renewed, or it is over.
+                () = tokio::time::sleep_until(until) => {}
+                // Where the machine was suspended the next lease may be there before.
+                Ok(()) = successions.changed() => {}
             }
-            // By then it has been renewed, or it is over.
-            tokio::time::sleep_until(until).await;
         }
     }
 
@@ -147,6 +145,10 @@ impl Presence {
 
     pub(super) fn foreign_writes(&self) -> watch::Receiver<u64> {
         self.foreign.subscribe()
+    }
+
+    pub(super) fn departures(&self) -> watch::Receiver<u64> {
+        self.departures.subscribe()
     }
 
     /// Whether a driver's lease has not run out.
@@ -232,6 +234,8 @@ struct Keeper {
     pool: Arc<Pool>,
     standing: Arc<Mutex<Standing>>,
     foreign: watch::Sender<u64>,
+    departures: watch::Sender<u64>,
+    successions: watch::Sender<u64>,
     /// Who was alive at the last look.
     known: HashSet<String>,
 }
@@ -313,7 +317,7 @@ impl Keeper {
 
     /// Renews the lease, looks who else is alive, and says when to do so next.
     async fn renew(&mut self, client: &Client) -> Result<Duration, Failed> {
-        let asked_at = Instant::now();
+        let asked_at = Moment::now();
         let (term, lease_ms) = (self.next_term(), millis(LEASE));
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] = [&self.own.0, &term, &lease_ms];
         let own: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&self.own.0];
@@ -338,12 +342,13 @@ impl Keeper {
         self.known = alive;
         if is_gone {
             self.tell();
+            rise(&self.departures);
         }
         Ok(next)
     }
 
     async fn renew_by_pool(&self) -> Result<(), Failed> {
-        let asked_at = Instant::now();
+        let asked_at = Moment::now();
         let (term, lease_ms) = (self.next_term(), millis(LEASE));
         let (rows, _) = self.pool.try_once(RENEW, &[&self.own.0, &term, &lease_ms]).await?;
         self.took(asked_at, rows.first().and_then(|row| row.try_get(0).ok()));
@@ -368,18 +373,28 @@ impl Keeper {
         held(&self.standing).lease.map_or(1, |lease| lease.term.saturating_add(1))
     }
 
-    fn took(&self, asked_at: Instant, term: Option<i64>) {
+    fn took(&self, asked_at: Moment, term: Option<i64>) {
         let Some(term) = term else { return };
-        let lease = Some(Lease { term, until: asked_at + LEASE.saturating_sub(MARGIN) });
-        let Standing { lease: before, .. } = std::mem::replace(&mut *held(&self.standing), Standing { lease, trouble: None });
-        if before.is_some_and(|before| before.term != term) {
+        let is_another = {
+            let mut standing = held(&self.standing);
+            let before = standing.lease;
+            let lease = Lease::renewed(before, term, asked_at, Moment::now());
+            *standing = Standing { lease: Some(lease), trouble: None };
+            before.is_some_and(|before| before.number != lease.number)
+        };
+        if is_another {
+            rise(&self.successions);
             tracing::warn!(driver = %self.own, "the lease ran out before it was renewed; what this process drove may be driven by another now");
         }
     }
 
     fn tell(&self) {
-        self.foreign.send_modify(|count| *count = count.wrapping_add(1));
+        rise(&self.foreign);
     }
+}
+
+fn rise(count: &watch::Sender<u64>) {
+    count.send_modify(|count| *count = count.wrapping_add(1));
 }
 
 fn millis(duration: Duration) -> f64 {

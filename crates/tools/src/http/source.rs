@@ -310,9 +310,10 @@ impl ToolSource for HttpSource {
             ToolError::new(ToolErrorKind::Interrupted, text)
         };
         tokio::select! {
+            // First: what waited for an address is not sent any more.
             biased;
-            result = self.inner.call(found, &call) => result,
             () = context.cancel.cancelled() => Err(ended()),
+            result = self.inner.call(found, &call) => result,
             () = self.inner.stopped.cancelled() => Err(ended()),
         }
     }
