@@ -163,10 +163,13 @@ impl Programs {
             self.has_unknown |= tail == Tail::Follows;
             return false;
         };
+        // Options after variables, and variables whose names are none, are read otherwise by some.
+        self.has_unknown |= first.text.contains('=') || first.text.starts_with('-');
         if let Some(mark) = replaced {
             let starts_others = |name: &str| self::wrapper(name).is_some() || is_shell(name) || matches!(name, "eval" | "find");
-            let is_put_in = first.text.contains(&mark)
-                || starts_others(base(&first.text)) && inner.iter().any(|word| word.text.contains(&mark));
+            let may_start_others = starts_others(base(&first.text)) || git_reads_more_than_names(&inner);
+            let is_put_in =
+                first.text.contains(&mark) || may_start_others && inner.iter().any(|word| word.text.contains(&mark));
             self.has_unknown |= is_put_in;
         }
         self.command(&inner, if name == "xargs" { Tail::Follows } else { tail }, depth);
@@ -237,11 +240,22 @@ impl Programs {
         while let Some(word) = words.next() {
             match word.text.as_str() {
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let inner: Vec<Word> =
-                        words.by_ref().take_while(|word| !matches!(word.text.as_str(), ";" | "+")).cloned().collect();
-                    let starts_others = inner.first().is_some_and(|first| {
-                        first.text.contains("{}") || wrapper(base(&first.text)).is_some() || is_shell(base(&first.text))
-                    });
+                    let mut inner: Vec<Word> = Vec::new();
+                    for word in words.by_ref() {
+                        let is_over = match word.text.as_str() {
+                            ";" => true,
+                            "+" => inner.last().is_some_and(|last| last.text == "{}"),
+                            _ => false,
+                        };
+                        if is_over {
+                            break;
+                        }
+                        inner.push(word.clone());
+                    }
+                    let starts_others = git_reads_more_than_names(&inner)
+                        || inner.first().is_some_and(|first| {
+                            first.text.contains("{}") || wrapper(base(&first.text)).is_some() || is_shell(base(&first.text))
+                        });
                     self.has_unknown |= starts_others && inner.iter().any(|word| word.text.contains("{}"));
                     self.command(&inner, Tail::Whole, depth);
                 }
@@ -269,6 +283,17 @@ fn replaced_by(option: &str, value: Option<&str>) -> Option<String> {
     }
 }
 
+/// Commands of `git` for which what comes after them are names of files and revisions.
+const GIT_WITH_NAMES: &[&str] =
+    &["add", "blame", "checkout", "diff", "log", "mv", "restore", "rm", "show", "stash", "status", "switch"];
+
+/// Whether these words are a `git` for which more words may mean more than names.
+fn git_reads_more_than_names(words: &[Word]) -> bool {
+    let mut words = words.iter();
+    words.next().is_some_and(|first| base(&first.text) == "git")
+        && words.next().is_none_or(|command| !command.is_literal || !GIT_WITH_NAMES.contains(&command.text.as_str()))
+}
+
 /// Whether an invocation of `git` runs what its configuration or its arguments say.
 fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
     const HARMLESS: &[&str] =
@@ -277,17 +302,8 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
     while let Some(word) = words.next() {
         let Some(option) = word.text.strip_prefix('-').filter(|_| word.is_literal) else {
             let rest: Vec<&str> = words.map(|word| word.text.as_str()).collect();
-            let has = |names: &[&str]| rest.iter().any(|word| names.contains(word));
-            return !word.is_literal
-                || match word.text.as_str() {
-                    "submodule" => has(&["foreach"]),
-                    "bisect" => has(&["run"]),
-                    "rebase" => rest.iter().any(|word| word.starts_with("-x") || word.starts_with("--exec")),
-                    "filter-branch" | "difftool" | "mergetool" | "config" | "daemon" | "instaweb" | "send-email" => true,
-                    _ => rest.iter().any(|word| {
-                        ["--upload-pack", "--receive-pack", "--exec", "ext::"].iter().any(|start| word.starts_with(start))
-                    }),
-                };
+            let is_open = tail == Tail::Follows && !GIT_WITH_NAMES.contains(&word.text.as_str());
+            return !word.is_literal || is_open || git_command_starts_others(&word.text, &rest);
         };
         let setting = match option {
             "c" => words.next().map_or("", |word| word.text.as_str()),
@@ -304,6 +320,28 @@ fn git_may_start_others(words: &[Word], tail: Tail) -> bool {
         }
     }
     tail == Tail::Follows
+}
+
+/// The same of one of its commands with its arguments. Long options may be written as short as they are told apart.
+fn git_command_starts_others(command: &str, rest: &[&str]) -> bool {
+    let begins = |starts: &[&str]| rest.iter().any(|word| starts.iter().any(|start| word.starts_with(start)));
+    let has_letter =
+        |letters: &[char]| rest.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters));
+    if begins(&["ext::", "--exec", "--upload-pack", "--receive-pack"]) {
+        return true;
+    }
+    match command {
+        "submodule" | "submodule--helper" => rest.contains(&"foreach"),
+        "bisect" => rest.contains(&"run"),
+        "rebase" => begins(&["--ex"]) || has_letter(&['x']),
+        "clone" => begins(&["--u", "--c", "--te"]) || has_letter(&['u', 'c']),
+        "fetch" | "pull" | "ls-remote" | "fetch-pack" | "archive" | "remote" => begins(&["--u", "--exe"]),
+        "push" | "send-pack" => begins(&["--rec", "--exe"]),
+        "grep" => begins(&["--op"]) || has_letter(&['O']),
+        "filter-branch" | "difftool" | "mergetool" | "config" | "daemon" | "instaweb" | "send-email" | "merge-index"
+        | "hook" | "shell" | "remote-ext" | "web--browse" => true,
+        _ => false,
+    }
 }
 
 /// Whether a builtin that sets variables or options changes what names stand for.

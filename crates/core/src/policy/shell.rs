@@ -110,7 +110,8 @@ impl Reader {
 
     fn list(&mut self, until: Until) -> Option<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        // A document that is due begins at the next line, which shells do not agree on inside of parentheses.
+        if self.depth > MAX_DEPTH || (until == Until::Parenthesis && !self.here.is_empty()) {
             return None;
         }
         let mut command = Command::default();
@@ -141,6 +142,8 @@ impl Reader {
                     if self.eat('>') {
                         self.eat('>');
                         self.target(Direction::Out)?;
+                        // A shell that does not know `&>` begins another command here.
+                        place = Place::Closed;
                     } else {
                         self.eat('&');
                         self.end(&mut command, &mut place)?;
@@ -227,7 +230,9 @@ impl Reader {
         if self.peek() == Some('(') {
             self.chars.next();
             self.list(Until::Parenthesis)?;
-            if place == Place::Closed {
+            // A word that goes on: what looks like a comment is none.
+            let is_whole = matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'));
+            if place == Place::Closed || !is_whole {
                 return None;
             }
             let word = Word { text: String::new(), is_literal: false, is_quoted: false, sets: None };
@@ -355,6 +360,8 @@ impl Reader {
                     word.is_literal = false;
                     word.text.push(c);
                 }
+                // After a continuation of the line a comment begins here.
+                '#' if word.text.is_empty() && !word.is_quoted && word.is_literal => return None,
                 '~' | '=' if word.text.is_empty() && !word.is_quoted => {
                     word.is_literal = false;
                     word.text.push(c);
@@ -412,7 +419,8 @@ impl Reader {
                 word.is_literal = false;
                 (is_name(&name) || matches!(name.as_str(), "?" | "#" | "@" | "*" | "!" | "-" | "$")).then_some(())
             }
-            Some('[') => None,
+            // What is continued on the next line is its name, or a parenthesis.
+            Some('[' | '\\') => None,
             Some(c) if c.is_ascii_alphanumeric() || c == '_' => {
                 word.is_literal = false;
                 while self.chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
@@ -432,6 +440,9 @@ impl Reader {
 
     /// After a backtick.
     fn backtick(&mut self, word: &mut Word) -> Option<()> {
+        if !self.here.is_empty() {
+            return None;
+        }
         word.is_literal = false;
         let mut inner = String::new();
         loop {

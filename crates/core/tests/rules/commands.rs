@@ -191,6 +191,9 @@ const CASES: &[(&str, Is)] = &[
     ("git log 2> /dev/null < x", In),
     ("git apply < x.patch", In),
     ("cat x > y", Out),
+    ("git log &> /dev/null", In),
+    ("git log &> /dev/null; ls", In),
+    ("git log &>/dev/null rm x", Mixed),
     // Documents.
     ("git apply <<EOF\nrm x\nEOF", In),
     ("git apply <<'EOF'\n$(rm x)\nEOF\nls", In),
@@ -199,6 +202,31 @@ const CASES: &[(&str, Is)] = &[
     ("git apply <<-EOF\n\tx\n\tEOF\nls", In),
     ("git apply <<EOF\nx", Mixed),
     ("bash <<EOF\ngit status\nEOF", Mixed),
+    ("git apply <<ls $(ls\nrm x\nls\n)\nx\nls", Mixed),
+    ("git apply <<ls `ls\nrm x`\nx\nls", Mixed),
+    // What goes on in the next line, or after a parenthesis.
+    ("git status \\\n# '\nrm x #'", Mixed),
+    ("git status $\\\nX", Mixed),
+    ("git add \"$\\\n(rm x)\"", Mixed),
+    ("git diff <(ls)#; rm x", Mixed),
+    ("git diff <(ls); ls", In),
+    ("(git status)#; rm x", In),
+    // What some wrappers take for a variable, or for an option.
+    ("env 1=2 git status", Mixed),
+    ("env a.b=1 git status", Mixed),
+    ("sudo A=1 -u root git status", Mixed),
+    // Programs that git starts.
+    ("git ls-remote --upl='rm x' .", Mixed),
+    ("git clone -u 'rm x' a b", Mixed),
+    ("git clone --config=core.pager=x a b", Mixed),
+    ("git clone --template=/tmp/x a b", Mixed),
+    ("git grep --open-files-in-pager=rm y", Mixed),
+    ("git grep -Orm y", Mixed),
+    ("git rebase -ix 'rm x' main", Mixed),
+    ("git merge-index rm -a", Mixed),
+    ("git clone a b", In),
+    ("git grep -n y", In),
+    ("git rebase -i main", In),
 ];
 
 #[test]
@@ -239,6 +267,17 @@ fn a_rule_that_denies_a_program_sees_it_wherever_it_is_started() {
         "python3 -c 'x' | sh",
         "ionice -c 3 rm x",
         "exec rm x",
+        "git status &>/dev/null rm x",
+        "cat <<echo $(echo\nrm x\necho\n)\ncat\necho",
+        "echo \\\n# '\nrm x #'",
+        "X=rm; $\\\nX f",
+        "cat <(echo hi)#; rm x",
+        "env 1=2 rm x",
+        "sudo A=1 -u root rm x",
+        "git clone -u 'rm x' a b",
+        "find . -exec git -C + submodule foreach rm \\;",
+        "echo foreach rm | xargs git submodule",
+        "echo foreach | xargs -I% git submodule % rm",
     ];
     let missed: Vec<_> = lines.iter().filter(|line| !denies_rm(&json!({"command": line}))).collect();
     assert!(missed.is_empty(), "{missed:#?}");
@@ -252,6 +291,9 @@ fn a_rule_that_denies_a_program_sees_it_wherever_it_is_started() {
         "bash script.sh",
         "make clean",
         "docker rm x",
+        "ls | xargs git add",
+        "ls | xargs -n 1 -I{} git add {}",
+        "find . -name x -exec git add {} +",
     ];
     let hit: Vec<_> = harmless.iter().filter(|line| denies_rm(&json!({"command": line}))).collect();
     assert!(hit.is_empty(), "{hit:#?}");
