@@ -41,6 +41,12 @@ impl Folder {
     }
 }
 
+/// A path without the parts that say nothing.
+pub(super) fn plain(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    root.to_owned() + &parts(path).collect::<Vec<_>>().join("/")
+}
+
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".")
 }

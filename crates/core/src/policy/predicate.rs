@@ -6,7 +6,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
-use super::path::Folder;
+use super::path::{self, Folder};
 use super::programs::Programs;
 use super::{Action, Match};
 
@@ -179,7 +179,7 @@ impl Predicate {
         let Some(value) = value else { return Match::No };
         let mut all = Match::Yes;
         if let Some(glob) = &self.glob {
-            all = all.and(each(value, &|value| globbed(glob, value)));
+            all = all.and(each(value, &|value| globbed(glob, value, around.start)));
         }
         if let Some(folders) = &self.below {
             let below = |value: &Value| match value {
@@ -223,8 +223,9 @@ fn each(value: &Value, test: &dyn Fn(&Value) -> Match) -> Match {
     }
 }
 
-/// What climbs with `..` is never certain to be inside what a glob names.
-fn globbed(glob: &GlobMatcher, value: &Value) -> Match {
+/// What climbs with `..` is never certain to be inside what a glob names, nor is what is a path of it only as a tool may read it:
+/// from a folder of the tool's own, from somebody's home, or with parts that say nothing.
+fn globbed(glob: &GlobMatcher, value: &Value, start: Option<&str>) -> Match {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
@@ -233,7 +234,16 @@ fn globbed(glob: &GlobMatcher, value: &Value) -> Match {
     if text.split(['/', '\\']).any(|part| part == "..") {
         return Match::Unknown;
     }
-    if glob.is_match(&text) { Match::Yes } else { Match::No }
+    if glob.is_match(&text) {
+        return Match::Yes;
+    }
+    let whole = match start {
+        Some(start) if !text.starts_with('/') => format!("{start}/{text}"),
+        _ => text.clone(),
+    };
+    let is_of_home = text.starts_with('~') && glob.glob().glob().starts_with('/');
+    let may_be = is_of_home || [text, whole].iter().any(|text| glob.is_match(path::plain(text)));
+    if may_be { Match::Unknown } else { Match::No }
 }
 
 /// Whether two values are the same; what a lenient tool could take for the same is not certain.
