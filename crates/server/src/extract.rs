@@ -76,7 +76,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<ServerState> for Search<T> {
 }
 
 /// Headers and whole body.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Whole {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,

@@ -15,7 +15,8 @@ use turnwright_core::{Declared, ModelRef, TurnSettings};
 use turnwright_engine::{Engine, EngineParts, ToolSource};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::{
-    Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
+    Answer, ManualClock, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call,
+    text,
 };
 
 #[path = "http/by_hand.rs"]
@@ -53,7 +54,8 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
         policy: Policy::default(),
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
-    let router = router(ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() }));
+    let state = ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() });
+    let router = router(state.with_documents(Arc::new(MemoryDocuments::default())));
     Server { router, engine, source, store }
 }
 
@@ -291,6 +293,21 @@ async fn stock_use_chat_answers_a_question_and_goes_on_in_the_same_message() {
     assert!(server.source.effects()[0].arguments.is_empty(), "what the body claims of a call is ignored");
     assert_eq!(server.get("/api/chat/c1/stream").await.status, StatusCode::NO_CONTENT);
     assert_eq!(server.get("/api/chat/never-seen/stream").await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn another_answer_that_is_asked_for_twice_with_its_key_is_given_once() {
+    let server = server(["One", "Two", "Three"].map(|word| Answer::whole([text(word)])));
+    let ask = |trigger: &str| json!({"id": "c1", "trigger": trigger, "messages": [{"id": "x", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}]});
+    server.post("/api/chat", ask("submit-message")).await;
+    let key = [("content-type", "application/json"), ("idempotency-key", "k1")];
+    let has = |told: &Answered, word: &str| told.chunks().iter().any(|chunk| chunk.contains(word));
+    for _ in 0..2 {
+        let told = server.send(Method::POST, "/api/chat", &ask("regenerate-message"), &key).await;
+        assert!(told.status == StatusCode::OK && has(&told, "Two"), "{}", told.body);
+    }
+    let told = server.post("/api/chat", ask("regenerate-message")).await;
+    assert!(has(&told, "Three"), "{}", told.body);
 }
 
 #[tokio::test]

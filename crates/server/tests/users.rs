@@ -446,6 +446,48 @@ async fn a_session_goes_with_the_token_that_began_it_and_with_its_user() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_made_in_a_browser_ends_with_the_token_that_signed_it_in() {
+    let server = server().await;
+    let anna = server.user("anna", Role::Member).await;
+    let (token, id) = server.token(&anna.id, [Scope::Read, Scope::Chat], Some(NOW_MS + 1_000)).await;
+    let cookie = server.form("/login", &[OURS], &format!("token={token}")).await.cookie();
+    let headers = [OURS, ("cookie", &*cookie), ("content-type", "application/json")];
+    let made = server.ask(Method::POST, "/api/v1/tokens", &headers, "{\"name\": \"child\"}").await.json();
+    assert_eq!((&made["scopes"], &made["expires_at"]), (&json!(["read", "chat"]), &json!("2025-01-11T19:00:01.000Z")));
+    let child = made["secret"].as_str().unwrap();
+    assert_eq!(server.get("/api/v1/me", child).await.status, StatusCode::OK);
+    server.accounts.remove_credential(&id).await.unwrap();
+    assert_eq!(server.get("/api/v1/me", child).await.status, StatusCode::UNAUTHORIZED);
+    // Who was signed in by a link is nobody's child.
+    let link = issue_link(&server.accounts, &anna, NOW_MS).await.unwrap();
+    let cookie = server.form("/login", &[OURS], &format!("code={}", link.expose())).await.cookie();
+    let headers = [OURS, ("cookie", &*cookie), ("content-type", "application/json")];
+    let made = server.ask(Method::POST, "/api/v1/tokens", &headers, "{}").await.json();
+    assert_eq!(made["expires_at"], json!(null));
+}
+
+#[tokio::test]
+async fn what_tools_are_taken_for_is_said_only_by_who_may_decide() {
+    let server = server().await;
+    let anna = server.user("anna", Role::Member).await;
+    let (talks, _) = server.token(&anna.id, [Scope::Read, Scope::Chat], None).await;
+    let (decides, _) = server.token(&anna.id, [Scope::Read, Scope::Chat, Scope::Approve], None).await;
+    for more in [json!({"trust_annotations": true}), json!({"tools": {"x": {"read_only": true}}})] {
+        let add = json!({"name": "x", "url": "https://mcp.example/mcp", "config": more});
+        assert_eq!(
+            server.post("/api/v1/mcp/servers", &talks, add.clone()).await.code(),
+            (403, "insufficient_scope".to_owned())
+        );
+        let patched = [("authorization", &*format!("Bearer {talks}")), ("content-type", "application/json")];
+        let changed = server.ask(Method::PATCH, "/api/v1/mcp/servers/x", &patched, &json!({"config": more}).to_string()).await;
+        assert_eq!(changed.code(), (403, "insufficient_scope".to_owned()));
+        assert_ne!(server.post("/api/v1/mcp/servers", &decides, add).await.code().1, "insufficient_scope");
+    }
+    let plain = json!({"name": "x", "url": "https://mcp.example/mcp"});
+    assert_ne!(server.post("/api/v1/mcp/servers", &talks, plain).await.code().1, "insufficient_scope");
+}
+
+#[tokio::test]
 async fn a_link_signs_in_once_by_its_button_and_within_its_time() {
     let server = server().await;
     let anna = server.user("anna", Role::Member).await;

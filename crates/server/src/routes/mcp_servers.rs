@@ -12,6 +12,7 @@ use turnwright_host::{Asked, McpChangeError, McpServers, McpStatus, NewMcpServer
 use super::idempotency::asked;
 use super::installation::{tool, with_set_aside};
 use super::json;
+use crate::auth::not_allowed;
 use crate::error::ApiError;
 use crate::extract::{PageQuery, Params, Search, State, Whole};
 use crate::openapi::{BodyRefused, Conditional, Conflicting, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader};
@@ -59,6 +60,7 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let name = request.name.clone().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| ApiError::invalid("the server has no `name`"))?;
     let config = keys(request);
+    must_decide(&state, &config)?;
     let warnings = warnings(&config);
     let added = state.servers()?.add(NewMcpServer { name, owner, config, asked }).await?;
     let location = format!("/api/v1/mcp/servers/{}", encoded(&added.name));
@@ -105,6 +107,7 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     }
     let owner = owner(&state, request.owner.as_deref())?;
     let config = keys(request);
+    must_decide(&state, &config)?;
     let warnings = warnings(&config);
     let servers = state.servers()?;
     let _changing = state.changing_settings().lock().await;
@@ -258,6 +261,12 @@ fn keys(request: api::McpServerRequest) -> Map<String, Value> {
     let mut keys = request.config;
     keys.extend(request.keys);
     keys
+}
+
+/// What a server's tools are taken for decides what runs without a person: only who may decide says it.
+fn must_decide(state: &ServerState, config: &Map<String, Value>) -> Result<(), ApiError> {
+    let decides = ["trust_annotations", "tools"].iter().any(|key| config.contains_key(*key));
+    if decides && !state.caller().may(Scope::Approve) { Err(not_allowed(state.caller(), Scope::Approve)) } else { Ok(()) }
 }
 
 fn owner(state: &ServerState, word: Option<&str>) -> Result<Option<Owner>, ApiError> {

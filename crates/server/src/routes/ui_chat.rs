@@ -6,6 +6,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
@@ -14,7 +15,7 @@ use turnwright_core::{
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
-use super::idempotency::repeatable;
+use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
 use super::ui_said_again::{answered, can_be_retried, newest, question};
 use crate::attached::Attached;
@@ -22,6 +23,7 @@ use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::repeat::{Keeps, once};
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -95,7 +97,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let conversation: ConversationId = id(&request.id)?;
     let stream = OpenStream::of(&state)?;
     if request.trigger.as_deref() == Some("regenerate-message") {
-        let turn = regenerate(&state, &conversation, &request, version).await?;
+        let turn = regenerated(&state, &conversation, &whole, version).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Turn), stream).await;
     }
     let last = request.messages.last().ok_or_else(|| ApiError::invalid("`messages` is empty"))?;
@@ -139,6 +141,24 @@ async fn replaced(
         Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The turn of another answer; with an idempotency key the one that the first such request began.
+async fn regenerated(
+    state: &ServerState,
+    conversation: &ConversationId,
+    whole: &Whole,
+    version: UiVersion,
+) -> Result<TurnId, ApiError> {
+    let again = {
+        let (state, conversation, whole) = (state.clone(), conversation.clone(), whole.clone());
+        async move {
+            let turn = regenerate(&state, &conversation, &whole.json()?, version).await?;
+            Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
+        }
+    };
+    let accepted = once(state, asked(whole)?, &format!("{conversation}/regenerate"), Keeps::Answer, again).await?;
+    id(accepted.get("turn_id").and_then(Value::as_str).unwrap_or_default())
 }
 
 /// Another answer: the last turn goes on that did not end well; else the question is asked again, and what came of it is

@@ -215,7 +215,16 @@ pub(super) async fn make_own(State(state): State, whole: Whole) -> Result<Respon
     }
     let (parent, end) = match caller.how() {
         How::Token(used) => (Some(used.id.clone()), used.expires_at_ms),
-        How::Nobody | How::Local | How::Session(_) => (None, None),
+        // A browser that was signed in with a token can do no more than that.
+        How::Session(used) => match &used.parent {
+            Some(parent) => {
+                let missing = || ApiError::not_found(format_args!("token `{parent}`"));
+                let token = state.accounts()?.credential_named(parent).await?.ok_or_else(missing)?;
+                (Some(token.id), token.expires_at_ms)
+            }
+            None => (None, None),
+        },
+        How::Nobody | How::Local => (None, None),
     };
     let made = make(state.clone(), caller.user().clone(), scopes, parent.map(|parent| (parent, end)), request);
     Ok(json(StatusCode::CREATED, once(&state, asked(&whole)?, "tokens", Keeps::Secret(named_token), made).await?))
