@@ -11,13 +11,23 @@ use crate::inner::Inner;
 use crate::live::{Live, Vacancy};
 use crate::{EngineError, KeptBy, OpenTurn};
 
+/// So many open turns are looked at though something was stored in them: every node does this when one dies.
+const MOST_MOVING: usize = 1_000;
+
 /// Which open turns are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of them: nothing is known yet, or nodes are gone.
+    /// All of them, where there are not too many: nothing is known yet, or nodes are gone.
     All,
     /// Those in which nothing was stored since the sweep before; in the others somebody has just done something.
     Still,
+}
+
+impl Extent {
+    /// That of a sweep which found so many open turns.
+    fn of(self, open: usize) -> Self {
+        if open > MOST_MOVING { Self::Still } else { self }
+    }
 }
 
 /// What the sweep before saw of each open turn: so that a journal is read once for as long as nothing is stored in it.
@@ -40,6 +50,7 @@ impl Inner {
     /// at and not known; how many were offered.
     pub(crate) async fn sweep(self: &Arc<Self>, seen: &mut Seen, extent: Extent) -> Result<usize, EngineError> {
         let open = self.store.open_turns().await?;
+        let extent = extent.of(open.len());
         let (mut now, mut living) = (HashMap::new(), Living::default());
         let mut offered = 0_usize;
         for turn in open.into_iter().filter(|turn| turn.kept_by == KeptBy::Servers && !turn.parked) {
@@ -108,4 +119,16 @@ enum Looked {
     Fine(Option<DriverId>),
     /// It was offered.
     Offered,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_open_turns_only_those_that_stand_still_are_looked_at() {
+        assert_eq!(Extent::All.of(MOST_MOVING), Extent::All);
+        assert_eq!(Extent::All.of(MOST_MOVING + 1), Extent::Still);
+        assert_eq!(Extent::Still.of(1), Extent::Still);
+    }
 }
