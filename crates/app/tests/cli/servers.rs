@@ -231,8 +231,9 @@ fn the_command_line_adds_shows_and_removes_servers_of_running_hosts() {
     let pid = pid(&place, "s");
     let removed = place.run(&["mcp", "remove", "s"]);
     assert_eq!((removed.code, removed.stdout.as_str()), (Some(0), "removed s\n"));
-    let unknown = call();
-    assert!(unknown.contains("-32602") && unknown.contains("Unknown tool: s__greet"), "{unknown}");
+    // The server hears of it a moment later, as above.
+    let unknown = wait_for("the removal in the server", || Some(call()).filter(|told| told.contains("Unknown tool: s__greet")));
+    assert!(unknown.contains("-32602"), "{unknown}");
     assert_eq!(ask(&server, "GET /api/v1/mcp/servers/s", &Value::Null).0, 404);
     wait_for("the end of the removed server", || (!runs(&pid)).then_some(()));
     assert_eq!(place.run(&["mcp", "add", "x", "--url", "http://127.0.0.1:1/mcp", "--", "y"]).code, Some(2));
