@@ -60,7 +60,7 @@ pub(super) async fn add(State(state): State, whole: Whole) -> Result<Response, A
     let name = request.name.clone().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| ApiError::invalid("the server has no `name`"))?;
     let config = keys(request);
-    must_decide(&state, &config)?;
+    may_declare(&state, &config)?;
     let warnings = warnings(&config);
     let added = state.servers()?.add(NewMcpServer { name, owner, config, asked }).await?;
     let location = format!("/api/v1/mcp/servers/{}", encoded(&added.name));
@@ -107,7 +107,7 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     }
     let owner = owner(&state, request.owner.as_deref())?;
     let config = keys(request);
-    must_decide(&state, &config)?;
+    may_declare(&state, &config)?;
     let warnings = warnings(&config);
     let servers = state.servers()?;
     let _changing = state.changing_settings().lock().await;
@@ -264,7 +264,7 @@ fn keys(request: api::McpServerRequest) -> Map<String, Value> {
 }
 
 /// What a server's tools are taken for decides what runs without a person: only who may decide says it.
-fn must_decide(state: &ServerState, config: &Map<String, Value>) -> Result<(), ApiError> {
+fn may_declare(state: &ServerState, config: &Map<String, Value>) -> Result<(), ApiError> {
     let decides = ["trust_annotations", "tools"].iter().any(|key| config.contains_key(*key));
     if decides && !state.caller().may(Scope::Approve) { Err(not_allowed(state.caller(), Scope::Approve)) } else { Ok(()) }
 }

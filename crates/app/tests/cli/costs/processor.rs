@@ -34,6 +34,12 @@ fn parent(process: u32) -> Option<u32> {
     stat(process)?[1].parse().ok()
 }
 
+/// The process whose children do the database's work.
+fn postmaster(address: &str) -> u32 {
+    let checkpointer = psql(address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+    parent(checkpointer.parse().unwrap()).unwrap()
+}
+
 /// The same of a process with all its children.
 fn ticks_of_family(process: u32) -> u64 {
     let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
@@ -70,8 +76,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn a_turn_on_postgresql_takes_at_most_twice_the_processor_of_one_on_sqlite() {
     let Some(address) = test_postgres() else { return };
     let address = own_database(&address);
-    let backend: u32 = psql(&address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'").parse().unwrap();
-    let postmaster = parent(backend).unwrap();
+    let postmaster = postmaster(&address);
     let model = model();
     let places = ["", &address].map(|address| Place::new().with_variable("TURNWRIGHT_DATABASE", address));
     let servers = places.each_ref().map(|place| super::server(place, &model));
@@ -165,8 +170,7 @@ fn tell(address: &str, postmaster: u32) -> u64 {
 #[ignore = "measures: benches/README.md has the command"]
 fn what_a_notice_costs_the_database_for_each_node_that_hears_it() {
     let Some(address) = test_postgres() else { return };
-    let checkpointer = psql(&address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
-    let postmaster = parent(checkpointer.parse().unwrap()).unwrap();
+    let postmaster = postmaster(&address);
     let listen = || {
         let mut session =
             Command::new("psql").arg(&address).arg("--quiet").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -198,8 +202,7 @@ const LISTED: usize = 20;
 fn what_an_open_turn_costs_the_database_each_time_a_node_looks_for_those_that_nobody_drives() {
     let Some(address) = test_postgres() else { return };
     let address = own_database(&address);
-    let checkpointer = psql(&address, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
-    let postmaster = parent(checkpointer.parse().unwrap()).unwrap();
+    let postmaster = postmaster(&address);
     let model = model();
     let place = Place::new().with_variable("TURNWRIGHT_DATABASE", &address);
     super::server(&place, &model).stop();
