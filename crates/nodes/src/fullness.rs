@@ -1,14 +1,15 @@
 //! Whether the queue of turns takes more.
 //!
 //! Who offers a turn is told. This is for those who watch over a node that offers none at the moment: the stream is asked every
-//! few seconds how much is in it. Where too few servers of a NATS cluster are left it does not say, though the connection to one
-//! of them is up.
+//! few seconds how much is in it. Where too few servers of a NATS cluster are left nothing can be offered, though the connection to
+//! one of them is up: it does not say then, or it says that the others are gone.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::Context;
+use async_nats::jetstream::stream::{ClusterInfo, Info, PeerInfo};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use turnwright_engine::nodes::{NotOffered, Trouble};
@@ -17,6 +18,9 @@ use crate::connection::is_up;
 
 /// How often the stream is asked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// A server that the stream's leader has not heard of for so long is gone; they tell each other every second.
+const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// See the module.
 #[derive(Debug)]
@@ -69,7 +73,7 @@ impl Fullness {
 
     async fn look(&self) {
         let wrong = match tokio::time::timeout(LOOK_EVERY, self.context.get_stream(&self.stream)).await {
-            Ok(Ok(stream)) => (stream.cached_info().state.messages >= self.most).then_some(Trouble::Full { most: self.most }),
+            Ok(Ok(stream)) => trouble(stream.cached_info(), self.most),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "the queue of turns does not say how full it is");
                 Some(Trouble::Silent)
@@ -80,5 +84,46 @@ impl Fullness {
             }
         };
         self.found(wrong);
+    }
+}
+
+/// What is wrong with a stream that says this of itself.
+fn trouble(info: &Info, most: u64) -> Option<Trouble> {
+    if info.cluster.as_ref().is_some_and(has_no_majority) {
+        return Some(Trouble::Silent);
+    }
+    (info.state.messages >= most).then_some(Trouble::Full { most })
+}
+
+/// Whether too few of the servers that keep a stream are there: those that are left still tell of it then, but take nothing.
+fn has_no_majority(cluster: &ClusterInfo) -> bool {
+    let is_gone = |peer: &&PeerInfo| peer.offline || peer.active > GONE_AFTER;
+    let gone = cluster.replicas.iter().filter(is_gone).count();
+    // The leader is not among the others.
+    cluster.leader.is_none() || gone > cluster.replicas.len() / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_nats::jetstream::stream::{ClusterInfo, PeerInfo};
+
+    use super::{GONE_AFTER, has_no_majority};
+
+    #[test]
+    fn a_stream_without_a_leader_or_with_too_few_others_takes_nothing() {
+        let (heard, gone) = (Duration::from_millis(900), GONE_AFTER + Duration::from_millis(1));
+        let others = |active: &[Duration]| {
+            let peer = |active: &Duration| PeerInfo { active: *active, ..PeerInfo::default() };
+            ClusterInfo { leader: Some("a".to_owned()), replicas: active.iter().map(peer).collect(), ..ClusterInfo::default() }
+        };
+        for enough in [&[][..], &[heard, heard], &[heard, gone], &[Duration::ZERO, gone], &[heard, heard, gone, gone]] {
+            assert!(!has_no_majority(&others(enough)), "{enough:?}");
+        }
+        for too_few in [&[gone][..], &[gone, gone], &[heard, gone, gone, gone]] {
+            assert!(has_no_majority(&others(too_few)), "{too_few:?}");
+        }
+        assert!(has_no_majority(&ClusterInfo { leader: None, ..others(&[heard, heard]) }));
     }
 }

@@ -107,6 +107,21 @@ pub(super) fn is_of_processes(file: impl std::os::fd::AsFd) -> bool {
     }
 }
 
+/// `path` without links, relative to `folder`. What is replaced or moved meanwhile is looked at again: the system then gives a file's
+/// new name, or its old one with a word behind it, for the name that was asked for.
+fn canonicalize(folder: &Dir, path: &Path) -> io::Result<PathBuf> {
+    use cap_std::fs::MetadataExt as _;
+    for _ in 0..SWAPS {
+        let real = folder.canonicalize(path)?;
+        let identity = |found: cap_std::fs::Metadata| (found.dev(), found.ino());
+        let (asked, found) = (folder.metadata(path).map(identity), folder.symlink_metadata(&real).map(identity));
+        if asked.is_ok_and(|asked| found.is_ok_and(|found| asked == found)) {
+            return Ok(real);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "it was changed while it was looked at; try again"))
+}
+
 impl Shared {
     /// The spot that `path` names. What is not there has a spot where its folder is.
     ///
@@ -147,7 +162,7 @@ impl Shared {
     /// The path without links, relative to the root, and empty for the root.
     fn real(&self, place: &Place<'_>, at_end: AtEnd) -> Result<PathBuf, ToolError> {
         let explain = |error: io::Error| self.roots.explain(place, &error);
-        let resolve = |path: &Path| place.dir().canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path });
+        let resolve = |path: &Path| canonicalize(place.dir(), if path.as_os_str().is_empty() { Path::new(".") } else { path });
         let plain = |path: PathBuf| -> PathBuf { path.components().filter(|part| *part != Component::CurDir).collect() };
         let parent_of = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
         let ends_in_name = place.path.file_name().is_some() && !place.shown.ends_with("/.");
@@ -303,5 +318,39 @@ pub(super) fn regular(place: &Place<'_>, stat: &Stat) -> Result<(), ToolError> {
         "file" => Ok(()),
         "folder" => Err(failed(format!("`{}` is a folder, not a file", place.shown))),
         kind => Err(failed(format!("`{}` is a {kind}, not a regular file; it is not opened", place.shown))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+
+    use super::canonicalize;
+
+    #[test]
+    fn a_file_that_is_replaced_again_and_again_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        dir.write("a", "").unwrap();
+        dir.write("a (deleted)", "").unwrap();
+        dir.symlink("a", "link").unwrap();
+        let (is_over, (new, name)) = (AtomicBool::new(false), (folder.path().join("new"), folder.path().join("a")));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::fs::write(&new, "").unwrap();
+                    std::fs::rename(&new, &name).unwrap();
+                }
+            });
+            // Refused is right too.
+            let wrong =
+                (0..2_000).find_map(|_| canonicalize(&dir, Path::new("link")).ok().filter(|real| real != Path::new("a")));
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(wrong, None);
+        });
     }
 }
