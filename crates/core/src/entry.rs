@@ -82,6 +82,16 @@ pub enum Verdict {
     Skip,
 }
 
+impl Verdict {
+    /// Whether the call runs, once more where it may have run.
+    pub const fn lets_run(self) -> bool {
+        match self {
+            Self::Allow | Self::RunAgain => true,
+            Self::Deny | Self::Happened | Self::Skip => false,
+        }
+    }
+}
+
 /// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

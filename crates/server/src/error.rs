@@ -140,6 +140,13 @@ impl From<StoreError> for ApiError {
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
+        let error = match error {
+            // As the client wrote it: the route stands before it.
+            EngineError::KeyReused { key } => {
+                EngineError::KeyReused { key: key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key) }
+            }
+            error => error,
+        };
         let (status, code) = match &error {
             EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),

@@ -104,6 +104,11 @@ impl Server {
         self.post("/v1/responses", body).await
     }
 
+    async fn keyed(&self, path: &str, key: &str, body: &Value) -> Answered {
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        self.send(Method::POST, path, Body::from(body.to_string()), &headers).await
+    }
+
     async fn messages(&self, conversation: &str) -> Vec<(String, String)> {
         let page = self.get(&format!("/api/v1/conversations/{conversation}/messages")).await.json();
         let said = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
@@ -290,8 +295,11 @@ async fn a_history_from_elsewhere_is_taken_over_and_its_results_are_gone_on_with
         {"role": "system", "content": "Add."}, user("Hello"), {"role": "assistant", "content": "Hi."}, user("3 and 4?"),
         {"role": "assistant", "content": null, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "toolu_1", "content": "7"}
     ]);
-    let answer = server.chat(&json!({"messages": messages})).await.json();
+    let body = json!({"messages": messages});
+    let ask = || server.keyed("/v1/chat/completions", "k", &body);
+    let answer = ask().await.json();
     assert_eq!(answer["choices"][0]["message"]["content"], "So it is 7.", "{answer}");
+    assert_eq!(ask().await.json(), answer, "it is gone on with once");
     let conversation = answer["turnwright"]["conversation_id"].as_str().unwrap();
     let said: Vec<String> = server.messages(conversation).await.into_iter().map(|(_, content)| content).collect();
     assert_eq!(said, ["Hello", "Hi.", "3 and 4?", "", "7", "So it is 7."]);
@@ -314,12 +322,74 @@ async fn a_turn_that_waits_for_approval_says_where_to_decide() {
 #[tokio::test]
 async fn the_same_key_runs_a_turn_once() {
     let server = server([Answer::whole([text("Once.")])]);
-    let body = json!({"messages": [user("Go")]}).to_string();
-    let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
-    let ask = || server.send(Method::POST, "/v1/chat/completions", Body::from(body.clone()), &headers);
+    let body = json!({"messages": [user("Go")]});
+    let ask = || server.keyed("/v1/chat/completions", "k1", &body);
     let (first, second) = (ask().await.json(), ask().await.json());
     assert_eq!(first["choices"][0]["message"]["content"], "Once.");
     assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn the_same_key_finds_its_turn_in_whatever_conversation_it_went_on() {
+    let server = server([
+        Answer::whole([text("One.")]),
+        Answer::whole([text("Two.")]),
+        Answer::whole([text("Three.")]),
+        Answer::whole([text("Branch.")]),
+    ]);
+    let chat = |messages: Value, key: &'static str| {
+        let server = &server;
+        async move { server.keyed("/v1/chat/completions", key, &json!({"messages": messages})).await }
+    };
+    let said = |text: &str| json!({"role": "assistant", "content": text});
+    let (one, two) = (json!([user("1")]), json!([user("1"), said("One."), user("2")]));
+    let first = chat(one, "a").await.json();
+    let second = chat(two.clone(), "b").await.json();
+    assert_eq!(second["turnwright"]["conversation_id"], first["turnwright"]["conversation_id"]);
+    // More is said before the second comes again.
+    chat(json!([user("1"), said("One."), user("2"), said("Two."), user("3")]), "c").await;
+    assert_eq!(chat(two, "b").await.json(), second);
+    let other = chat(json!([user("other")]), "b").await;
+    assert_eq!(other.error(), (400, "invalid_request_error".to_owned(), "idempotency_key_reused".to_owned()));
+    assert!(other.body.contains("the idempotency key `b` was"), "{}", other.body);
+
+    let id = format!("resp_{}", first["id"].as_str().unwrap().trim_start_matches("chatcmpl-"));
+    let body = json!({"input": "else", "previous_response_id": id});
+    let respond = || server.keyed("/v1/responses", "r", &body);
+    let branch = respond().await.json();
+    assert_ne!(branch["conversation"]["id"], first["turnwright"]["conversation_id"], "{branch}");
+    assert_eq!(respond().await.json(), branch);
+    let all = server.get("/api/v1/conversations").await.json();
+    assert_eq!(all["data"].as_array().unwrap().len(), 2, "{all}");
+}
+
+#[tokio::test]
+async fn the_same_key_answers_once_what_waits() {
+    let touch = || Answer::whole([call(0, "lab__touch", r#"{"a":1}"#)]);
+    let server = server([touch(), Answer::whole([text("Done.")]), picks(), Answer::whole([text("Picked.")])]);
+    let keyed = |path: &'static str, body: Value| {
+        let server = &server;
+        async move { server.keyed(path, "k", &body).await }
+    };
+    let first = server.respond(&json!({"input": "Touch!"})).await.json();
+    let answer = |approve: bool| {
+        let answer =
+            json!({"type": "mcp_approval_response", "approval_request_id": first["output"][0]["id"], "approve": approve});
+        json!({"previous_response_id": first["id"], "input": [answer]})
+    };
+    let second = keyed("/v1/responses", answer(true)).await.json();
+    assert_eq!(second["output"][1]["content"][0]["text"], "Done.", "{second}");
+    assert_eq!(keyed("/v1/responses", answer(true)).await.json()["output"], second["output"]);
+    assert_eq!(keyed("/v1/responses", answer(false)).await.status, 400, "it was allowed");
+    assert_eq!(server.source.effects().len(), 1);
+
+    let asked = json!({"messages": [user("Pick!")], "tools": [pick()], "metadata": {"conversation_id": "c1"}});
+    let waits = server.chat(&asked).await.json()["choices"][0]["message"].clone();
+    let result = json!({"role": "tool", "tool_call_id": waits["tool_calls"][0]["id"], "content": "red"});
+    let given = json!({"messages": [user("Pick!"), waits, result], "tools": [pick()], "metadata": {"conversation_id": "c1"}});
+    let picked = keyed("/v1/chat/completions", given.clone()).await.json();
+    assert_eq!(picked["choices"][0]["message"]["content"], "Picked.");
+    assert_eq!(keyed("/v1/chat/completions", given).await.json(), picked);
 }
 
 #[tokio::test]

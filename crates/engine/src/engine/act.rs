@@ -97,6 +97,16 @@ pub struct Sent {
     pub state: SentState,
 }
 
+/// What is kept under the idempotency key of a message.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptSent {
+    /// Where it was said; not in what older versions stored.
+    #[serde(default, rename = "conversation_id", skip_serializing_if = "Option::is_none")]
+    conversation: Option<ConversationId>,
+    #[serde(flatten)]
+    sent: Sent,
+}
+
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -208,7 +218,7 @@ impl Engine {
     }
 
     async fn say(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
-        let say = |state: &State| say(&self.inner, state, message, bounds);
+        let say = |state: &State| say(&self.inner, state, message, (id, bounds));
         // A conversation that is not in memory is new more often than not: creating it says so without a read.
         if message.create && self.inner.registry.known(id).is_none() {
             match self.begin(id, message, bounds).await {
@@ -245,7 +255,7 @@ impl Engine {
         };
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
-        let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message, bounds))?;
+        let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message, (id, bounds)))?;
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
@@ -255,15 +265,29 @@ impl Engine {
         Ok(act.answer)
     }
 
+    /// What became of the message that was sent with this idempotency key (the key, and a hash of what was asked), and where: for
+    /// those who choose the conversation by what is said. Nothing for one that was stored by a version that did not keep where.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyReused`]; [`EngineError::Store`].
+    pub async fn said_before(&self, key: &str, fingerprint: &str) -> Result<Option<(ConversationId, Sent)>, EngineError> {
+        let kept = self.kept(&self.own_key(key), fingerprint).await?;
+        Ok(kept.and_then(|kept| Some((kept.conversation?, kept.sent))))
+    }
+
     async fn sent_before(&self, message: &NewMessage) -> Result<Option<Sent>, EngineError> {
         let Some((key, fingerprint)) = &message.idempotency else { return Ok(None) };
+        Ok(self.kept(key, fingerprint).await?.map(|kept| kept.sent))
+    }
+
+    async fn kept(&self, key: &str, fingerprint: &str) -> Result<Option<KeptSent>, EngineError> {
         let Some(record) = self.inner.store.idempotent(key).await? else { return Ok(None) };
-        if record.fingerprint != *fingerprint {
-            let key = key.split_once('\t').map_or(key.as_str(), |(_, key)| key).to_owned();
+        if record.fingerprint != fingerprint {
+            let key = key.split_once('\t').map_or(key, |(_, key)| key).to_owned();
             return Err(EngineError::KeyReused { key });
         }
-        let sent = serde_json::from_str(&record.answer);
-        sent.map(Some).map_err(|error| {
+        let kept = serde_json::from_str(&record.answer);
+        kept.map(Some).map_err(|error| {
             EngineError::Store(StoreError::Damaged { what: format!("idempotency key `{key}`"), reason: error.to_string() })
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
+    CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, WholeJournal,
@@ -16,8 +16,9 @@ use turnwright_host::import;
 use super::history::{History, mark};
 use super::ids;
 use super::known::Fingerprint;
-use super::responses::object::part_after;
+use super::responses::object::{part_after, turn_of};
 use super::responses::read_request;
+use super::responses::stored::continued;
 use super::track::Part;
 use crate::attached::Attached;
 use crate::error::ApiError;
@@ -31,6 +32,8 @@ pub(crate) const CONVERSATION_HEADER: &str = "x-turnwright-conversation";
 pub(crate) struct Ask {
     /// The conversation, where the request names it.
     pub(crate) conversation: Option<ConversationId>,
+    /// The response that it goes on from, where it names one.
+    pub(crate) previous: Option<String>,
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
     pub(crate) idempotency: Option<(String, String)>,
@@ -69,20 +72,26 @@ pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiErr
     Ok(begun)
 }
 
-async fn begin_with(state: &ServerState, ask: Ask, users: Vec<ContentBlock>) -> Result<Begun, ApiError> {
+async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>) -> Result<Begun, ApiError> {
     let mut history = state.known().fingerprint(state.engine().user());
     mark(&mut history, &ask.history.before);
     let before = history.clone();
     mark(&mut history, &ask.history.fresh);
-    let given = given(&ask);
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
         let what = "the last message must be a user's, or the result of a tool";
         return Err(ApiError::invalid(what).about("messages"));
     }
+    // Before anything that depends on what was said meanwhile.
+    if let Some(begun) = begun_before(state, &ask, &users, &history).await? {
+        return Ok(begun);
+    }
+    if let Some(previous) = &ask.previous {
+        ask.conversation = Some(continued(state, previous).await?);
+    }
     if let Some(begun) = decide(state, &ask, &history).await? {
         return Ok(begun);
     }
-    if let Some((conversation, results)) = given
+    if let Some((conversation, results)) = given(&ask)
         && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
     {
         let calls = results.iter().map(|result| result.call).collect();
@@ -119,9 +128,9 @@ async fn begin_with(state: &ServerState, ask: Ask, users: Vec<ContentBlock>) -> 
     };
     if ask.history.before_users().next().is_some() {
         state.engine().has_room_for(&users)?;
-        take_over(state, &conversation, &ask).await?;
+        let before = take_over(state, &conversation, &ask).await?;
         if users.is_empty() {
-            return take_up(state, conversation, &ask, history).await;
+            return take_up(state, conversation, &ask, before, history).await;
         }
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
@@ -136,6 +145,48 @@ enum Place {
     Named(ConversationId),
     /// In one that is there.
     There(ConversationId),
+}
+
+/// What the same request with the same key began, where it came before.
+async fn begun_before(
+    state: &ServerState,
+    ask: &Ask,
+    users: &[ContentBlock],
+    history: &Fingerprint,
+) -> Result<Option<Begun>, ApiError> {
+    let Some((key, fingerprint)) = &ask.idempotency else { return Ok(None) };
+    if let Some((conversation, sent)) = state.engine().said_before(key, fingerprint).await? {
+        let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
+        return begun(state, conversation, part, history.clone()).await.map(Some);
+    }
+    if !users.is_empty() {
+        return Ok(None);
+    }
+    // Nothing is said: results and decisions are each taken once, so those that are there came with it.
+    let answered = ask.history.approvals().filter_map(|(_, request, is_approved, _)| {
+        let (call, conversation) = read_request(request)?;
+        Some((call, conversation.or_else(|| ask.conversation.clone())?, Some(is_approved)))
+    });
+    let (of, results) = given(ask).unzip();
+    let results = results.into_iter().flatten().filter_map(|result| Some((result.call, of.clone()?, None)));
+    let calls: Vec<(CallId, ConversationId, Option<bool>)> = answered.chain(results).collect();
+    let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
+    let is_there = |journal: &Journal, call: CallId, is_approved: Option<bool>| match is_approved {
+        None => journal.result(call).is_some(),
+        Some(is_approved) => journal.entries().iter().any(|stored| match &*stored.entry {
+            Entry::Decision(made) => made.call == call && made.verdict.lets_run() == is_approved,
+            _ => false,
+        }),
+    };
+    let look = |journal: &Journal| calls.iter().all(|(call, _, is_approved)| is_there(journal, *call, *is_approved));
+    match state.engine().look(conversation, look).await {
+        Ok(true) => {
+            let named = calls.iter().map(|(call, ..)| *call).collect();
+            after_calls(state, conversation.clone(), named, history.clone()).await.map(Some)
+        }
+        Ok(false) | Err(EngineError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A person's decisions, where the request brings some: what waits beside them and is not decided about is denied.
@@ -295,8 +346,9 @@ fn of_conversation(ask: &Ask) -> SettingsOverlay {
     }
 }
 
-/// Takes the history that the client brings over into a new conversation.
-async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<(), ApiError> {
+/// Takes the history that the client brings over into a new conversation. Where the same request did that before: the last entry that
+/// it took over.
+async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<Option<Seq>, ApiError> {
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
     let mut bytes = vec![b'['];
     let written = ask.history.before_users().try_for_each(|item| item.messages.write(&mut bytes));
@@ -305,10 +357,10 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
     let settings = ask.overlay.over(&state.engine().defaults());
     let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
     if branch(state, conversation, ask, &taken).await? {
-        return Ok(());
+        return Ok(None);
     }
     let read = import::read(&bytes, &settings).map_err(|error| unreadable(error.to_string()))?;
-    let Some(read) = read.conversations.into_iter().next() else { return Ok(()) };
+    let Some(read) = read.conversations.into_iter().next() else { return Ok(None) };
     let last = u64::try_from(read.entries.len()).ok().and_then(Seq::new);
     let whole = WholeJournal {
         conversation: new_conversation(conversation, ask),
@@ -321,13 +373,13 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
             if let Some(last) = last {
                 state.known().taken_over(&taken, conversation.clone(), last);
             }
-            Ok(())
+            Ok(None)
         }
         // The same request came before.
         Err(EngineError::Exists { .. } | EngineError::Store(turnwright_engine::StoreError::Exists { .. }))
             if ask.idempotency.is_some() =>
         {
-            Ok(())
+            Ok(last)
         }
         // It was not there for the caller: it is somebody else's.
         Err(EngineError::Exists { id }) if ask.conversation.is_some() => {
@@ -352,13 +404,21 @@ async fn branch(state: &ServerState, conversation: &ConversationId, ask: &Ask, t
     }
 }
 
-/// Goes on with a turn that was taken over: its tools ran elsewhere and no model has seen what they gave.
+/// Goes on with a turn that was taken over: its tools ran elsewhere and no model has seen what they gave. Where the same request took
+/// it over `before`, up to that entry, it goes on once.
 async fn take_up(
     state: &ServerState,
     conversation: ConversationId,
     ask: &Ask,
+    before: Option<Seq>,
     history: Fingerprint,
 ) -> Result<Begun, ApiError> {
+    if let Some(after) = before {
+        let look = |journal: &Journal| journal.last_seq().filter(|last| *last > after).and_then(|_| turn_of(journal, after));
+        if let Some(turn) = state.engine().look(&conversation, look).await? {
+            return begun(state, conversation, Part { turn, after, calls: Vec::new() }, history).await;
+        }
+    }
     let after = state.engine().look(&conversation, Journal::last_seq).await?;
     let Some(after) = after else {
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", "nothing is said").about("messages"));

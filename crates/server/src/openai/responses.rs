@@ -15,6 +15,7 @@ use super::track::{Call, End, Part, Track};
 use crate::stopping::is_stop;
 
 pub(crate) mod object;
+pub(crate) mod stored;
 
 /// Whether the answer is streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

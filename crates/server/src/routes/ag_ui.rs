@@ -81,7 +81,7 @@ async fn say(
     let history = History::of(input.items()?);
     let prompt = history.system.clone().into_iter().chain(input.context()).reduce(|a, b| format!("{a}\n\n{b}"));
     let overlay = SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() };
-    let ask = Ask { conversation: Some(conversation.clone()), history, overlay, idempotency };
+    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency };
     Ok(begin(state, ask).await?.part)
 }
 

@@ -3,10 +3,10 @@
 use axum::response::Response;
 use http::StatusCode;
 use turnwright_api as api;
-use turnwright_core::{ApproveMode, ConversationId};
+use turnwright_core::ApproveMode;
 use turnwright_engine::{KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
-use super::idempotency::{as_asked, repeatable};
+use super::idempotency::repeatable;
 use super::streams::{UiQuery, stream_of};
 use super::{asked, json};
 use crate::attached::Attached;
@@ -17,7 +17,6 @@ use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAns
 use crate::repeat::{Keeps, once};
 use crate::report::{self, turn_report};
 use crate::settings;
-use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
 
 /// Runs a turn and answers when it is over or waits for a person, or streams it.
@@ -56,7 +55,7 @@ pub(super) async fn chat(
         deny_what_cannot_be_asked(&mut message, version);
     }
     // Apart, so that a stream that waits for its first words does not keep the room that sending takes.
-    let sent = Box::pin(send(&state, &id, message)).await?;
+    let sent = Box::pin(state.engine().send(&id, message)).await?;
     attached.keep(&state, &id).await;
     if let Some(stream) = stream {
         return stream_of(&state, id, sent.turn_id, (version, begin_of(&sent)), stream).await;
@@ -95,7 +94,7 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
     };
-    let sent = send(&state, &id, message).await?;
+    let sent = state.engine().send(&id, message).await?;
     attached.keep(&state, &id).await;
     let answer = api::MessageAccepted {
         message_id: sent.message_id.to_string(),
@@ -150,11 +149,6 @@ pub(super) async fn retry(
         Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
     };
     Ok(json(StatusCode::ACCEPTED, once(&state, asked(&whole)?, &route, Keeps::Answer, taken_up).await?))
-}
-
-/// Sends a message, and names a reused key as the client wrote it.
-pub(super) async fn send(state: &ServerState, id: &ConversationId, message: NewMessage) -> Result<Sent, ApiError> {
-    state.engine().send(id, message).await.map_err(as_asked)
 }
 
 /// Where the stream of a message that was sent begins.

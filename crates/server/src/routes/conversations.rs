@@ -8,7 +8,7 @@ use turnwright_core::{ConversationId, MessageId, Seq};
 use turnwright_engine::search::Excerpt;
 use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, NewConversation, SettingsOverlay};
 
-use super::idempotency::{as_asked, repeatable};
+use super::idempotency::repeatable;
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Search, State, Whole, id};
@@ -39,7 +39,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     overlay.tools = request.tools.or(overlay.tools);
     let id = request.id.as_deref().map(id).transpose()?;
     let new = NewConversation { id, title: request.title, overlay, idempotency: repeatable(&whole, "conversations")? };
-    let created = state.engine().create(new).await.map_err(as_asked)?;
+    let created = state.engine().create(new).await?;
     Ok(told_created(created))
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn fork(
         overlay: SettingsOverlay::default(),
         idempotency: repeatable(&whole, &format!("{conversation}/fork"))?,
     };
-    let created = state.engine().fork(&conversation, before, new).await.map_err(as_asked)?;
+    let created = state.engine().fork(&conversation, before, new).await?;
     Ok(told_created(created))
 }
 

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
-use turnwright_engine::EngineError;
 
 use crate::error::ApiError;
 use crate::extract::Whole;
@@ -12,7 +11,7 @@ use crate::extract::Whole;
 /// The longest idempotency key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
 
-/// The request's idempotency key, made unique by its `route`, with a hash of what was asked.
+/// The request's idempotency key, made unique by its `route` and a space before it, with a hash of what was asked.
 pub(super) fn repeatable(whole: &Whole, route: &str) -> Result<Option<(String, String)>, ApiError> {
     Ok(asked(whole)?.map(|(key, fingerprint)| (format!("{route} {key}"), fingerprint)))
 }
@@ -37,16 +36,5 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
             let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
             Err(ApiError::bad_request("invalid_idempotency_key", detail))
         }
-    }
-}
-
-/// A failure that names a reused key as the client wrote it.
-pub(super) fn as_asked(error: EngineError) -> ApiError {
-    match error {
-        EngineError::KeyReused { key } => {
-            let key = key.split_once(' ').map(|(_, key)| key.to_owned()).unwrap_or(key);
-            EngineError::KeyReused { key }.into()
-        }
-        error => error.into(),
     }
 }

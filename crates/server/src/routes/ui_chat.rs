@@ -14,7 +14,7 @@ use turnwright_core::{
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
 
-use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting, send};
+use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
 use super::ui_said_again::{answered, can_be_retried, newest, question};
@@ -124,7 +124,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
     };
     deny_what_cannot_be_asked(&mut message, version);
-    let sent = send(&state, &conversation, message).await?;
+    let sent = state.engine().send(&conversation, message).await?;
     attached.keep(&state, &conversation).await;
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
@@ -182,7 +182,7 @@ async fn regenerate(
     let mut message =
         NewMessage { content: said.content.clone(), overlay, replaces: Some(asked), ..NewMessage::text(String::new()) };
     deny_what_cannot_be_asked(&mut message, version);
-    Ok(send(state, conversation, message).await?.turn_id)
+    Ok(state.engine().send(conversation, message).await?.turn_id)
 }
 
 /// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.

@@ -173,7 +173,7 @@ fn decision(
         }
     };
     fits.map_err(|why: &str| EngineError::NotWaiting { call, why: why.to_owned() })?;
-    let may_run = matches!(choice.verdict, Verdict::Allow | Verdict::RunAgain);
+    let may_run = choice.verdict.lets_run();
     if choice.arguments.is_some() && !may_run {
         return Err(EngineError::Invalid { what: "arguments can only be changed with allow or run_again".to_owned() });
     }

@@ -1,17 +1,22 @@
 //! What a user message appends.
 
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
-    Seq, StoredEntry, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, ConversationId, DecidedBy, Decision, Entry, MessageId,
+    QuestionReason, Seq, StoredEntry, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
-use super::{Act, Bounds, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Bounds, KeptSent, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
 use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
 
-/// A user message: opens a turn, joins the open one, or is held.
-pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage, bounds: Bounds) -> Result<Act<Sent>, EngineError> {
+/// A user message in this conversation: opens a turn, joins the open one, or is held.
+pub(super) fn say(
+    inner: &Inner,
+    state: &State,
+    message: &NewMessage,
+    (conversation, bounds): (&ConversationId, Bounds),
+) -> Result<Act<Sent>, EngineError> {
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
@@ -57,7 +62,8 @@ pub(super) fn say(inner: &Inner, state: &State, message: &NewMessage, bounds: Bo
     };
     drop(act.entries.splice(..0, hidden));
     if let Some((key, fingerprint)) = &message.idempotency {
-        let answer = serde_json::to_string(&act.answer).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
+        let kept = KeptSent { conversation: Some(conversation.clone()), sent: act.answer.clone() };
+        let answer = serde_json::to_string(&kept).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
         let record = Idempotent { fingerprint: fingerprint.clone(), answer };
         act.side.push(SideRecord::Idempotent { key: key.clone(), record });
     }

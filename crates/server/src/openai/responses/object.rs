@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
 use turnwright_core::{
     CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice,
-    TurnId, TurnSettings, Verdict, text_of,
+    TurnId, TurnSettings, text_of,
 };
 
 use crate::openai::ids;
@@ -141,7 +141,7 @@ fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
 }
 
 /// The turn that an entry belongs to.
-fn turn_of(journal: &Journal, at: Seq) -> Option<TurnId> {
+pub(crate) fn turn_of(journal: &Journal, at: Seq) -> Option<TurnId> {
     let mut turn = None;
     for stored in journal.entries().iter().take_while(|stored| stored.seq <= at) {
         match &*stored.entry {
@@ -201,7 +201,7 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
             Entry::Decision(decision)
                 if decision.by == DecidedBy::Person && part.calls.iter().any(|call| call.id == decision.call) =>
             {
-                let approve = matches!(decision.verdict, Verdict::Allow | Verdict::RunAgain);
+                let approve = decision.verdict.lets_run();
                 let request = super::request_id(conversation, decision.call);
                 items.push(json!({"id": id("mcpa"), "type": "mcp_approval_response", "approval_request_id": request,
                                   "approve": approve, "reason": decision.reason}));

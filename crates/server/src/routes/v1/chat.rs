@@ -48,7 +48,7 @@ pub(super) async fn complete(
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
-    let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
+    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency }).await?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,
         Some(false) | None => TellsUsage::Never,

@@ -5,8 +5,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 use turnwright_api::openai::{OpenAiError, ResponsesRequest, WireResponse};
-use turnwright_core::{ConversationId, Entry, Journal, MessageId, Seq, StoredEntry};
-use turnwright_engine::{EngineError, NewConversation, WatchFrom};
+use turnwright_core::{ConversationId, Seq};
+use turnwright_engine::{EngineError, WatchFrom};
 
 use super::{Named, name};
 use crate::error::ApiError;
@@ -15,10 +15,11 @@ use crate::open_stream::OpenStream;
 use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
+use crate::openai::models;
 use crate::openai::responses::object::{self, PREFIX};
+use crate::openai::responses::stored::found;
 use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
-use crate::openai::{ids, models};
 use crate::openapi::RepeatableHeader;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
 use crate::routes::idempotency::asked;
@@ -44,14 +45,12 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let mut history = History::of(history::items(&request.input)?);
     history.system = request.instructions.clone().into_iter().chain(history.system.take()).reduce(|a, b| format!("{a}\n\n{b}"));
     let overlay = choices::overlay(&state, &request, &history, model).await?;
-    let conversation = match &request.previous_response_id {
-        Some(previous) => Some(continued(&state, previous).await?),
-        None => named(&state, &whole, &request).await?,
-    };
+    let previous = request.previous_response_id.clone();
+    let conversation = if previous.is_some() { None } else { named(&state, &whole, &request).await? };
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
-    let begun = begin(&state, Ask { conversation, history, overlay, idempotency }).await?;
+    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency }).await?;
     let names = Named::of(&begun, PREFIX);
     let (conversation, part) = (begun.conversation, begun.part);
     let object = object_of(&state, &conversation, &part).await?;
@@ -267,45 +266,6 @@ async fn over(
     match fold.failure() {
         Some((failure, reason)) => Err(failure_of(failure, reason)),
         None => Ok(fold.response()),
-    }
-}
-
-/// The response of this name.
-async fn found(state: &ServerState, id: &str) -> Result<(ConversationId, Part), ApiError> {
-    let missing = || {
-        let id: String = id.chars().take(200).collect();
-        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no response `{id}`")).about("id")
-    };
-    let (conversation, after) = ids::read_answer(PREFIX, id).ok_or_else(missing)?;
-    let look = |journal: &Journal| {
-        let part = object::part(journal, after)?;
-        let messages = object::messages(journal, &part);
-        let is_hidden = !messages.is_empty() && messages.iter().all(|message| journal.is_hidden(*message));
-        (!is_hidden).then_some(part)
-    };
-    match state.engine().look(&conversation, look).await {
-        Ok(Some(part)) => Ok((conversation, part)),
-        Ok(None) | Err(EngineError::NotFound { .. }) => Err(missing()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The conversation in which a response goes on: its own, or, where more was said there since, a new one that is the same up to
-/// there.
-async fn continued(state: &ServerState, previous: &str) -> Result<ConversationId, ApiError> {
-    let (conversation, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
-    let look = |journal: &Journal| {
-        let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
-        let is_newest = journal.turn().is_none_or(|turn| turn.id() == part.turn);
-        let said_since = |stored: &&StoredEntry| match &*stored.entry {
-            Entry::User(_) | Entry::Assistant(_) => stored.seq > end,
-            _ => false,
-        };
-        journal.entries().iter().find(said_since).filter(|_| !is_newest).map(|stored| MessageId(stored.seq))
-    };
-    match state.engine().look(&conversation, look).await? {
-        Some(since) => Ok(state.engine().fork(&conversation, Some(since), NewConversation::default()).await?.id),
-        None => Ok(conversation),
     }
 }
 

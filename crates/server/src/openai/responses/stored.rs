@@ -1,0 +1,50 @@
+//! The responses that are stored, by their names.
+
+use http::StatusCode;
+use turnwright_core::{ConversationId, Entry, Journal, MessageId, StoredEntry};
+use turnwright_engine::{EngineError, NewConversation};
+
+use super::object::{self, PREFIX};
+use crate::error::ApiError;
+use crate::openai::ids;
+use crate::openai::track::Part;
+use crate::state::ServerState;
+
+/// The response of this name.
+pub(crate) async fn found(state: &ServerState, id: &str) -> Result<(ConversationId, Part), ApiError> {
+    let missing = || {
+        let id: String = id.chars().take(200).collect();
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is no response `{id}`")).about("id")
+    };
+    let (conversation, after) = ids::read_answer(PREFIX, id).ok_or_else(missing)?;
+    let look = |journal: &Journal| {
+        let part = object::part(journal, after)?;
+        let messages = object::messages(journal, &part);
+        let is_hidden = !messages.is_empty() && messages.iter().all(|message| journal.is_hidden(*message));
+        (!is_hidden).then_some(part)
+    };
+    match state.engine().look(&conversation, look).await {
+        Ok(Some(part)) => Ok((conversation, part)),
+        Ok(None) | Err(EngineError::NotFound { .. }) => Err(missing()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The conversation in which a response goes on: its own, or, where more was said there since, a new one that is the same up to
+/// there.
+pub(crate) async fn continued(state: &ServerState, previous: &str) -> Result<ConversationId, ApiError> {
+    let (conversation, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
+    let look = |journal: &Journal| {
+        let end = object::messages(journal, &part).last().map_or(part.after, |message: &MessageId| message.0);
+        let is_newest = journal.turn().is_none_or(|turn| turn.id() == part.turn);
+        let said_since = |stored: &&StoredEntry| match &*stored.entry {
+            Entry::User(_) | Entry::Assistant(_) => stored.seq > end,
+            _ => false,
+        };
+        journal.entries().iter().find(said_since).filter(|_| !is_newest).map(|stored| MessageId(stored.seq))
+    };
+    match state.engine().look(&conversation, look).await? {
+        Some(since) => Ok(state.engine().fork(&conversation, Some(since), NewConversation::default()).await?.id),
+        None => Ok(conversation),
+    }
+}
