@@ -54,10 +54,15 @@ impl Programs {
         programs
     }
 
-    /// Those of a program with its arguments.
+    /// Those of a program with its arguments. A tool may take what looks like a line for one, whatever stands beside it.
     pub(super) fn of_arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
-        let words: Vec<Word> = words.into_iter().map(Word::literal).collect();
+        let words: Vec<&str> = words.into_iter().collect();
         let mut programs = Self::default();
+        if let Some(line) = words.first().filter(|word| word.contains(|c: char| c.is_whitespace() || ";|&<>()$`".contains(c))) {
+            programs.line(line, 0);
+            programs.has_unknown = true;
+        }
+        let words: Vec<Word> = words.into_iter().map(Word::literal).collect();
         programs.command(&words, Tail::Whole, 0);
         programs
     }

@@ -306,8 +306,11 @@ fn a_program_with_its_arguments_is_no_line() {
         (json!({"command": "git", "args": ["status"]}), In),
         (json!({"command": "git", "args": []}), In),
         (json!({"command": "git", "args": ["status; rm x"]}), In),
-        (json!({"command": "git status", "args": []}), Out),
-        (json!({"command": "git; rm x", "args": []}), Out),
+        // A tool that splits its line though it is given arguments.
+        (json!({"command": "git status", "args": []}), Mixed),
+        (json!({"command": "git; rm x", "args": []}), Mixed),
+        (json!({"command": "rm -r x", "args": []}), Mixed),
+        (json!({"command": ["git status"]}), Mixed),
         (json!({"command": "rm", "args": ["git"]}), Out),
         (json!({"command": "env", "args": ["git", "status"]}), In),
         (json!({"command": "env", "args": ["rm", "git"]}), Out),
