@@ -3,7 +3,8 @@
 //! Without logins a connection from this machine is a person's, unless the process at its other end belongs to a tool: it
 //! descends from this process, or it or one of its ancestors carries the mark that every process of a tool is started with.
 //! The system tells who holds the other end of a loopback connection. Who has cut all ties (no ancestor, no mark) is not
-//! told apart; such a program can also write the database. On systems without `/proc` nobody is told apart.
+//! told apart; such a program can also write the database. On systems without `/proc` nobody is told apart. Who comes by a proxy that
+//! says so is nobody here: at its other end may be anything of this machine.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -13,12 +14,13 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::{IntoResponse, Response};
-use http::request::Parts;
 use http::{Extensions, Method};
 use turnwright_engine::{Door, EngineError};
 use turnwright_host::{lineage, mark_of};
 
+use crate::auth::Auth;
 use crate::error::ApiError;
+use crate::forwarded::Client;
 
 /// The connection that a request came by: the door of its engine. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -38,8 +40,11 @@ impl Connection {
     }
 
     /// The door of a request's engine; `None` where it is not known by which connection it came.
-    pub(crate) fn door(request: &Parts) -> Option<Arc<dyn Door>> {
-        Self::of(&request.extensions).map(|Self(ends)| ends as Arc<dyn Door>)
+    pub(crate) fn door(auth: Auth, request: &Extensions) -> Option<Arc<dyn Door>> {
+        if auth == Auth::Local && Client::of(request).is_handed_on() {
+            return Some(Arc::new(ByProxy));
+        }
+        Self::of(request).map(|Self(ends)| ends as Arc<dyn Door>)
     }
 
     fn of(extensions: &Extensions) -> Option<Self> {
@@ -66,12 +71,25 @@ impl Door for Ends {
     }
 }
 
+/// The door of what a proxy hands on where nobody signs in.
+#[derive(Debug)]
+struct ByProxy;
+
+#[async_trait]
+impl Door for ByProxy {
+    async fn open(&self) -> Result<(), String> {
+        let why = "this request comes by a proxy, and nobody signs in here, so it is not known whether a person sent it; let people \
+                   sign in: `[server] auth = \"tokens\"`";
+        Err(why.to_owned())
+    }
+}
+
 /// Refuses what tools start where a request decides, or changes what decides. What is said and what turns are begun with is
 /// looked at by the engine, which is given the same door.
-pub(crate) async fn people_only(request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
+pub(crate) async fn people_only(auth: Auth, request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
     if decides(request.method(), request.uri().path())
-        && let Some(Connection(ends)) = Connection::of(request.extensions())
-        && let Err(why) = ends.open().await
+        && let Some(door) = Connection::door(auth, request.extensions())
+        && let Err(why) = door.open().await
     {
         return ApiError::from(EngineError::PeopleOnly { why }).into_response();
     }

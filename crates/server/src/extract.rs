@@ -28,7 +28,8 @@ impl FromRequestParts<ServerState> for State {
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, ApiError> {
         // Without the layer that makes callers nobody gets in.
         let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::nobody);
-        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions), Connection::door(parts))))
+        let door = Connection::door(state.options().auth, &parts.extensions);
+        Ok(Self(state.acting_for(caller, Client::of(&parts.extensions), door)))
     }
 }
 

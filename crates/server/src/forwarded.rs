@@ -20,6 +20,8 @@ use crate::state::ServerState;
 pub(crate) struct Client {
     address: Address,
     is_https: bool,
+    /// Whether a proxy says that it handed the request on, trusted or not.
+    is_handed_on: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +45,11 @@ impl Client {
         self.is_https
     }
 
+    /// Whether a program stands between that speaks for others. One that does not say so is taken for the client itself.
+    pub(crate) fn is_handed_on(self) -> bool {
+        self.is_handed_on
+    }
+
     /// Whether it may be at this machine.
     pub(crate) fn may_be_here(self) -> bool {
         match self.address {
@@ -63,6 +70,12 @@ impl fmt::Display for Client {
     }
 }
 
+/// What is read of a trusted proxy.
+const BELIEVED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+
+/// What else tells of a proxy.
+const HANDED_ON: [&str; 2] = ["via", "x-real-ip"];
+
 /// Reads what trusted proxies say, and forgets what others do.
 pub(crate) async fn believed(
     state: &ServerState,
@@ -72,8 +85,9 @@ pub(crate) async fn believed(
     let site = state.site();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let said = said(request.headers(), peer, &site.trusted_proxies);
-    for name in ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"] {
-        request.headers_mut().remove(name);
+    let mut is_handed_on = HANDED_ON.iter().any(|name| request.headers().contains_key(*name));
+    for name in BELIEVED {
+        is_handed_on |= request.headers_mut().remove(name).is_some();
     }
     let said = match said {
         Ok(said) => said,
@@ -88,7 +102,7 @@ pub(crate) async fn believed(
         }
     }
     let is_https = said.is_https.unwrap_or(site.is_tls);
-    request.extensions_mut().insert(Client { address: said.address, is_https });
+    request.extensions_mut().insert(Client { address: said.address, is_https, is_handed_on });
     next(request).await
 }
 

@@ -207,10 +207,11 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 
 /// What every request goes through, and its answer on the way back. One layer: each costs a box and a copy of the route.
 async fn enter(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let auth = state.options().auth;
     believed(&state, request, async |request| {
         named(&state, request, async |request| {
             identify(&state, request, async |request| {
-                people_only(request, async |request| hidden(&state, request, next).await).await
+                people_only(auth, request, async |request| hidden(&state, request, next).await).await
             })
             .await
         })

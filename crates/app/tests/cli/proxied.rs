@@ -93,6 +93,17 @@ async fn without_signing_in_a_proxy_lets_nobody_in_but_who_is_at_this_machine() 
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{from} {client}: {answer}");
         assert_eq!(answer.contains("client_not_allowed"), expected == "403", "{answer}");
     }
+    // A person and a tool of this machine look alike by a proxy, trusted or not: neither decides.
+    for from in [PROXY, SOMEBODY] {
+        for said in ["X-Forwarded-For", "Via"] {
+            let headers = [("Host", server.address()), (said, "127.0.0.1"), ("Content-Type", "application/json")];
+            let rule = r#"{"rule":"allow * everyone"}"#;
+            let answer = ask(&server, from, "POST /api/v1/approvals/rules", &headers, rule).await;
+            assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("people_only"), "{from} {said}: {answer}");
+            let new = ask(&server, from, "POST /api/v1/conversations", &headers, r#"{"settings":{"approve":"all"}}"#).await;
+            assert!(new.starts_with("HTTP/1.1 403 ") && new.contains("let people sign in"), "{from} {said}: {new}");
+        }
+    }
     server.stop();
 }
 

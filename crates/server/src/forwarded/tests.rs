@@ -18,7 +18,7 @@ fn told(peer: &str, given: &[(&'static str, &'static str)]) -> Told {
     }
     let trusted = ["10.0.0.0/24".parse().unwrap(), "::1".parse().unwrap()];
     let Said { address, is_https, host } = said(&headers, Some(peer.parse().unwrap()), &trusted).map_err(drop)?;
-    let client = super::Client { address, is_https: false };
+    let client = super::Client { address, is_https: false, is_handed_on: false };
     Ok((client.to_string(), is_https, host.map(|host| host.to_str().unwrap().to_owned())))
 }
 
