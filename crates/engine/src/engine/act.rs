@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwright_core::budgets::Closed;
 use turnwright_core::{
-    AnsweredBy, CallId, ContentBlock, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry,
-    TurnId, Verdict, check,
+    AnsweredBy, CallId, Control, ConversationId, ElicitationId, Entry, JournalError, MessageId, Seq, StoredEntry, TurnId,
+    Verdict, check,
 };
 
 use super::reach::Bounds;
@@ -18,10 +17,11 @@ use crate::driver::Before;
 use crate::inner::Inner;
 use crate::live::{Beside, Live, State};
 use crate::rules::is_rule;
-use crate::{Append, EngineError, Fact, KeptBy, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
+use crate::{Append, EngineError, Fact, Reply, SettingsOverlay, SideRecord, Slot, StoreError};
 
 mod answer;
 mod decision;
+mod message;
 mod overdue;
 mod results;
 mod retry;
@@ -30,104 +30,14 @@ mod say;
 use answer::answer;
 pub use decision::Decided;
 use decision::decisions;
+use message::KeptSent;
+pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 use results::results;
 use retry::retry;
 use say::say;
 pub(super) use say::title_of;
-
-/// A message to send.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewMessage {
-    /// What is said; at least one block.
-    pub content: Vec<ContentBlock>,
-    /// Settings for the turn that it opens, over the conversation's.
-    pub overlay: SettingsOverlay,
-    /// What happens where the conversation waits for a person's decision.
-    pub on_waiting: OnWaiting,
-    /// What takes the turn up again if this process ends.
-    pub kept_by: KeptBy,
-    /// Whether a conversation that is not there is created.
-    pub create: bool,
-    /// The settings of the conversation, where it is created.
-    pub conversation: SettingsOverlay,
-    /// The message that it stands for: that one and all that came after it are hidden with it. [`EngineError::NotFound`] where
-    /// it is no message of a person's that is shown, [`EngineError::NoOpenTurn`] while a turn is open.
-    pub replaces: Option<MessageId>,
-    /// A key that makes a repetition harmless, and a hash of the request.
-    pub idempotency: Option<(String, String)>,
-}
-
-impl NewMessage {
-    /// A text, with nothing else chosen.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            content: vec![ContentBlock::text(text)],
-            overlay: SettingsOverlay::default(),
-            on_waiting: OnWaiting::Hold,
-            kept_by: KeptBy::Servers,
-            create: false,
-            conversation: SettingsOverlay::default(),
-            replaces: None,
-            idempotency: None,
-        }
-    }
-}
-
-/// What a message does to a parked turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnWaiting {
-    /// It is held until a person has decided.
-    #[default]
-    Hold,
-    /// It declines what waits.
-    Deny,
-}
-
-/// A stored message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
-    /// The message.
-    pub message_id: MessageId,
-    /// The turn that it opened or joined.
-    pub turn_id: TurnId,
-    /// What became of it.
-    pub state: SentState,
-}
-
-/// What is kept under the idempotency key of a message.
-#[derive(Debug, Serialize, Deserialize)]
-struct KeptSent {
-    /// Where it was said; not in what older versions stored.
-    #[serde(default, rename = "conversation_id", skip_serializing_if = "Option::is_none")]
-    conversation: Option<ConversationId>,
-    #[serde(flatten)]
-    sent: Sent,
-}
-
-/// What became of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SentState {
-    /// It opened a turn.
-    Started,
-    /// The open turn answers it at its next step.
-    Joined,
-    /// The open turn is parked; it answers once a person has decided.
-    Held,
-}
-
-impl SentState {
-    /// The turn's status in the words of the HTTP API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Started | Self::Joined => "running",
-            Self::Held => "suspended",
-        }
-    }
-}
 
 /// A person's decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,33 +173,6 @@ impl Engine {
         let stored = stored.map_err(|error| inner.refusal(error))?;
         acted(inner, &inner.registry.keep(live), stored, beside).await;
         Ok(act.answer)
-    }
-
-    /// What became of the message that was sent with this idempotency key (the key, and a hash of what was asked), and where: for
-    /// those who choose the conversation by what is said. Nothing for one that was stored by a version that did not keep where.
-    ///
-    /// # Errors
-    /// [`EngineError::KeyReused`]; [`EngineError::Store`].
-    pub async fn said_before(&self, key: &str, fingerprint: &str) -> Result<Option<(ConversationId, Sent)>, EngineError> {
-        let kept = self.kept(&self.own_key(key), fingerprint).await?;
-        Ok(kept.and_then(|kept| Some((kept.conversation?, kept.sent))))
-    }
-
-    async fn sent_before(&self, message: &NewMessage) -> Result<Option<Sent>, EngineError> {
-        let Some((key, fingerprint)) = &message.idempotency else { return Ok(None) };
-        Ok(self.kept(key, fingerprint).await?.map(|kept| kept.sent))
-    }
-
-    async fn kept(&self, key: &str, fingerprint: &str) -> Result<Option<KeptSent>, EngineError> {
-        let Some(record) = self.inner.store.idempotent(key).await? else { return Ok(None) };
-        if record.fingerprint != fingerprint {
-            let key = key.split_once('\t').map_or(key, |(_, key)| key).to_owned();
-            return Err(EngineError::KeyReused { key });
-        }
-        let kept = serde_json::from_str(&record.answer);
-        kept.map(Some).map_err(|error| {
-            EngineError::Store(StoreError::Damaged { what: format!("idempotency key `{key}`"), reason: error.to_string() })
-        })
     }
 
     /// Stores a person's decision about a call. Answered once: whoever comes second is told.
