@@ -14,6 +14,6 @@ pub struct Artifact {
     pub media_type: String,
     /// How large it is, in bytes.
     pub bytes: u64,
-    /// When it was stored first.
+    /// When it was stored, the last time.
     pub created_at: String,
 }

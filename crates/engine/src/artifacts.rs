@@ -26,7 +26,7 @@ pub struct Artifact {
     pub media_type: String,
     /// How large it is, in bytes.
     pub bytes: u64,
-    /// When it was stored, in milliseconds since 1970 UTC.
+    /// When it was stored, the last time, in milliseconds since 1970 UTC.
     pub created_at_ms: u64,
 }
 
@@ -93,7 +93,7 @@ pub trait Artifacts: Send + Sync + Debug {
     /// Where the store fails.
     async fn put_piece(&self, draft: Draft, index: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
 
-    /// Makes a draft an artifact. Where there is one with its id, that one stays and the draft goes.
+    /// Makes a draft an artifact. Where there is one with its id, that one stays and is as young as the draft, which goes.
     ///
     /// # Errors
     /// Where the store fails.

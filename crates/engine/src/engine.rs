@@ -198,6 +198,7 @@ impl Engine {
             is_server: AtomicBool::new(false),
             door: OnceLock::new(),
             question_limit_ms: AtomicU64::new(DEFAULT_QUESTION_MS),
+            must_erase: AtomicBool::new(false),
             approval_limit_ms: AtomicU64::new(0),
             is_unattended: AtomicBool::new(false),
             begins_to_wait: watch::Sender::new(0),

@@ -75,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) door: OnceLock<Arc<dyn Door>>,
     /// How long people are waited for while a call holds its connection.
     pub(crate) question_limit_ms: AtomicU64,
+    /// Whether what was deleted because of its age is not known to be overwritten.
+    pub(crate) must_erase: AtomicBool,
     /// How long people are waited for before what waits is denied; 0 is for ever.
     pub(crate) approval_limit_ms: AtomicU64,
     /// Whether nobody is there to answer while a call holds its connection.

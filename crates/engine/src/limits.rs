@@ -151,6 +151,14 @@ impl Engine {
         self.inner().choices.limits.get().copied().unwrap_or_default()
     }
 
+    /// Whether a message of this content is taken, whatever runs: to be asked before what it names is read.
+    ///
+    /// # Errors
+    /// [`EngineError::OverLimit`].
+    pub fn admits(&self, content: &[ContentBlock]) -> Result<(), EngineError> {
+        Ok(self.limits().admit(content)?)
+    }
+
     /// Whether a message of this content could begin a turn now: to be asked before something is made for it. What
     /// begins the turn asks again.
     ///

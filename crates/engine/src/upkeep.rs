@@ -1,6 +1,7 @@
 //! The port to what keeps a store small and forgetful.
 
 use std::fmt::Debug;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use turnwright_core::ConversationId;
@@ -32,7 +33,7 @@ impl Engine {
     /// deleted is overwritten.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Where the store fails. Where the second alone did, the next time does it, whether or not anything is old then.
     pub async fn remove_old(&self, upkeep: &dyn Upkeep, before_ms: u64) -> Result<usize, EngineError> {
         let mut count = 0_usize;
         loop {
@@ -45,8 +46,13 @@ impl Engine {
                 break;
             }
         }
+        let must_erase = &self.inner().must_erase;
         if count > 0 {
+            must_erase.store(true, Ordering::Relaxed);
+        }
+        if must_erase.load(Ordering::Relaxed) {
             upkeep.erase().await?;
+            must_erase.store(false, Ordering::Relaxed);
         }
         Ok(count)
     }

@@ -60,6 +60,8 @@ mod sources;
 mod tasks;
 #[path = "turns/telemetry.rs"]
 mod telemetry;
+#[path = "turns/upkeep.rs"]
+mod upkeep;
 #[path = "turns/watching.rs"]
 mod watching;
 #[path = "turns/writers.rs"]

@@ -30,7 +30,9 @@ impl Host {
             match self.engine().remove_old(&**self.upkeep(), before_ms).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "removed conversations that are older than the retention"),
-                Err(error) => tracing::warn!(%error, "old conversations could not be removed"),
+                Err(error) => {
+                    tracing::warn!(%error, "old conversations could not be removed, or what they held not be overwritten; the next round does it")
+                }
             }
         }
         let before_ms = self.engine().clock().now_ms().saturating_sub(UNUSED_FILES_MS);

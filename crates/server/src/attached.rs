@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
 use turnwright_core::{ContentBlock, ConversationId, EmbeddedResource};
 use turnwright_engine::artifacts::{Artifact, Artifacts, is_artifact_id, linked_artifact};
 
@@ -26,9 +27,12 @@ impl Attached {
     /// Puts what artifacts hold in the place of links to them.
     ///
     /// # Errors
-    /// 422, where one of them is not there for the caller.
+    /// 422, where one of them is not there for the caller; 413 for too many, and where they come to more than a request may bring.
     pub(crate) async fn resolve(state: &ServerState, content: &mut [ContentBlock]) -> Result<Self, ApiError> {
-        let mut ids = Vec::new();
+        // A link is small and what it names is large.
+        state.engine().admits(content)?;
+        let most = state.options().body_limit_bytes;
+        let (mut ids, mut bytes) = (Vec::new(), 0_usize);
         for block in content {
             let ContentBlock::ResourceLink { uri, .. } = block else { continue };
             let Some(id) = named(uri) else { continue };
@@ -37,6 +41,12 @@ impl Attached {
             let artifacts = state.artifacts()?;
             let found = artifacts.artifact(owner, &id).await?;
             let found = found.ok_or_else(|| ApiError::invalid(format!("there is no file `{id}`; it may have expired")))?;
+            bytes = bytes.saturating_add(usize::try_from(found.bytes).unwrap_or(usize::MAX));
+            if bytes > most {
+                let what =
+                    format!("the files of the message are more than {most} bytes together; send them in several messages");
+                return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large", what));
+            }
             *block = held(&**artifacts, &found).await?;
             ids.push(id);
         }

@@ -24,6 +24,8 @@ pub struct ApiError {
     is_final: bool,
     /// After how many seconds it may be worth repeating, where that is known.
     retry_after: Option<u8>,
+    /// Whether it repeats what a model provider said, which may repeat what a person did: that stands in no log.
+    is_quoted: bool,
 }
 
 impl ApiError {
@@ -39,6 +41,7 @@ impl ApiError {
             param: None,
             is_final: false,
             retry_after: None,
+            is_quoted: false,
         }
     }
 
@@ -66,6 +69,12 @@ impl ApiError {
     /// The same, where to send it again would do harm.
     pub(crate) fn made_final(mut self) -> Self {
         self.is_final = true;
+        self
+    }
+
+    /// The same, in the words of a model provider.
+    pub(crate) fn in_a_providers_words(mut self) -> Self {
+        self.is_quoted = true;
         self
     }
 
@@ -105,7 +114,9 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
-            tracing::warn!(status = self.status.as_u16(), code = self.code, detail = self.detail, "request failed");
+            let detail =
+                if self.is_quoted { "what the model provider said is told to the client alone" } else { &*self.detail };
+            tracing::warn!(status = self.status.as_u16(), code = self.code, detail, "request failed");
         }
         let kept = self.clone();
         let title = self.status.canonical_reason().unwrap_or("Error");
@@ -185,6 +196,7 @@ impl From<EngineError> for ApiError {
             | EngineError::ShuttingDown => None,
         };
         let detail = error.to_string();
+        let is_quoted = matches!(error, EngineError::Provider(_));
         let errors = match error {
             EngineError::Misfilled { problems } => {
                 problems.into_iter().map(|FieldProblem { field, problem }| FieldError { field, message: problem }).collect()
@@ -192,7 +204,7 @@ impl From<EngineError> for ApiError {
             _ => Vec::new(),
         };
         let retry_after = matches!(code, "too_many_turns" | "too_many_user_turns").then_some(5);
-        Self { request_id, errors, retry_after, ..Self::new(status, code, detail) }
+        Self { request_id, errors, retry_after, is_quoted, ..Self::new(status, code, detail) }
     }
 }
 

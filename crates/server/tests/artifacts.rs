@@ -48,13 +48,17 @@ impl Answered {
 
 /// A server with a database, whose model is the practice one.
 async fn server() -> Server {
+    server_with(ServerOptions::default()).await
+}
+
+async fn server_with(options: ServerOptions) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let environment = Environment::new(folder.path());
     let overrides = Overrides { data_dir: Some(folder.path().join("data")), ..Overrides::default() };
     let loaded = config::open(&environment, &overrides).unwrap();
     let host = Host::start(loaded, &environment, Needs::Everything).await.unwrap();
-    host.engine().limit(Limits { attachment_bytes: 1 << 20, ..Limits::default() });
-    let state = ServerState::new(host.engine().clone(), ServerOptions::default())
+    host.engine().limit(Limits { attachment_bytes: 1 << 20, attachments: 32, ..Limits::default() });
+    let state = ServerState::new(host.engine().clone(), options)
         .with_artifacts(host.artifacts().clone())
         .with_search(host.texts().clone());
     Server { router: router(state), host, _folder: folder }
@@ -97,7 +101,7 @@ async fn a_file_comes_back_as_it_was_and_so_that_no_browser_runs_it() {
     );
     let path = stored.header("location").to_owned();
     let again = server.upload("a%20%22b%22.html", "text/html", text.clone()).await;
-    assert_eq!(again.json(), told, "the same file is stored once");
+    assert_eq!((&again.json()["id"], again.header("location")), (&told["id"], &*path), "the same file is stored once");
     let back = server.get(&path).await;
     assert_eq!(back.body, text.as_bytes());
     for (name, expected) in [
@@ -209,6 +213,19 @@ async fn a_message_that_names_files_holds_them_and_they_go_with_the_last_convers
         assert_eq!(server.get(path).await.status, StatusCode::NOT_FOUND);
     }
     server.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_cannot_name_more_than_a_request_may_bring() {
+    let server = server_with(ServerOptions { body_limit_bytes: 4_096, ..ServerOptions::default() }).await;
+    let stored = server.upload("a.txt", "text/plain", "a".repeat(1_024)).await;
+    assert_eq!(stored.status, StatusCode::CREATED, "{:?}", stored.body);
+    let link = json!({"type": "resource_link", "uri": stored.header("location"), "name": "a"});
+    for (count, refusal) in [(33, (422, "too_many_attachments")), (5, (413, "attachment_too_large"))] {
+        let content = vec![&link; count];
+        let answer = server.post("/api/v1/conversations/c1/chat", json!({"content": content})).await;
+        assert_eq!(answer.code(), (refusal.0, refusal.1.to_owned()), "{count}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -564,6 +564,47 @@ async fn an_approval_is_asked_for_and_answered_as_items() {
 }
 
 #[tokio::test]
+async fn what_is_said_beside_an_approval_is_said() {
+    let touch = Answer::whole([call(0, "lab__touch", r#"{"a":1}"#)]);
+    let server = server([touch, Answer::whole([text("Done, and X.")])]);
+    let first = server.respond(&json!({"input": "Touch!"})).await.json();
+    let answer = json!([
+        {"type": "mcp_approval_response", "approval_request_id": first["output"][0]["id"], "approve": true},
+        {"role": "user", "content": "And do X."}
+    ]);
+    let second = server.respond(&json!({"previous_response_id": first["id"], "input": answer})).await.json();
+    assert_eq!(second["output"][1]["content"][0]["text"], "Done, and X.", "{second}");
+    let said = server.messages(first["conversation"]["id"].as_str().unwrap()).await;
+    assert!(said.iter().any(|(role, said)| role == "user" && said == "And do X."), "{said:?}");
+    assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_response_is_deleted_once_it_is_over() {
+    let server = server([Answer::whole([call(0, "lab__touch", r#"{"a":1}"#)])]);
+    let waits = server.respond(&json!({"input": "Touch!"})).await.json();
+    let path = format!("/v1/responses/{}", waits["id"].as_str().unwrap());
+    let delete = || server.send(Method::DELETE, &path, Body::empty(), &[]);
+    assert_eq!(delete().await.error(), (409, "conflict_error".to_owned(), "turn_open".to_owned()));
+    server.send(Method::POST, &format!("{path}/cancel"), Body::empty(), &[]).await;
+    assert_eq!(delete().await.status, 200);
+}
+
+#[tokio::test]
+async fn chats_that_differ_in_a_picture_alone_are_two() {
+    let server = server(["A cat.", "A cat.", "Yes."].map(|said| Answer::whole([text(said)])));
+    let picture = |data: &str| {
+        let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}});
+        json!({"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]})
+    };
+    let first = server.chat(&json!({"messages": [picture("AAAA")]})).await.json();
+    server.chat(&json!({"messages": [picture("BBBB")]})).await;
+    let cat = json!({"role": "assistant", "content": "A cat."});
+    let on = server.chat(&json!({"messages": [picture("AAAA"), cat, user("Sure?")]})).await.json();
+    assert_eq!(on["turnwright"]["conversation_id"], first["turnwright"]["conversation_id"]);
+}
+
+#[tokio::test]
 async fn a_request_can_want_to_be_asked() {
     let server = server([Answer::whole([call(0, "lab__look", "{}")])]);
     let tools = json!([{"type": "mcp", "server_label": "lab", "require_approval": "always", "allowed_tools": ["look"]}]);

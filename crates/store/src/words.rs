@@ -1,6 +1,8 @@
 //! Text as the search sees it: words, and single signs of scripts that put no spaces between words. What people type becomes a
 //! query in which nothing is an operator.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// How much an excerpt shows before the first word that was found, and in all, in characters.
 const BEFORE: usize = 40;
 const EXCERPT: usize = 160;
@@ -128,6 +130,24 @@ const SAYS_LITTLE: &[&str] = &[
 /// Signs that go with the letter before them.
 pub(crate) fn is_mark(sign: char) -> bool {
     matches!(u32::from(sign), 0x0300..=0x036F | 0x0E31..=0x0E4E | 0x0900..=0x0DFF)
+}
+
+/// A text without case and accents.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().flat_map(fold).collect::<String>().to_lowercase()
+}
+
+/// A sign without its accents.
+fn fold(sign: char) -> impl Iterator<Item = char> {
+    let mut parts = std::iter::once(sign).nfd();
+    let base = parts.next().unwrap_or(sign);
+    let is_accented = parts.all(is_accent);
+    let folded = if is_accented { base } else { sign };
+    std::iter::once(folded).filter(|sign| !is_accent(*sign))
+}
+
+fn is_accent(sign: char) -> bool {
+    matches!(u32::from(sign), 0x0300..=0x036F)
 }
 
 /// What a text says around the first of the words that is in it.

@@ -85,7 +85,9 @@ impl Artifacts for MemoryArtifacts {
     async fn finish_artifact(&self, draft: Draft, artifact: Artifact) -> Result<(), StoreError> {
         self.room()?;
         let mut tables = self.lock();
-        if tables.files.values().any(|(known, _)| known.as_ref().is_some_and(|known| known.id == artifact.id)) {
+        let mut files = tables.files.values_mut().filter_map(|(known, _)| known.as_mut());
+        if let Some(known) = files.find(|known| known.id == artifact.id) {
+            known.created_at_ms = known.created_at_ms.max(artifact.created_at_ms);
             tables.files.remove(&draft.0);
             return Ok(());
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, text_chunk};
 
 use crate::serve::Server;
-use crate::support::{Place, Ran};
+use crate::support::{Place, Ran, wait_for};
 
 /// Answers each prompt in its way: with calls to tools of this side, of the client's, or both; with what it was shown.
 fn script(body: &Value) -> Vec<Piece> {
@@ -21,6 +21,16 @@ fn script(body: &Value) -> Vec<Piece> {
             let results = messages.iter().rev().take_while(|message| message["role"] == "tool");
             let shown = results.last().unwrap()["content"].as_str().unwrap();
             vec![text_chunk(&format!("Got {shown}"))]
+        }
+        () if prompt.contains("prompt") => {
+            let told =
+                messages.iter().find(|message| message["role"] == "system").map(|message| message["content"].to_string());
+            vec![text_chunk(&told.unwrap_or_default())]
+        }
+        () if prompt.contains("broken") => {
+            let told = json!({"error": {"message": format!("cannot read {prompt}"), "type": "server_error"}}).to_string();
+            let head = "HTTP/1.1 500 Internal Server Error\r\ncontent-type: application/json\r\nconnection: close";
+            return vec![Piece::Raw(format!("{head}\r\ncontent-length: {}\r\n\r\n{told}", told.len()))];
         }
         () if prompt.contains("ours") => vec![text_chunk("Reading."), ours()],
         () if prompt.contains("both") => vec![theirs(0), call_chunk(1, "filesystem__read", "{\"path\":\"a.txt\"}")],
@@ -46,7 +56,7 @@ fn script(body: &Value) -> Vec<Piece> {
 pub(crate) fn place() -> (Place, ModelServer) {
     let model = ModelServer::start([], script).unwrap();
     let place = Place::with(&format!(
-        "[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\nmax_retries = 0\n",
+        "system_prompt = \"Be brief.\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\nmax_retries = 0\n",
         model.base_url()
     ));
     (place, model)
@@ -98,6 +108,18 @@ fn the_official_javascript_library_and_the_ai_sdk_are_answered() {
     let mut command = Command::new(clients.join("npm/node_modules/.bin/node"));
     command.arg(scripts().join("client.mjs")).arg(clients.join("npm")).arg(server.base_url());
     talk(command);
+    server.stop();
+}
+
+#[test]
+fn what_a_provider_repeats_of_a_prompt_is_told_to_the_client_and_not_to_the_log() {
+    let (place, _model) = place();
+    let server = Server::start(&place);
+    let body = json!({"model": "p/m", "messages": [{"role": "user", "content": "broken secret-of-ada"}]});
+    let answer = server.request("POST /v1/chat/completions", &body.to_string());
+    assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("secret-of-ada"), "{answer}");
+    wait_for("the line of the log", || server.said().contains("request failed").then_some(()));
+    assert!(!server.said().contains("secret-of-ada"), "{}", server.said());
     server.stop();
 }
 

@@ -60,6 +60,31 @@ assert.deepEqual(resumed.filter(({ type }) => type.startsWith('TOOL_CALL')).map(
 assert.equal(last(resumed).outcome.type, 'success');
 assert.match(texts(asked).at(-1), /^Got /);
 
+// Whoever says something instead of answering.
+const said = async (thread) => {
+  const { data } = await (await fetch(`${address}/api/v1/conversations/${thread}/messages`)).json();
+  return data.filter(({ role }) => role === 'user').map(({ content }) => content);
+};
+const instead = agent('t-instead');
+user(instead, 'write');
+const open = last(await run(instead)).outcome.interrupts[0];
+const unanswered = await run(instead).catch((error) => [{ type: 'RUN_ERROR', error }]);
+assert.equal(last(unanswered).type, 'RUN_ERROR');
+assert.deepEqual(await said('t-instead'), ['write']);
+user(instead, 'hello');
+await run(instead, { resume: [{ interruptId: open.id, status: 'cancelled' }] });
+assert.deepEqual(await said('t-instead'), ['write', 'hello']);
+assert.deepEqual(await said('t-asked'), ['write']);
+
+// What the page shows stands beside what the operator says, and is not kept.
+const shows = agent('t-shows');
+user(shows, 'prompt');
+await run(shows, { context: [{ description: 'page', value: 'blue' }] });
+assert.match(texts(shows).at(-1), /Be brief\.[^]*page: blue/);
+user(shows, 'prompt');
+await run(shows, {});
+assert.doesNotMatch(texts(shows).at(-1), /blue/);
+
 // A model that fails.
 const failing = agent('t-limit');
 user(failing, 'limit');

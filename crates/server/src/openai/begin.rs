@@ -88,8 +88,8 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     if let Some(previous) = &ask.previous {
         ask.conversation = Some(continued(state, previous).await?);
     }
-    if let Some(begun) = decide(state, &ask, &history).await? {
-        return Ok(begun);
+    if let Some((conversation, calls)) = decide(state, &ask, users.clone(), &history).await? {
+        return after_calls(state, conversation, calls, history).await;
     }
     if let Some((conversation, results)) = given(&ask)
         && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
@@ -145,6 +145,8 @@ enum Place {
     Named(ConversationId),
     /// In one that is there.
     There(ConversationId),
+    /// The same, before what waits there is decided about.
+    Beside(ConversationId),
 }
 
 /// What the same request with the same key began, where it came before.
@@ -155,14 +157,17 @@ async fn begun_before(
     history: &Fingerprint,
 ) -> Result<Option<Begun>, ApiError> {
     let Some((key, fingerprint)) = &ask.idempotency else { return Ok(None) };
-    if let Some((conversation, sent)) = state.engine().said_before(key, fingerprint).await? {
-        let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
-        return begun(state, conversation, part, history.clone()).await.map(Some);
+    let said = state.engine().said_before(key, fingerprint).await?;
+    let decides = ask.history.approvals().next().is_some();
+    match said {
+        Some((conversation, sent)) if !decides => {
+            let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
+            return begun(state, conversation, part, history.clone()).await.map(Some);
+        }
+        None if !users.is_empty() => return Ok(None),
+        Some(_) | None => {}
     }
-    if !users.is_empty() {
-        return Ok(None);
-    }
-    // Nothing is said: results and decisions are each taken once, so those that are there came with it.
+    // Results and decisions are each taken once, so those that are there came with it.
     let answered = ask.history.approvals().filter_map(|(_, request, is_approved, _)| {
         let (call, conversation) = read_request(request)?;
         Some((call, conversation.or_else(|| ask.conversation.clone())?, Some(is_approved)))
@@ -189,8 +194,14 @@ async fn begun_before(
     }
 }
 
-/// A person's decisions, where the request brings some: what waits beside them and is not decided about is denied.
-async fn decide(state: &ServerState, ask: &Ask, history: &Fingerprint) -> Result<Option<Begun>, ApiError> {
+/// A person's decisions, where the request brings some, are stored, after what they say beside them: what waits too and is not decided
+/// about is denied. Where that is, and the calls that it was about.
+async fn decide(
+    state: &ServerState,
+    ask: &Ask,
+    users: Vec<ContentBlock>,
+    history: &Fingerprint,
+) -> Result<Option<(ConversationId, Vec<CallId>)>, ApiError> {
     let mut conversation = ask.conversation.clone();
     let mut decided: Vec<(CallId, Choice)> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
@@ -229,8 +240,12 @@ async fn decide(state: &ServerState, ask: &Ask, history: &Fingerprint) -> Result
         let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
         decided.push((call, Choice { verdict, arguments: None, reason: None }));
     }
+    if !users.is_empty() {
+        // The model sees it at its next step, and not a step later.
+        say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
+    }
     state.engine().decide_all(&conversation, decided).await?;
-    after_calls(state, conversation, named, history.clone()).await.map(Some)
+    Ok(Some((conversation, named)))
 }
 
 /// The results that the request brings, and the conversation of their calls, where they are calls of ours.
@@ -298,14 +313,15 @@ async fn say(
         return Err(ApiError::invalid("the user's message is empty; say something").about("messages"));
     }
     let is_new = matches!(place, Place::New(_));
-    let (conversation, create) = match place {
-        Place::New(conversation) | Place::Named(conversation) => (conversation, true),
-        Place::There(conversation) => (conversation, false),
+    let (conversation, create, on_waiting) = match place {
+        Place::New(conversation) | Place::Named(conversation) => (conversation, true, OnWaiting::Deny),
+        Place::There(conversation) => (conversation, false, OnWaiting::Deny),
+        Place::Beside(conversation) => (conversation, false, OnWaiting::Hold),
     };
     let message = NewMessage {
         content,
         overlay: ask.overlay.clone(),
-        on_waiting: OnWaiting::Deny,
+        on_waiting,
         kept_by: KeptBy::Servers,
         create,
         conversation: of_conversation(ask),
@@ -341,7 +357,8 @@ async fn begun(state: &ServerState, conversation: ConversationId, part: Part, hi
 fn of_conversation(ask: &Ask) -> SettingsOverlay {
     SettingsOverlay {
         model: ask.overlay.model.clone(),
-        system_prompt: ask.overlay.system_prompt.clone(),
+        // What a page shows at the moment is no part of it.
+        system_prompt: ask.history.system.clone(),
         ..SettingsOverlay::default()
     }
 }

@@ -89,5 +89,5 @@ pub(crate) fn failure_of(failure: Option<&ProviderFailure>, reason: Option<&str>
         }
         None => (StatusCode::INTERNAL_SERVER_ERROR, "turn_failed"),
     };
-    ApiError::new(status, code, reason.unwrap_or("the turn failed")).made_final()
+    ApiError::new(status, code, reason.unwrap_or("the turn failed")).made_final().in_a_providers_words()
 }

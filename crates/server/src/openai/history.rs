@@ -141,11 +141,23 @@ impl History {
 pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
     for item in items {
         match &item.said {
-            Said::User(content) => fingerprint.user(&text_of(content)),
+            Said::User(content) => {
+                fingerprint.user(&text_of(content));
+                content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
+            }
             Said::Answer { text, calls } => fingerprint.answer(text, calls.iter().map(String::as_str)),
             Said::Result { call, .. } => fingerprint.result(call),
             Said::System(_) | Said::Approval { .. } | Said::Echo => {}
         }
+    }
+}
+
+/// What a block holds that its text does not tell.
+fn bytes_of(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => Some(data),
+        ContentBlock::Resource { resource } => resource.blob.as_deref(),
+        ContentBlock::Text { .. } | ContentBlock::ResourceLink { .. } => None,
     }
 }
 

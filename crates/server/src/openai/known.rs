@@ -39,6 +39,11 @@ impl Fingerprint {
         (0_u8, text.trim()).hash(&mut self.0);
     }
 
+    /// A file or a picture of the message before, in base64.
+    pub(crate) fn attached(&mut self, bytes: &str) {
+        (4_u8, bytes).hash(&mut self.0);
+    }
+
     /// An answer, with the names of the calls that it left to the client.
     pub(crate) fn answer<'a>(&mut self, text: &str, calls: impl Iterator<Item = &'a str>) {
         (1_u8, text.trim()).hash(&mut self.0);

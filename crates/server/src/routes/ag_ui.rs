@@ -9,8 +9,10 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
-use turnwright_core::{AnswerAction, CallId, ConversationId, ElicitationId, Journal, QuestionReason, Seq, Verdict};
-use turnwright_engine::{Choice, Reply, SettingsOverlay, WatchFrom};
+use turnwright_core::{
+    AnswerAction, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, Verdict, text_of,
+};
+use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Status};
@@ -43,13 +45,18 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let idempotency =
         crate::routes::asked(&whole)?.map(|(key, fingerprint)| (format!("{conversation}/ag-ui {key}"), fingerprint));
     let stream = OpenStream::of(&state)?;
-    let part = if input.resume.is_empty() {
-        say(&state, &conversation, &input, idempotency).await?
-    } else {
-        match resume(&state, &conversation, &input.resume).await {
-            Ok(part) => part,
-            // In this protocol that is an event.
-            Err(error) => return Ok(refused(&error)),
+    let answered = match answered(&state, &conversation, &input).await {
+        Ok(answered) => answered,
+        // In this protocol that is an event.
+        Err(error) => return Ok(refused(&error)),
+    };
+    let part = match answered {
+        None => say(&state, &conversation, &input, idempotency).await?,
+        Some(part) => {
+            if says_more(&state, &conversation, &input).await? {
+                say(&state, &conversation, &input, idempotency).await?;
+            }
+            part
         }
     };
     let look = |journal: &Journal| {
@@ -66,6 +73,38 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     Ok(sse::response(watch, RunFold::new(conversation, (input.run_id, model), part, offered, asked), stream).await)
 }
 
+/// Stores the answers to what is open; nothing where nothing is, and none are given.
+async fn answered(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<Part>, ApiError> {
+    if !input.resume.is_empty() {
+        return resume(state, conversation, &input.resume).await.map(Some);
+    }
+    let is_open = |journal: &Journal| {
+        journal.turn().is_some_and(|turn| {
+            turn.questions().next().is_some()
+                || turn.waiting().any(|(_, question)| question.reason != QuestionReason::ClientTool)
+        })
+    };
+    match state.engine().look(conversation, is_open).await {
+        Ok(true) => Err(ApiError::invalid("interrupts are open; `resume` must answer each of them")),
+        Ok(false) | Err(EngineError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a person said something beside their answers. A page that knows nothing of what was asked has their last message at the
+/// end, which was said before.
+async fn says_more(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<bool, ApiError> {
+    let said = text_of(&History::of(input.items()?).users());
+    let is_new = |journal: &Journal| {
+        let newest = journal.entries().iter().rev().find_map(|stored| match &*stored.entry {
+            Entry::User(message) => Some(text_of(&message.content)),
+            _ => None,
+        });
+        newest.is_none_or(|newest| newest != said)
+    };
+    Ok(!said.is_empty() && state.engine().look(conversation, is_new).await?)
+}
+
 /// Stores what the page says, or what its tools gave.
 async fn say(
     state: &ServerState,
@@ -79,7 +118,20 @@ async fn say(
         None => None,
     };
     let history = History::of(input.items()?);
-    let prompt = history.system.clone().into_iter().chain(input.context()).reduce(|a, b| format!("{a}\n\n{b}"));
+    let prompt = match (input.context(), &history.system) {
+        (None, said) => said.clone(),
+        (Some(context), Some(said)) => Some(format!("{said}\n\n{context}")),
+        // It stands beside what is told there anyway.
+        (Some(context), None) => {
+            let own = match state.engine().conversation(conversation).await {
+                Ok(there) => there.overlay.system_prompt,
+                Err(EngineError::NotFound { .. }) => None,
+                Err(error) => return Err(error.into()),
+            };
+            let told = own.or_else(|| state.engine().defaults().system_prompt.clone());
+            Some(told.into_iter().chain([context]).collect::<Vec<_>>().join("\n\n"))
+        }
+    };
     let overlay = SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() };
     let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency };
     Ok(begin(state, ask).await?.part)

@@ -18,7 +18,8 @@ const PUT_PIECE: &str = "INSERT INTO artifact_piece (place, body) SELECT (key <<
 const FINISH: &str = "UPDATE artifact SET id = $2, owner = $3, name = $4, media_type = $5, bytes = $6
     WHERE key = $1 AND (id IS NULL OR id = $2)
     AND NOT EXISTS (SELECT 1 FROM artifact AS other WHERE other.id = $2 AND other.key <> $1)";
-const IS_THERE: &str = "SELECT 1 FROM artifact WHERE id = $1";
+const RENEW: &str = "UPDATE artifact SET created_at_ms =
+    greatest(created_at_ms, (SELECT draft.created_at_ms FROM artifact AS draft WHERE draft.key = $1)) WHERE id = $2 AND key <> $1";
 const DROP_DRAFT: &str = "WITH pieces AS (DELETE FROM artifact_piece
         WHERE place BETWEEN $1::bigint << 32 AND ($1::bigint << 32) + 4294967295)
     DELETE FROM artifact WHERE key = $1 AND id IS NULL";
@@ -64,7 +65,8 @@ impl Artifacts for PostgresStore {
         if answer.count > 0 {
             return Ok(());
         }
-        if self.pool.ask(IS_THERE, &[&artifact.id]).await?.rows.is_empty() {
+        // It is there already: it waits for a message as long as one that came just now.
+        if self.pool.ask(RENEW, &[&draft.0, &artifact.id]).await?.count == 0 {
             return Err(StoreError::Missing { what: "upload any more: it took too long".to_owned() });
         }
         self.drop_draft(draft).await

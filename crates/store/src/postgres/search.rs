@@ -11,7 +11,7 @@ use super::read::{readable, record};
 use super::words::{all_of, vector, words};
 use super::{PostgresStore, get};
 use crate::columns::integer;
-use crate::words::{excerpt, phrases, words_of};
+use crate::words::{excerpt, phrases, plain, words_of};
 
 /// How much is taken in at once, in bytes and entries.
 const MOST_BYTES: usize = 256 * 1024;
@@ -143,9 +143,9 @@ impl Texts for PostgresStore {
                 let conversation = record(row)?;
                 let place = places.get(&key);
                 let has_words = || {
-                    let title = conversation.title.as_deref().unwrap_or_default().to_lowercase();
+                    let title = plain(conversation.title.as_deref().unwrap_or_default());
                     let id = conversation.id.as_str().to_lowercase();
-                    wanted.iter().all(|word| title.contains(word) || id.contains(word))
+                    wanted.iter().all(|word| title.contains(&plain(word)) || id.contains(word))
                 };
                 if place.is_some() || has_words() {
                     let excerpt = match place {

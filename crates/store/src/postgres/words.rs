@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use rust_stemmers::{Algorithm, Stemmer};
-use unicode_normalization::UnicodeNormalization;
 
-use crate::words::{Phrase, is_mark, spaced};
+use crate::words::{Phrase, is_mark, plain, spaced};
 
 /// The longest word, in bytes; what is longer is cut. PostgreSQL takes up to 2,046.
 const MOST_BYTES: usize = 400;
@@ -18,7 +17,7 @@ const PLACES_PER_WORD: usize = 255;
 
 /// The words of a text, without case and accents, in their order.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let folded: String = spaced(text).chars().flat_map(fold).collect::<String>().to_lowercase();
+    let folded = plain(&spaced(text));
     let is_between = |sign: char| !(sign.is_alphanumeric() || is_mark(sign));
     folded.split(is_between).filter(|word| word.chars().any(char::is_alphanumeric)).map(cut).collect()
 }
@@ -31,19 +30,6 @@ pub(crate) fn stems(text: &str) -> Vec<String> {
 
 fn stem(stemmer: &Stemmer, word: &str) -> String {
     if word.is_ascii() { stemmer.stem(word).into_owned() } else { word.to_owned() }
-}
-
-/// A sign without its accents.
-fn fold(sign: char) -> impl Iterator<Item = char> {
-    let mut parts = std::iter::once(sign).nfd();
-    let base = parts.next().unwrap_or(sign);
-    let is_accented = parts.all(is_accent);
-    let folded = if is_accented { base } else { sign };
-    std::iter::once(folded).filter(|sign| !is_accent(*sign))
-}
-
-fn is_accent(sign: char) -> bool {
-    matches!(u32::from(sign), 0x0300..=0x036F)
 }
 
 fn cut(word: &str) -> String {

@@ -48,7 +48,10 @@ impl Change {
                 // One that took so long that it was swept is not begun again by its next piece.
                 connection.prepare_cached(sql::PUT_PIECE)?.execute((key, index, bytes))?;
             }
-            Self::Finish { key, artifact } if exists(&artifact.id)? => remove(connection, *key)?,
+            Self::Finish { key, artifact } if exists(&artifact.id)? => {
+                connection.prepare_cached(sql::RENEW_ARTIFACT)?.execute((key, &artifact.id))?;
+                remove(connection, *key)?;
+            }
             Self::Finish { key, artifact } => {
                 let row = params![
                     key,

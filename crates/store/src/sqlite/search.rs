@@ -17,7 +17,7 @@ use super::readers::Unread;
 use super::statements as sql;
 use super::write::{Write, gone};
 use crate::columns::integer;
-use crate::words::{excerpt, query, spaced, words_of};
+use crate::words::{excerpt, plain, query, spaced, words_of};
 
 /// How much is taken in at once: the writer has others to serve.
 const MOST_BYTES: usize = 128 * 1024;
@@ -166,9 +166,9 @@ impl Texts for SqliteStore {
                 let place = places.get(&row.get(6)?);
                 let conversation = record(row)?;
                 let has_words = || {
-                    let (title, id) =
-                        (conversation.title.as_deref().unwrap_or_default().to_lowercase(), conversation.id.as_str());
-                    words.iter().all(|word| title.contains(word) || id.to_lowercase().contains(word))
+                    let title = plain(conversation.title.as_deref().unwrap_or_default());
+                    let id = conversation.id.as_str().to_lowercase();
+                    words.iter().all(|word| title.contains(&plain(word)) || id.contains(word))
                 };
                 if place.is_some() || has_words() {
                     let excerpt = place.map(|place| excerpt_at(&instant, *place, &words)).transpose()?.flatten();

@@ -140,6 +140,8 @@ statements! {
         WHERE key = ?1 AND id IS NULL ON CONFLICT (place) DO UPDATE SET body = excluded.body";
     FINISH_ARTIFACT = "UPDATE artifact SET id = ?2, owner = ?3, name = ?4, media_type = ?5, bytes = ?6
         WHERE key = ?1 AND id IS NULL";
+    RENEW_ARTIFACT = "UPDATE artifact SET created_at_ms =
+        max(created_at_ms, coalesce((SELECT created_at_ms FROM artifact WHERE key = ?1), 0)) WHERE id = ?2 AND key <> ?1";
     ARTIFACT_KEY = "SELECT key FROM artifact WHERE id = ?1";
     ARTIFACT = "SELECT name, media_type, bytes, created_at_ms FROM artifact WHERE id = ?1 AND owner = ?2";
     PIECE = "SELECT artifact_piece.body FROM artifact CROSS JOIN artifact_piece

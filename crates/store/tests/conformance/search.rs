@@ -61,14 +61,16 @@ async fn found(store: &dyn Storage, owner: &str, words: &str) -> Vec<String> {
 pub(crate) async fn what_people_and_models_said_is_found_by_its_owner_as_soon_as_it_is_stored(full: &dyn Full) {
     let store = full.open_all().await;
     let store = &*store;
-    create(store, "c1", "ada", Some("A Plan")).await;
+    create(store, "c1", "ada", Some("A Plän")).await;
     create(store, "c2", "bob", None).await;
     append(store, "c1", 1, vec![user("The quick brown fox"), assistant("Über die Résumés")]).await;
     append(store, "c2", 1, vec![user("The quick red fox")]).await;
     assert_eq!(found(store, "ada", "FOX quick").await, ["c1 msg_1 The quick brown fox"]);
     assert_eq!(found(store, "ada", "resum").await, ["c1 msg_2 Über die Résumés"]);
     assert_eq!(found(store, "bob", "quick").await, ["c2 msg_1 The quick red fox"]);
-    assert_eq!(found(store, "ada", "plan").await, ["c1"]);
+    for title in ["plan", "PLÄN"] {
+        assert_eq!(found(store, "ada", title).await, ["c1"], "{title}");
+    }
     assert!(found(store, "ada", "fox red").await.is_empty());
     assert!(found(store, "ada", "fox über").await.is_empty(), "not in one message");
     append(store, "c1", 3, vec![user("Another fox")]).await;

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 use turnwright_api::openai::{OpenAiError, ResponsesRequest, WireResponse};
-use turnwright_core::{ConversationId, Seq};
+use turnwright_core::{ConversationId, Journal, Seq};
 use turnwright_engine::{EngineError, WatchFrom};
 
 use super::{Named, name};
@@ -190,7 +190,14 @@ pub(super) async fn input_items(
 )]
 pub(super) async fn remove(State(state): State, Params(InPath { id }): Params<InPath>) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
-    let messages = state.engine().look(&conversation, |journal| object::messages(journal, &part)).await?;
+    let look = |journal: &Journal| {
+        let is_open = journal.open_turn().is_some_and(|turn| turn.id() == part.turn);
+        (!is_open).then(|| object::messages(journal, &part))
+    };
+    let Some(messages) = state.engine().look(&conversation, look).await? else {
+        let what = "the response is not over; cancel it first";
+        return Err(ApiError::new(StatusCode::CONFLICT, "turn_open", what));
+    };
     for message in messages {
         state.engine().hide(&conversation, message).await?;
     }

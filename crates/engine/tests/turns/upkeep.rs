@@ -1,0 +1,44 @@
+//! What removes old conversations for good.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use turnwright_core::ConversationId;
+use turnwright_engine::StoreError;
+use turnwright_engine::upkeep::Upkeep;
+use turnwright_testkit::{ScriptedProvider, ScriptedSource};
+
+use crate::support::{Setup, id, world};
+
+/// Has one conversation that is old, and cannot overwrite it the first time.
+#[derive(Debug, Default)]
+struct Reluctant {
+    removals: AtomicUsize,
+    erasures: AtomicUsize,
+}
+
+#[async_trait]
+impl Upkeep for Reluctant {
+    async fn remove_old(&self, _before_ms: u64, _limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let is_first = self.removals.fetch_add(1, Ordering::SeqCst) == 0;
+        Ok(is_first.then(id).into_iter().collect())
+    }
+
+    async fn erase(&self) -> Result<(), StoreError> {
+        match self.erasures.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(StoreError::Unusable { reason: "somebody reads".to_owned() }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_be_overwritten_is_in_the_next_round_and_then_no_more() {
+    let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
+    let upkeep = Reluctant::default();
+    assert!(world.engine.remove_old(&upkeep, 1).await.is_err());
+    for erasures in [2, 2] {
+        assert_eq!(world.engine.remove_old(&upkeep, 1).await.unwrap(), 0);
+        assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
+    }
+}
