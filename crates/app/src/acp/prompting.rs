@@ -11,7 +11,7 @@ use agent_client_protocol::{Client, Error, ErrorCode};
 use turnwright_core::policy::Scope;
 use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, QuestionReason, Seq, Verdict};
 use turnwright_engine::{
-    Choice, Engine, EngineError, KeptBy, NewMessage, Remember, Reply, SettingsOverlay, WaitingCall, WatchFrom,
+    Choice, Engine, EngineError, KeptBy, NewMessage, Remember, Reply, SentState, SettingsOverlay, WaitingCall, WatchFrom,
 };
 
 use super::updates::{Rest, Updates};
@@ -48,6 +48,11 @@ impl Prompting<'_> {
         let mut watch =
             self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;
         let mut updates = Updates::new(self.folder, offered);
+        match sent.state {
+            SentState::Started | SentState::Joined => {}
+            // That the turn waits was told before this message, and is not told again.
+            SentState::Held => self.ask().await?,
+        }
         while let Some(frame) = watch.next().await {
             let mut told = Vec::new();
             let mut rest = None;
@@ -133,7 +138,11 @@ impl Prompting<'_> {
         let fields = ToolCallUpdateFields::new().title(title).raw_input(serde_json::from_str(&call.arguments).ok());
         let request =
             RequestPermissionRequest::new(self.session.clone(), ToolCallUpdate::new(call.call.to_string(), fields), options);
-        let answer = self.client.send_request(request).block_task().await?;
+        // Nobody decided: a client that went away answers so too.
+        let answer = self.client.send_request(request).block_task().await.map_err(|error| {
+            let why = format!("the client could not ask about `{}`, which still waits: {}", call.name, error.message);
+            Error::new(ErrorCode::INTERNAL_ERROR, why)
+        })?;
         let chosen = match answer.outcome {
             RequestPermissionOutcome::Selected(selected) => selected.option_id.to_string(),
             _ => String::new(),

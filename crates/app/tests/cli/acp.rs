@@ -16,9 +16,20 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
-use crate::support::Place;
+use crate::support::{LIMIT, Place};
 
 pub(crate) type Told = Arc<Mutex<Vec<SessionUpdate>>>;
+
+/// What a client does with a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answers {
+    /// It takes an option of this kind.
+    With(PermissionOptionKind),
+    /// It says that it cannot ask.
+    Fails,
+    /// It never does.
+    Never,
+}
 
 /// Runs `work` against an agent in `place` whose client answers every question with an option of this kind.
 pub(crate) async fn with_agent<T: Send + 'static>(
@@ -26,16 +37,17 @@ pub(crate) async fn with_agent<T: Send + 'static>(
     answer: PermissionOptionKind,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    with_client(place, Some(answer), work).await
+    with_client(place, &["acp"], Answers::With(answer), work).await
 }
 
-/// The same with a client that may never answer.
-async fn with_client<T: Send + 'static>(
+/// The same with an agent that is started with these words.
+pub(crate) async fn with_client<T: Send + 'static>(
     place: &Place,
-    answer: Option<PermissionOptionKind>,
+    words: &[&str],
+    answers: Answers,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let mut command = tokio::process::Command::from(place.command(&["acp"]));
+    let mut command = tokio::process::Command::from(place.command(words));
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn().unwrap();
     let streams = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
@@ -53,9 +65,13 @@ async fn with_client<T: Send + 'static>(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _cx| {
-                let Some(answer) = answer else {
-                    unanswered.lock().unwrap().push(responder);
-                    return Ok(());
+                let answer = match answers {
+                    Answers::With(answer) => answer,
+                    Answers::Fails => return responder.respond_with_result(Err(Error::internal_error())),
+                    Answers::Never => {
+                        unanswered.lock().unwrap().push(responder);
+                        return Ok(());
+                    }
                 };
                 let chosen = request.options.iter().find(|option| option.kind == answer).unwrap().option_id.clone();
                 let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(chosen));
@@ -65,7 +81,7 @@ async fn with_client<T: Send + 'static>(
         )
         .connect_with(streams, async move |agent: ConnectionTo<Agent>| {
             agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
-            work(agent, told).await
+            tokio::time::timeout(LIMIT, work(agent, told)).await.unwrap()
         })
         .await;
     child.kill().await.unwrap();
@@ -236,7 +252,7 @@ async fn what_cannot_be_done_is_refused_in_words() {
 #[tokio::test]
 async fn a_prompt_is_cancelled_while_its_client_is_asked_and_does_not_answer() {
     let place = Place::new();
-    with_client(&place, None, async |agent, _| {
+    with_client(&place, &["acp"], Answers::Never, async |agent, _| {
         let session = session(&agent, &place).await?;
         let waits = || place.json(&["approvals", "list", "--json"]).as_array().is_some_and(|waiting| !waiting.is_empty());
         let stopped = stopped_once(&agent, &session, "write \"hi\" to file \"b.txt\"", waits).await?;

@@ -1,0 +1,28 @@
+//! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
+
+use agent_client_protocol::v1::schema::{LoadSessionRequest, PermissionOptionKind, StopReason};
+
+use crate::acp::{Answers, prompt, session, with_agent, with_client};
+use crate::support::Place;
+
+#[tokio::test]
+async fn a_prompt_where_a_call_still_waits_asks_about_that_first() {
+    let place = Place::new();
+    let named = with_client(&place, &["acp"], Answers::Fails, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        let failed = prompt(&agent, &session, "write \"hi\" to file \"b.txt\"").await.unwrap_err();
+        assert!(failed.message.contains("`filesystem__write`, which still waits"), "{failed:?}");
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    assert!(!place.path("b.txt").exists(), "nobody allowed it");
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        agent.send_request(LoadSessionRequest::new(named.clone(), place.path(""))).block_task().await?;
+        assert_eq!(prompt(&agent, &named, "hello").await?, StopReason::EndTurn);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(place.path("b.txt").exists());
+}
