@@ -163,11 +163,14 @@ impl Turnwright {
     async fn load(&self, request: LoadSessionRequest, client: &ConnectionTo<Client>) -> Result<LoadSessionResponse, Error> {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let conversation = name(&request.session_id)?;
-        let mut watch = engine.watch(&conversation, WatchFrom::After(None)).await.map_err(|error| failed(&error))?;
+        let journal = engine.journal(&conversation).await.map_err(|error| failed(&error))?;
         let mut told = Vec::new();
-        if let Some(frame) = watch.next().await {
+        // Where nothing was said there is no first frame either: it would be waited for.
+        if journal.last_seq().is_some() {
+            let watch = engine.watch(&conversation, WatchFrom::After(None)).await;
             let mut updates = Updates::replaying(&request.cwd);
-            for event in frame.events.iter() {
+            let first = watch.map_err(|error| failed(&error))?.next().await;
+            for event in first.iter().flat_map(|frame| frame.events.iter()) {
                 updates.fold(event, &mut told);
             }
         }

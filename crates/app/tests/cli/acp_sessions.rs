@@ -1,6 +1,6 @@
 //! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
 
-use agent_client_protocol::v1::schema::{LoadSessionRequest, PermissionOptionKind, StopReason};
+use agent_client_protocol::v1::schema::{LoadSessionRequest, PermissionOptionKind, SessionUpdate, StopReason};
 
 use crate::acp::{Answers, prompt, session, with_agent, with_client};
 use crate::support::Place;
@@ -25,4 +25,20 @@ async fn a_prompt_where_a_call_still_waits_asks_about_that_first() {
     .await
     .unwrap();
     assert!(place.path("b.txt").exists());
+}
+
+#[tokio::test]
+async fn a_session_where_nothing_was_said_is_loaded_with_nothing() {
+    let place = Place::new();
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        agent.send_request(LoadSessionRequest::new(session.clone(), place.path(""))).block_task().await?;
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    let told = told.lock().unwrap();
+    let is_person = |update: &SessionUpdate| matches!(update, SessionUpdate::UserMessageChunk(_));
+    assert!(!told.iter().any(is_person), "{told:?}");
 }
