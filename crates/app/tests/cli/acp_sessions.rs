@@ -1,6 +1,7 @@
 //! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
 
 use agent_client_protocol::v1::schema::{LoadSessionRequest, PermissionOptionKind, SessionUpdate, StopReason};
+use serde_json::json;
 
 use crate::acp::{Answers, prompt, session, with_agent, with_client};
 use crate::support::Place;
@@ -41,4 +42,21 @@ async fn a_session_where_nothing_was_said_is_loaded_with_nothing() {
     let told = told.lock().unwrap();
     let is_person = |update: &SessionUpdate| matches!(update, SessionUpdate::UserMessageChunk(_));
     assert!(!told.iter().any(is_person), "{told:?}");
+}
+
+#[tokio::test]
+async fn sessions_are_of_the_user_whom_the_command_line_names() {
+    let place = Place::new();
+    assert_eq!(place.run(&["users", "add", "anna"]).code, Some(0));
+    let answers = Answers::With(PermissionOptionKind::RejectOnce);
+    let session = with_client(&place, &["--user", "anna", "acp"], answers, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let hers = place.json(&["conversations", "list", "--json", "--user", "anna"]);
+    assert_eq!(hers[0]["id"], session.to_string());
+    assert_eq!(place.json(&["conversations", "list", "--json"]), json!([]));
 }
