@@ -9,9 +9,9 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
 use turnwright_core::policy::Scope;
-use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, QuestionReason, Seq, Verdict};
+use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, Verdict};
 use turnwright_engine::{
-    Choice, Engine, EngineError, KeptBy, NewMessage, Remember, Reply, SentState, SettingsOverlay, WaitingCall, WatchFrom,
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, SentState, SettingsOverlay, WaitingCall, WatchFrom,
 };
 
 use super::updates::{Rest, Updates};
@@ -56,11 +56,19 @@ impl Prompting<'_> {
         while let Some(frame) = watch.next().await {
             let mut told = Vec::new();
             let mut rest = None;
+            let mut asked = Vec::new();
             for event in frame.events.iter() {
                 rest = updates.fold(event, &mut told).or(rest);
+                // A call that waits on its open connection goes on meanwhile: the turn does not come to rest.
+                if let Event::ElicitationRequested { question_id, holds_connection: true, .. } = event {
+                    asked.push(*question_id);
+                }
             }
             for update in told {
                 self.client.send_notification(SessionNotification::new(self.session.clone(), update))?;
+            }
+            for question in asked {
+                self.decline(question).await?;
             }
             match rest {
                 None => {}
@@ -74,10 +82,7 @@ impl Prompting<'_> {
 
     /// Asks the client about everything that waits.
     async fn ask(&self) -> Result<(), Error> {
-        for question in self.engine.questions(&self.conversation).await.map_err(|error| failed(&error))? {
-            let declined = self.engine.answer(&self.conversation, question.id, Reply::of(AnswerAction::Decline)).await;
-            stale(declined.map(drop))?;
-        }
+        self.decline_all().await?;
         for call in self.engine.waiting(&self.conversation).await.map_err(|error| failed(&error))? {
             let asked = tokio::select! {
                 biased;
@@ -92,7 +97,21 @@ impl Prompting<'_> {
         Ok(())
     }
 
-    /// Waits until nobody is asked about a call any more: it was decided elsewhere, or the turn was stopped.
+    /// Declines what calls ask of people: the client has no forms.
+    async fn decline_all(&self) -> Result<(), Error> {
+        for question in self.engine.questions(&self.conversation).await.map_err(|error| failed(&error))? {
+            self.decline(question.id).await?;
+        }
+        Ok(())
+    }
+
+    async fn decline(&self, question: ElicitationId) -> Result<(), Error> {
+        let declined = self.engine.answer(&self.conversation, question, Reply::of(AnswerAction::Decline)).await;
+        stale(declined.map(drop))
+    }
+
+    /// Waits until nobody is asked about a call any more: it was decided elsewhere, or the turn was stopped. What others of the
+    /// turn's calls ask meanwhile is declined.
     async fn settled(&self, call: CallId) -> Result<(), Error> {
         let watch = self.engine.watch(&self.conversation, WatchFrom::Now).await;
         let mut watch = watch.map_err(|error| failed(&error))?;
@@ -101,6 +120,7 @@ impl Prompting<'_> {
             if waiting.iter().all(|waiting| waiting.call != call) {
                 return Ok(());
             }
+            self.decline_all().await?;
             if watch.next().await.is_none() {
                 return Ok(());
             }

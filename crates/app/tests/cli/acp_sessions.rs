@@ -1,9 +1,12 @@
 //! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
 
+use std::path::Path;
+
 use agent_client_protocol::v1::schema::{LoadSessionRequest, PermissionOptionKind, SessionUpdate, StopReason};
 use serde_json::json;
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use crate::acp::{Answers, prompt, session, with_agent, with_client};
+use crate::acp::{Answers, prompt, session, text, with_agent, with_client};
 use crate::support::Place;
 
 #[tokio::test]
@@ -59,4 +62,37 @@ async fn sessions_are_of_the_user_whom_the_command_line_names() {
     let hers = place.json(&["conversations", "list", "--json", "--user", "anna"]);
     assert_eq!(hers[0]["id"], session.to_string());
     assert_eq!(place.json(&["conversations", "list", "--json"]), json!([]));
+}
+
+#[tokio::test]
+async fn what_an_mcp_server_asks_over_its_open_call_is_declined_at_once() {
+    let model = ModelServer::start(None, |request| {
+        if results_shown(request) == 0 {
+            return vec![call_chunk(0, "asks__t", "{}"), finish_chunk("tool_calls"), Piece::Done];
+        }
+        let messages = request["messages"].as_array().cloned().unwrap_or_default();
+        let said = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
+        vec![text_chunk(&format!("It said: {said}")), finish_chunk("stop"), Piece::Done]
+    })
+    .unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    let question = json!({"message": "Well?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}});
+    let place = Place::new();
+    place.write(
+        "turnwright.toml",
+        format!(
+            "model = \"scripted/m\"\napprove = \"all\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
+             models = [\"m\"]\n[mcp.servers.asks]\ncommand = \"python3\"\nargs = [\"{}\", \"elicits\", '{question}']\n",
+            model.base_url(),
+            script.display()
+        ),
+    );
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "ask").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert_eq!(text(&told), "It said: {\"action\": \"decline\"}");
 }
