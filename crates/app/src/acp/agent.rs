@@ -168,7 +168,7 @@ impl Turnwright {
         // Where nothing was said there is no first frame either: it would be waited for.
         if journal.last_seq().is_some() {
             let watch = engine.watch(&conversation, WatchFrom::After(None)).await;
-            let mut updates = Updates::replaying(&request.cwd);
+            let mut updates = Updates::replaying(&request.cwd, &journal);
             let first = watch.map_err(|error| failed(&error))?.next().await;
             for event in first.iter().flat_map(|frame| frame.events.iter()) {
                 updates.fold(event, &mut told);

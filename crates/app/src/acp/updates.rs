@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use serde_json::Value;
-use turnwright_core::{CallId, ContentBlock, Control, Entry, MessageId, ToolDefinition};
+use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, ToolDefinition};
 use turnwright_engine::Event;
 
 /// How a turn came to rest.
@@ -35,6 +35,8 @@ pub(super) struct Updates {
     finish_reason: &'static str,
     /// Whether what people said is told too, as where a session is loaded.
     tells_people: bool,
+    /// The messages that are not told, nor what came of their calls.
+    hidden: BTreeSet<MessageId>,
 }
 
 impl Updates {
@@ -43,13 +45,18 @@ impl Updates {
         Self { folder: folder.to_owned(), offered, ..Self::default() }
     }
 
-    /// Of a whole conversation, from its beginning.
-    pub(super) fn replaying(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), tells_people: true, ..Self::default() }
+    /// Of a whole conversation, from its beginning, without the messages that are hidden by now.
+    pub(super) fn replaying(folder: &Path, journal: &Journal) -> Self {
+        let all = journal.entries().iter().map(|stored| MessageId(stored.seq));
+        let hidden = all.filter(|message| journal.is_hidden(*message)).collect();
+        Self { folder: folder.to_owned(), tells_people: true, hidden, ..Self::default() }
     }
 
     /// What an event means to the client; how the turn came to rest, where it did.
     pub(super) fn fold(&mut self, event: &Event, out: &mut Vec<SessionUpdate>) -> Option<Rest> {
+        if self.told_with(event).is_some_and(|message| self.hidden.contains(&message)) {
+            return None;
+        }
         match event {
             Event::Entry { entry, .. } => self.entry(entry, out),
             Event::StepStarted { message_id } => self.message = Some((*message_id, 0)),
@@ -95,6 +102,22 @@ impl Updates {
             _ => {}
         }
         None
+    }
+
+    /// The message without which an event is not told.
+    fn told_with(&self, event: &Event) -> Option<MessageId> {
+        match event {
+            Event::Entry { seq, entry, .. } if matches!(**entry, Entry::User(_)) => Some(MessageId(*seq)),
+            Event::TextDelta { .. } | Event::RefusalDelta { .. } | Event::ReasoningDelta { .. } => {
+                self.message.map(|(message, _)| message)
+            }
+            Event::ToolInputReady { call_id, .. }
+            | Event::ToolStarted { call_id }
+            | Event::ToolProgress { call_id, .. }
+            | Event::ToolFinished { call_id, .. } => Some(MessageId(call_id.message)),
+            Event::TurnFinished { turn_id, .. } => Some(MessageId(turn_id.0)),
+            _ => None,
+        }
     }
 
     fn entry(&mut self, entry: &Entry, out: &mut Vec<SessionUpdate>) {

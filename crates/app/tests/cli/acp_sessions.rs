@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use agent_client_protocol::v1::schema::{LoadSessionRequest, PermissionOptionKind, SessionUpdate, StopReason};
-use serde_json::json;
+use agent_client_protocol::v1::schema::{ContentBlock, LoadSessionRequest, PermissionOptionKind, SessionUpdate, StopReason};
+use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::acp::{Answers, prompt, session, text, with_agent, with_client};
+use crate::serve::Server;
 use crate::support::Place;
 
 #[tokio::test]
@@ -95,4 +96,38 @@ async fn what_an_mcp_server_asks_over_its_open_call_is_declined_at_once() {
     .await
     .unwrap();
     assert_eq!(text(&told), "It said: {\"action\": \"decline\"}");
+}
+
+#[tokio::test]
+async fn a_session_is_loaded_without_the_messages_that_are_hidden_and_their_calls() {
+    let place = Place::new();
+    let named = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        prompt(&agent, &session, "read the file \"a.txt\"").await?;
+        prompt(&agent, &session, "and hello").await?;
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let server = Server::start(&place);
+    let messages = format!("/api/v1/conversations/{named}/messages");
+    let listed = server.ask(&format!("GET {messages}"), &Value::Null);
+    let said = listed["data"].as_array().unwrap();
+    let first = said.iter().find(|message| message["role"] == "user").unwrap();
+    let calling = said.iter().find(|message| message["tool_calls"].is_array()).unwrap();
+    for message in [first, calling] {
+        server.ask(&format!("DELETE {messages}/{}", message["id"].as_str().unwrap()), &Value::Null);
+    }
+    server.stop();
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        agent.send_request(LoadSessionRequest::new(named.clone(), place.path(""))).block_task().await?;
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert!(text(&told).contains("hello file"), "the answer is not hidden: {told:?}");
+    let told = told.lock().unwrap();
+    let shown: Vec<_> = told.iter().filter(|update| !matches!(update, SessionUpdate::AgentMessageChunk(_))).collect();
+    let [SessionUpdate::UserMessageChunk(person)] = shown[..] else { panic!("{shown:?}") };
+    assert_eq!(person.content, ContentBlock::from("and hello"));
 }
