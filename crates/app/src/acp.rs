@@ -6,6 +6,7 @@
 
 mod agent;
 mod choices;
+mod in_hand;
 mod prompting;
 mod started;
 mod updates;

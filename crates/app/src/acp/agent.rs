@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
     LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
     PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
     SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification, SessionResumeCapabilities,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, StopReason,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
 use turnwright_core::ConversationId;
@@ -17,6 +17,7 @@ use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 use turnwright_server::timestamp;
 
 use super::choices::Choices;
+use super::in_hand::{InHand, Prompted};
 use super::prompting::{Prompting, failed};
 use super::started::{Started, start_hosts};
 use super::updates::Updates;
@@ -30,12 +31,13 @@ const LISTED: usize = 100;
 struct Turnwright {
     started: Started,
     choices: Choices,
+    in_hand: InHand,
 }
 
 /// Serves the client at standard input and output until it goes away.
 pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     let (started, wished) = Started::new();
-    let agent = Arc::new(Turnwright { started, choices: Choices::default() });
+    let agent = Arc::new(Turnwright { started, choices: Choices::default(), in_hand: InHand::default() });
     let (creating, loading, listing) = (agent.clone(), agent.clone(), agent.clone());
     let (choosing, setting, resuming, closing) = (agent.clone(), agent.clone(), agent.clone(), agent.clone());
     let (deleting, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
@@ -107,16 +109,20 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
         )
         .on_receive_request(
             async move |request: PromptRequest, responder, cx: ConnectionTo<Client>| {
+                // Before the next message is read, which may stop it.
+                let prompted = prompting.in_hand.begin(&request.session_id);
                 let (agent, client) = (prompting.clone(), cx.clone());
-                cx.spawn(
-                    async move { responder.respond_with_result(agent.prompt(request, client).await.map(PromptResponse::new)) },
-                )
+                cx.spawn(async move { responder.respond_with_result(agent.prompt(request, client, prompted).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_notification(
             async move |stop: CancelNotification, cx: ConnectionTo<Client>| {
                 let agent = stopping.clone();
+                // Before the next message is read: a prompt that comes after it goes on.
+                if agent.in_hand.stop(&stop.session_id) {
+                    return Ok(());
+                }
                 cx.spawn(async move {
                     agent.cancel(&stop.session_id).await;
                     Ok(())
@@ -210,6 +216,7 @@ impl Turnwright {
 
     /// Stops what runs in a session; its conversation stays.
     async fn close(&self, session: &SessionId) -> CloseSessionResponse {
+        self.in_hand.stop(session);
         self.cancel(session).await;
         self.choices.forget(session);
         CloseSessionResponse::new()
@@ -226,13 +233,25 @@ impl Turnwright {
         Ok(DeleteSessionResponse::new())
     }
 
-    async fn prompt(&self, request: PromptRequest, client: ConnectionTo<Client>) -> Result<StopReason, Error> {
+    async fn prompt(
+        &self,
+        request: PromptRequest,
+        client: ConnectionTo<Client>,
+        prompted: Prompted,
+    ) -> Result<PromptResponse, Error> {
         let (engine, folder) = self.started.begun().await?;
         let conversation = name(&request.session_id)?;
         let overlay = self.choices.overlay(&request.session_id, &engine);
-        let prompting =
-            Prompting { engine: &engine, folder: &folder, session: request.session_id, conversation, overlay, client };
-        prompting.run(request.prompt).await
+        let prompting = Prompting {
+            engine: &engine,
+            folder: &folder,
+            session: request.session_id,
+            conversation,
+            overlay,
+            client,
+            prompted,
+        };
+        prompting.run(request.prompt).await.map(PromptResponse::new)
     }
 
     async fn cancel(&self, session: &SessionId) {

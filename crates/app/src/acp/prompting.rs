@@ -1,6 +1,7 @@
 //! One prompt: a turn of the session's conversation, told to the client until it comes to rest.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
@@ -9,11 +10,15 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
 use turnwright_core::policy::Scope;
-use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, Verdict};
+use turnwright_core::{
+    AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, ToolDefinition, Verdict,
+};
 use turnwright_engine::{
-    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, SentState, SettingsOverlay, WaitingCall, WatchFrom,
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, WaitingCall,
+    WatchFrom,
 };
 
+use super::in_hand::Prompted;
 use super::updates::{Rest, Updates};
 
 const ALLOW: &str = "allow";
@@ -31,6 +36,7 @@ pub(super) struct Prompting<'a> {
     pub(super) conversation: ConversationId,
     pub(super) overlay: SettingsOverlay,
     pub(super) client: ConnectionTo<Client>,
+    pub(super) prompted: Prompted,
 }
 
 impl Prompting<'_> {
@@ -44,6 +50,23 @@ impl Prompting<'_> {
         let message = NewMessage { content, overlay, create: true, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
         let offered = self.engine.look(&self.conversation, |journal| journal.offered().clone()).await.unwrap_or_default();
         let sent = self.engine.send(&self.conversation, message).await.map_err(|error| failed(&error))?;
+        let stopping = async {
+            self.prompted.stopped().await;
+            match self.engine.cancel(&self.conversation, Some(sent.turn_id)).await {
+                // It is told to its end; one that is over already needs no stop.
+                Ok(_) | Err(EngineError::NoOpenTurn { .. }) => std::future::pending().await,
+                Err(error) => failed(&error),
+            }
+        };
+        tokio::select! {
+            biased;
+            error = stopping => Err(error),
+            reason = self.tell(&sent, offered) => reason,
+        }
+    }
+
+    /// Tells what comes of a message until its turn is over.
+    async fn tell(&self, sent: &Sent, offered: Arc<[Arc<ToolDefinition>]>) -> Result<StopReason, Error> {
         let before = Seq::new(sent.message_id.0.get().saturating_sub(1));
         let mut watch =
             self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;

@@ -232,6 +232,22 @@ async fn a_cancelled_prompt_ends_as_cancelled() {
 }
 
 #[tokio::test]
+async fn a_prompt_is_cancelled_by_what_is_read_right_after_it() {
+    let place = Place::with("approve = \"all\"\n");
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        for _ in 0..10 {
+            let stopped = stopped_once(&agent, &session, "run the command \"sleep 60\"", || true).await?;
+            assert_eq!(stopped, StopReason::Cancelled);
+        }
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_is_refused_in_words() {
     let place = Place::new();
     with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
