@@ -23,7 +23,7 @@ use super::started::{Started, start_hosts};
 use super::updates::Updates;
 use crate::cli::Everywhere;
 
-/// How many sessions a list shows.
+/// How many sessions a page of the list shows.
 const LISTED: usize = 100;
 
 /// The agent: one host, and what clients chose for their sessions.
@@ -66,9 +66,9 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_request(
-            async move |_request: ListSessionsRequest, responder, cx: ConnectionTo<Client>| {
+            async move |request: ListSessionsRequest, responder, cx: ConnectionTo<Client>| {
                 let agent = listing.clone();
-                cx.spawn(async move { responder.respond_with_result(agent.list().await) })
+                cx.spawn(async move { responder.respond_with_result(agent.list(&request).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -188,15 +188,28 @@ impl Turnwright {
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
-    async fn list(&self) -> Result<ListSessionsResponse, Error> {
-        let Ok((engine, folder)) = self.started.begun().await else { return Ok(ListSessionsResponse::new(Vec::new())) };
-        let all = engine.conversations(None, LISTED).await.map_err(|error| failed(&error))?;
-        let told = all.into_iter().map(|conversation| {
+    /// A page of the sessions, the one with the newest entry first. The cursor is the last one of the page before.
+    async fn list(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let nothing = || Ok(ListSessionsResponse::new(Vec::new()));
+        let Ok((engine, folder)) = self.started.begun().await else { return nothing() };
+        // All are shown as sessions of the one folder.
+        if request.cwd.as_ref().is_some_and(|wanted| *wanted != folder) {
+            return nothing();
+        }
+        let after = request.cursor.as_deref().map(str::parse::<ConversationId>).transpose();
+        let after = after.map_err(|error| Error::new(ErrorCode::INVALID_PARAMS, format!("the cursor is wrong: {error}")))?;
+        // One more than is shown says whether there are more.
+        let found = engine.conversations(after.as_ref(), LISTED + 1).await;
+        let mut page = found.map_err(|error| failed(&error))?;
+        let has_more = page.len() > LISTED;
+        page.truncate(LISTED);
+        let next = page.last().filter(|_| has_more).map(|last| last.id.to_string());
+        let told = page.into_iter().map(|conversation| {
             SessionInfo::new(conversation.id.to_string(), &folder)
                 .title(conversation.title)
                 .updated_at(timestamp(conversation.updated_at_ms))
         });
-        Ok(ListSessionsResponse::new(told.collect()))
+        Ok(ListSessionsResponse::new(told.collect()).next_cursor(next))
     }
 
     async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {

@@ -47,7 +47,7 @@ impl Prompting<'_> {
     pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<StopReason, Error> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
         let overlay = self.overlay.clone();
-        let message = NewMessage { content, overlay, create: true, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
+        let message = NewMessage { content, overlay, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
         let offered = self.engine.look(&self.conversation, |journal| journal.offered().clone()).await.unwrap_or_default();
         let sent = self.engine.send(&self.conversation, message).await.map_err(|error| failed(&error))?;
         let stopping = async {

@@ -1,8 +1,13 @@
 //! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use agent_client_protocol::v1::schema::{ContentBlock, LoadSessionRequest, PermissionOptionKind, SessionUpdate, StopReason};
+use agent_client_protocol::ErrorCode;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, DeleteSessionRequest, ListSessionsRequest, LoadSessionRequest, PermissionOptionKind, SessionId,
+    SessionUpdate, StopReason,
+};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
@@ -130,4 +135,46 @@ async fn a_session_is_loaded_without_the_messages_that_are_hidden_and_their_call
     let shown: Vec<_> = told.iter().filter(|update| !matches!(update, SessionUpdate::AgentMessageChunk(_))).collect();
     let [SessionUpdate::UserMessageChunk(person)] = shown[..] else { panic!("{shown:?}") };
     assert_eq!(person.content, ContentBlock::from("and hello"));
+}
+
+#[tokio::test]
+async fn a_prompt_to_a_session_that_is_not_there_makes_none() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        agent.send_request(DeleteSessionRequest::new(session.clone())).block_task().await?;
+        for gone in [session, SessionId::new("nobodys")] {
+            let refused = prompt(&agent, &gone, "hello").await.unwrap_err();
+            assert_eq!(refused.code, ErrorCode::RESOURCE_NOT_FOUND, "{refused:?}");
+        }
+        let listed = agent.send_request(ListSessionsRequest::new()).block_task().await?;
+        assert_eq!(listed.sessions, []);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn sessions_are_listed_a_page_at_a_time_and_for_their_folder_alone() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let mut made = BTreeSet::new();
+        for _ in 0..101 {
+            made.insert(session(&agent, &place).await?.to_string());
+        }
+        let elsewhere = agent.send_request(ListSessionsRequest::new().cwd(PathBuf::from("/"))).block_task().await?;
+        assert_eq!((elsewhere.sessions, elsewhere.next_cursor), (Vec::new(), None));
+        let first = agent.send_request(ListSessionsRequest::new().cwd(place.path(""))).block_task().await?;
+        let next = ListSessionsRequest::new().cwd(place.path("")).cursor(first.next_cursor);
+        let second = agent.send_request(next).block_task().await?;
+        assert_eq!((first.sessions.len(), second.sessions.len(), second.next_cursor), (100, 1, None));
+        let listed = first.sessions.iter().chain(&second.sessions).map(|session| session.session_id.to_string());
+        assert_eq!(listed.collect::<BTreeSet<_>>(), made);
+        let wrong = agent.send_request(ListSessionsRequest::new().cursor(String::from("a b"))).block_task().await.unwrap_err();
+        assert!(wrong.message.starts_with("the cursor is wrong: "), "{wrong:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
 }
