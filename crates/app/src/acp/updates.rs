@@ -12,6 +12,8 @@ use serde_json::Value;
 use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, ToolDefinition};
 use turnwright_engine::Event;
 
+use super::before::text_before;
+
 /// How a turn came to rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rest {
@@ -86,7 +88,7 @@ impl Updates {
             Event::ToolFinished { call_id, is_error, content, structured_content, .. } => {
                 self.running.remove(call_id);
                 let status = if *is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-                let mut shown: Vec<ToolCallContent> = self.diffs(*call_id, *is_error);
+                let mut shown: Vec<ToolCallContent> = self.diffs(*call_id, *is_error, structured_content.as_ref());
                 shown.extend(content.iter().filter_map(block).map(|block| ToolCallContent::Content(Content::new(block))));
                 let fields = ToolCallUpdateFields::new().status(status).content(shown).raw_output(structured_content.clone());
                 out.push(changed(*call_id, fields));
@@ -181,9 +183,16 @@ impl Updates {
         }
     }
 
-    fn diffs(&self, id: CallId, is_error: bool) -> Vec<ToolCallContent> {
+    /// What a call changed. What a file held that was written, its tool tells only now.
+    fn diffs(&self, id: CallId, is_error: bool, result: Option<&Value>) -> Vec<ToolCallContent> {
         let made = self.calls.get(&id).filter(|_| !is_error);
-        made.and_then(|(name, input)| self.diff(name, input)).map(ToolCallContent::Diff).into_iter().collect()
+        let diff = made.and_then(|(name, input)| {
+            let diff = self.diff(name, input)?;
+            let changes = result.filter(|_| name == "filesystem__write").and_then(|result| result.get("diff")?.as_str());
+            let before = changes.and_then(|changes| text_before(&diff.new_text, changes));
+            Some(if before.is_some() { diff.old_text(before) } else { diff })
+        });
+        diff.map(ToolCallContent::Diff).into_iter().collect()
     }
 }
 
@@ -202,6 +211,8 @@ fn kind(name: &str, definition: Option<&ToolDefinition>) -> ToolKind {
         "filesystem__read" | "filesystem__stat" | "filesystem__list" => ToolKind::Read,
         "filesystem__search" => ToolKind::Search,
         "filesystem__write" | "filesystem__edit" => ToolKind::Edit,
+        "filesystem__delete" => ToolKind::Delete,
+        "filesystem__move" => ToolKind::Move,
         "command__run" | "command__start" | "command__input" => ToolKind::Execute,
         _ if definition.is_some_and(|tool| tool.declared.read_only) => ToolKind::Read,
         _ => ToolKind::Other,
@@ -213,4 +224,16 @@ fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();
     if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_a_file_away_is_shown_as_that() {
+        let kinds =
+            ["filesystem__delete", "filesystem__move", "filesystem__write", "of_others__delete"].map(|name| kind(name, None));
+        assert_eq!(kinds, [ToolKind::Delete, ToolKind::Move, ToolKind::Edit, ToolKind::Other]);
+    }
 }

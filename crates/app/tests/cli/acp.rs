@@ -172,6 +172,28 @@ async fn a_write_shows_its_diff_and_happens_only_where_the_client_allows_it() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_written_over_is_shown_with_what_it_held() {
+    let place = Place::new();
+    let told = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "write \"hi\" to file \"a.txt\"").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    let updates = told.lock().unwrap();
+    let mut changed = updates.iter().filter_map(|update| match update {
+        SessionUpdate::ToolCallUpdate(update) => update.fields.content.as_ref(),
+        _ => None,
+    });
+    let diff = changed.find_map(|content| {
+        content.iter().find_map(|content| if let ToolCallContent::Diff(diff) = content { Some(diff) } else { None })
+    });
+    let diff = diff.unwrap();
+    assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("hello file\n"), "hi"));
+}
+
+#[tokio::test]
 async fn what_is_allowed_for_the_session_is_not_asked_again() {
     let place = Place::new();
     with_agent(&place, PermissionOptionKind::AllowAlways, async |agent, _| {
