@@ -5,7 +5,9 @@
 //! that decides about a turn. Standard output belongs to the protocol; the log goes to standard error.
 
 mod agent;
+mod before;
 mod choices;
+mod in_hand;
 mod prompting;
 mod started;
 mod updates;

@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
     LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
     PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
     SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification, SessionResumeCapabilities,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, StopReason,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
 use turnwright_core::ConversationId;
@@ -17,12 +17,13 @@ use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 use turnwright_server::timestamp;
 
 use super::choices::Choices;
+use super::in_hand::{InHand, Prompted};
 use super::prompting::{Prompting, failed};
 use super::started::{Started, start_hosts};
 use super::updates::Updates;
 use crate::cli::Everywhere;
 
-/// How many sessions a list shows.
+/// How many sessions a page of the list shows.
 const LISTED: usize = 100;
 
 /// The agent: one host, and what clients chose for their sessions.
@@ -30,12 +31,13 @@ const LISTED: usize = 100;
 struct Turnwright {
     started: Started,
     choices: Choices,
+    in_hand: InHand,
 }
 
 /// Serves the client at standard input and output until it goes away.
 pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     let (started, wished) = Started::new();
-    let agent = Arc::new(Turnwright { started, choices: Choices::default() });
+    let agent = Arc::new(Turnwright { started, choices: Choices::default(), in_hand: InHand::default() });
     let (creating, loading, listing) = (agent.clone(), agent.clone(), agent.clone());
     let (choosing, setting, resuming, closing) = (agent.clone(), agent.clone(), agent.clone(), agent.clone());
     let (deleting, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
@@ -64,9 +66,9 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_request(
-            async move |_request: ListSessionsRequest, responder, cx: ConnectionTo<Client>| {
+            async move |request: ListSessionsRequest, responder, cx: ConnectionTo<Client>| {
                 let agent = listing.clone();
-                cx.spawn(async move { responder.respond_with_result(agent.list().await) })
+                cx.spawn(async move { responder.respond_with_result(agent.list(&request).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -107,16 +109,20 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
         )
         .on_receive_request(
             async move |request: PromptRequest, responder, cx: ConnectionTo<Client>| {
+                // Before the next message is read, which may stop it.
+                let prompted = prompting.in_hand.begin(&request.session_id);
                 let (agent, client) = (prompting.clone(), cx.clone());
-                cx.spawn(
-                    async move { responder.respond_with_result(agent.prompt(request, client).await.map(PromptResponse::new)) },
-                )
+                cx.spawn(async move { responder.respond_with_result(agent.prompt(request, client, prompted).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_notification(
             async move |stop: CancelNotification, cx: ConnectionTo<Client>| {
                 let agent = stopping.clone();
+                // Before the next message is read: a prompt that comes after it goes on.
+                if agent.in_hand.stop(&stop.session_id) {
+                    return Ok(());
+                }
                 cx.spawn(async move {
                     agent.cancel(&stop.session_id).await;
                     Ok(())
@@ -163,11 +169,14 @@ impl Turnwright {
     async fn load(&self, request: LoadSessionRequest, client: &ConnectionTo<Client>) -> Result<LoadSessionResponse, Error> {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let conversation = name(&request.session_id)?;
-        let mut watch = engine.watch(&conversation, WatchFrom::After(None)).await.map_err(|error| failed(&error))?;
+        let journal = engine.journal(&conversation).await.map_err(|error| failed(&error))?;
         let mut told = Vec::new();
-        if let Some(frame) = watch.next().await {
-            let mut updates = Updates::replaying(&request.cwd);
-            for event in frame.events.iter() {
+        // Where nothing was said there is no first frame either: it would be waited for.
+        if journal.last_seq().is_some() {
+            let watch = engine.watch(&conversation, WatchFrom::After(None)).await;
+            let mut updates = Updates::replaying(&request.cwd, &journal);
+            let first = watch.map_err(|error| failed(&error))?.next().await;
+            for event in first.iter().flat_map(|frame| frame.events.iter()) {
                 updates.fold(event, &mut told);
             }
         }
@@ -179,15 +188,28 @@ impl Turnwright {
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
-    async fn list(&self) -> Result<ListSessionsResponse, Error> {
-        let Ok((engine, folder)) = self.started.begun().await else { return Ok(ListSessionsResponse::new(Vec::new())) };
-        let all = engine.conversations(None, LISTED).await.map_err(|error| failed(&error))?;
-        let told = all.into_iter().map(|conversation| {
+    /// A page of the sessions, the one with the newest entry first. The cursor is the last one of the page before.
+    async fn list(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let nothing = || Ok(ListSessionsResponse::new(Vec::new()));
+        let Ok((engine, folder)) = self.started.begun().await else { return nothing() };
+        // All are shown as sessions of the one folder.
+        if request.cwd.as_ref().is_some_and(|wanted| *wanted != folder) {
+            return nothing();
+        }
+        let after = request.cursor.as_deref().map(str::parse::<ConversationId>).transpose();
+        let after = after.map_err(|error| Error::new(ErrorCode::INVALID_PARAMS, format!("the cursor is wrong: {error}")))?;
+        // One more than is shown says whether there are more.
+        let found = engine.conversations(after.as_ref(), LISTED + 1).await;
+        let mut page = found.map_err(|error| failed(&error))?;
+        let has_more = page.len() > LISTED;
+        page.truncate(LISTED);
+        let next = page.last().filter(|_| has_more).map(|last| last.id.to_string());
+        let told = page.into_iter().map(|conversation| {
             SessionInfo::new(conversation.id.to_string(), &folder)
                 .title(conversation.title)
                 .updated_at(timestamp(conversation.updated_at_ms))
         });
-        Ok(ListSessionsResponse::new(told.collect()))
+        Ok(ListSessionsResponse::new(told.collect()).next_cursor(next))
     }
 
     async fn choose(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
@@ -207,6 +229,7 @@ impl Turnwright {
 
     /// Stops what runs in a session; its conversation stays.
     async fn close(&self, session: &SessionId) -> CloseSessionResponse {
+        self.in_hand.stop(session);
         self.cancel(session).await;
         self.choices.forget(session);
         CloseSessionResponse::new()
@@ -223,13 +246,25 @@ impl Turnwright {
         Ok(DeleteSessionResponse::new())
     }
 
-    async fn prompt(&self, request: PromptRequest, client: ConnectionTo<Client>) -> Result<StopReason, Error> {
+    async fn prompt(
+        &self,
+        request: PromptRequest,
+        client: ConnectionTo<Client>,
+        prompted: Prompted,
+    ) -> Result<PromptResponse, Error> {
         let (engine, folder) = self.started.begun().await?;
         let conversation = name(&request.session_id)?;
         let overlay = self.choices.overlay(&request.session_id, &engine);
-        let prompting =
-            Prompting { engine: &engine, folder: &folder, session: request.session_id, conversation, overlay, client };
-        prompting.run(request.prompt).await
+        let prompting = Prompting {
+            engine: &engine,
+            folder: &folder,
+            session: request.session_id,
+            conversation,
+            overlay,
+            client,
+            prompted,
+        };
+        prompting.run(request.prompt).await.map(PromptResponse::new)
     }
 
     async fn cancel(&self, session: &SessionId) {

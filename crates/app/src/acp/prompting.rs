@@ -1,6 +1,7 @@
 //! One prompt: a turn of the session's conversation, told to the client until it comes to rest.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
@@ -9,11 +10,15 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
 use turnwright_core::policy::Scope;
-use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, QuestionReason, Seq, Verdict};
+use turnwright_core::{
+    AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, ToolDefinition, Verdict,
+};
 use turnwright_engine::{
-    Choice, Engine, EngineError, KeptBy, NewMessage, Remember, Reply, SettingsOverlay, WaitingCall, WatchFrom,
+    Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, WaitingCall,
+    WatchFrom,
 };
 
+use super::in_hand::Prompted;
 use super::updates::{Rest, Updates};
 
 const ALLOW: &str = "allow";
@@ -31,6 +36,7 @@ pub(super) struct Prompting<'a> {
     pub(super) conversation: ConversationId,
     pub(super) overlay: SettingsOverlay,
     pub(super) client: ConnectionTo<Client>,
+    pub(super) prompted: Prompted,
 }
 
 impl Prompting<'_> {
@@ -41,21 +47,51 @@ impl Prompting<'_> {
     pub(super) async fn run(&self, prompt: Vec<Block>) -> Result<StopReason, Error> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
         let overlay = self.overlay.clone();
-        let message = NewMessage { content, overlay, create: true, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
+        let message = NewMessage { content, overlay, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
         let offered = self.engine.look(&self.conversation, |journal| journal.offered().clone()).await.unwrap_or_default();
         let sent = self.engine.send(&self.conversation, message).await.map_err(|error| failed(&error))?;
+        let stopping = async {
+            self.prompted.stopped().await;
+            match self.engine.cancel(&self.conversation, Some(sent.turn_id)).await {
+                // It is told to its end; one that is over already needs no stop.
+                Ok(_) | Err(EngineError::NoOpenTurn { .. }) => std::future::pending().await,
+                Err(error) => failed(&error),
+            }
+        };
+        tokio::select! {
+            biased;
+            error = stopping => Err(error),
+            reason = self.tell(&sent, offered) => reason,
+        }
+    }
+
+    /// Tells what comes of a message until its turn is over.
+    async fn tell(&self, sent: &Sent, offered: Arc<[Arc<ToolDefinition>]>) -> Result<StopReason, Error> {
         let before = Seq::new(sent.message_id.0.get().saturating_sub(1));
         let mut watch =
             self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;
         let mut updates = Updates::new(self.folder, offered);
+        match sent.state {
+            SentState::Started | SentState::Joined => {}
+            // That the turn waits was told before this message, and is not told again.
+            SentState::Held => self.ask().await?,
+        }
         while let Some(frame) = watch.next().await {
             let mut told = Vec::new();
             let mut rest = None;
+            let mut asked = Vec::new();
             for event in frame.events.iter() {
                 rest = updates.fold(event, &mut told).or(rest);
+                // A call that waits on its open connection goes on meanwhile: the turn does not come to rest.
+                if let Event::ElicitationRequested { question_id, holds_connection: true, .. } = event {
+                    asked.push(*question_id);
+                }
             }
             for update in told {
                 self.client.send_notification(SessionNotification::new(self.session.clone(), update))?;
+            }
+            for question in asked {
+                self.decline(question).await?;
             }
             match rest {
                 None => {}
@@ -69,10 +105,7 @@ impl Prompting<'_> {
 
     /// Asks the client about everything that waits.
     async fn ask(&self) -> Result<(), Error> {
-        for question in self.engine.questions(&self.conversation).await.map_err(|error| failed(&error))? {
-            let declined = self.engine.answer(&self.conversation, question.id, Reply::of(AnswerAction::Decline)).await;
-            stale(declined.map(drop))?;
-        }
+        self.decline_all().await?;
         for call in self.engine.waiting(&self.conversation).await.map_err(|error| failed(&error))? {
             let asked = tokio::select! {
                 biased;
@@ -87,7 +120,21 @@ impl Prompting<'_> {
         Ok(())
     }
 
-    /// Waits until nobody is asked about a call any more: it was decided elsewhere, or the turn was stopped.
+    /// Declines what calls ask of people: the client has no forms.
+    async fn decline_all(&self) -> Result<(), Error> {
+        for question in self.engine.questions(&self.conversation).await.map_err(|error| failed(&error))? {
+            self.decline(question.id).await?;
+        }
+        Ok(())
+    }
+
+    async fn decline(&self, question: ElicitationId) -> Result<(), Error> {
+        let declined = self.engine.answer(&self.conversation, question, Reply::of(AnswerAction::Decline)).await;
+        stale(declined.map(drop))
+    }
+
+    /// Waits until nobody is asked about a call any more: it was decided elsewhere, or the turn was stopped. What others of the
+    /// turn's calls ask meanwhile is declined.
     async fn settled(&self, call: CallId) -> Result<(), Error> {
         let watch = self.engine.watch(&self.conversation, WatchFrom::Now).await;
         let mut watch = watch.map_err(|error| failed(&error))?;
@@ -96,6 +143,7 @@ impl Prompting<'_> {
             if waiting.iter().all(|waiting| waiting.call != call) {
                 return Ok(());
             }
+            self.decline_all().await?;
             if watch.next().await.is_none() {
                 return Ok(());
             }
@@ -133,7 +181,11 @@ impl Prompting<'_> {
         let fields = ToolCallUpdateFields::new().title(title).raw_input(serde_json::from_str(&call.arguments).ok());
         let request =
             RequestPermissionRequest::new(self.session.clone(), ToolCallUpdate::new(call.call.to_string(), fields), options);
-        let answer = self.client.send_request(request).block_task().await?;
+        // Nobody decided: a client that went away answers so too.
+        let answer = self.client.send_request(request).block_task().await.map_err(|error| {
+            let why = format!("the client could not ask about `{}`, which still waits: {}", call.name, error.message);
+            Error::new(ErrorCode::INTERNAL_ERROR, why)
+        })?;
         let chosen = match answer.outcome {
             RequestPermissionOutcome::Selected(selected) => selected.option_id.to_string(),
             _ => String::new(),

@@ -110,7 +110,8 @@ async fn start(everywhere: &Everywhere, folder: &Path, servers: &[McpServer]) ->
     std::env::set_current_dir(folder).map_err(|error| {
         Error::new(ErrorCode::INVALID_PARAMS, format!("cwd `{}` cannot be used: {error}", folder.display()))
     })?;
-    let mut opened = opened::open(&opened::overrides(everywhere), QUIET).map_err(|failure| told(&failure))?;
+    let opened = opened::open(&opened::overrides(everywhere), QUIET).map_err(|failure| told(&failure))?;
+    let mut opened = opened.of(everywhere);
     for server in servers {
         match server {
             McpServer::Stdio(server) => {

@@ -9,8 +9,10 @@ use agent_client_protocol::v1::schema::{
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use serde_json::Value;
-use turnwright_core::{CallId, ContentBlock, Control, Entry, MessageId, ToolDefinition};
+use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, ToolDefinition};
 use turnwright_engine::Event;
+
+use super::before::text_before;
 
 /// How a turn came to rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub(super) struct Updates {
     finish_reason: &'static str,
     /// Whether what people said is told too, as where a session is loaded.
     tells_people: bool,
+    /// The messages that are not told, nor what came of their calls.
+    hidden: BTreeSet<MessageId>,
 }
 
 impl Updates {
@@ -43,13 +47,18 @@ impl Updates {
         Self { folder: folder.to_owned(), offered, ..Self::default() }
     }
 
-    /// Of a whole conversation, from its beginning.
-    pub(super) fn replaying(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), tells_people: true, ..Self::default() }
+    /// Of a whole conversation, from its beginning, without the messages that are hidden by now.
+    pub(super) fn replaying(folder: &Path, journal: &Journal) -> Self {
+        let all = journal.entries().iter().map(|stored| MessageId(stored.seq));
+        let hidden = all.filter(|message| journal.is_hidden(*message)).collect();
+        Self { folder: folder.to_owned(), tells_people: true, hidden, ..Self::default() }
     }
 
     /// What an event means to the client; how the turn came to rest, where it did.
     pub(super) fn fold(&mut self, event: &Event, out: &mut Vec<SessionUpdate>) -> Option<Rest> {
+        if self.told_with(event).is_some_and(|message| self.hidden.contains(&message)) {
+            return None;
+        }
         match event {
             Event::Entry { entry, .. } => self.entry(entry, out),
             Event::StepStarted { message_id } => self.message = Some((*message_id, 0)),
@@ -79,7 +88,7 @@ impl Updates {
             Event::ToolFinished { call_id, is_error, content, structured_content, .. } => {
                 self.running.remove(call_id);
                 let status = if *is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-                let mut shown: Vec<ToolCallContent> = self.diffs(*call_id, *is_error);
+                let mut shown: Vec<ToolCallContent> = self.diffs(*call_id, *is_error, structured_content.as_ref());
                 shown.extend(content.iter().filter_map(block).map(|block| ToolCallContent::Content(Content::new(block))));
                 let fields = ToolCallUpdateFields::new().status(status).content(shown).raw_output(structured_content.clone());
                 out.push(changed(*call_id, fields));
@@ -95,6 +104,22 @@ impl Updates {
             _ => {}
         }
         None
+    }
+
+    /// The message without which an event is not told.
+    fn told_with(&self, event: &Event) -> Option<MessageId> {
+        match event {
+            Event::Entry { seq, entry, .. } if matches!(**entry, Entry::User(_)) => Some(MessageId(*seq)),
+            Event::TextDelta { .. } | Event::RefusalDelta { .. } | Event::ReasoningDelta { .. } => {
+                self.message.map(|(message, _)| message)
+            }
+            Event::ToolInputReady { call_id, .. }
+            | Event::ToolStarted { call_id }
+            | Event::ToolProgress { call_id, .. }
+            | Event::ToolFinished { call_id, .. } => Some(MessageId(call_id.message)),
+            Event::TurnFinished { turn_id, .. } => Some(MessageId(turn_id.0)),
+            _ => None,
+        }
     }
 
     fn entry(&mut self, entry: &Entry, out: &mut Vec<SessionUpdate>) {
@@ -158,9 +183,16 @@ impl Updates {
         }
     }
 
-    fn diffs(&self, id: CallId, is_error: bool) -> Vec<ToolCallContent> {
+    /// What a call changed. What a file held that was written, its tool tells only now.
+    fn diffs(&self, id: CallId, is_error: bool, result: Option<&Value>) -> Vec<ToolCallContent> {
         let made = self.calls.get(&id).filter(|_| !is_error);
-        made.and_then(|(name, input)| self.diff(name, input)).map(ToolCallContent::Diff).into_iter().collect()
+        let diff = made.and_then(|(name, input)| {
+            let diff = self.diff(name, input)?;
+            let changes = result.filter(|_| name == "filesystem__write").and_then(|result| result.get("diff")?.as_str());
+            let before = changes.and_then(|changes| text_before(&diff.new_text, changes));
+            Some(if before.is_some() { diff.old_text(before) } else { diff })
+        });
+        diff.map(ToolCallContent::Diff).into_iter().collect()
     }
 }
 
@@ -179,6 +211,8 @@ fn kind(name: &str, definition: Option<&ToolDefinition>) -> ToolKind {
         "filesystem__read" | "filesystem__stat" | "filesystem__list" => ToolKind::Read,
         "filesystem__search" => ToolKind::Search,
         "filesystem__write" | "filesystem__edit" => ToolKind::Edit,
+        "filesystem__delete" => ToolKind::Delete,
+        "filesystem__move" => ToolKind::Move,
         "command__run" | "command__start" | "command__input" => ToolKind::Execute,
         _ if definition.is_some_and(|tool| tool.declared.read_only) => ToolKind::Read,
         _ => ToolKind::Other,
@@ -190,4 +224,16 @@ fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();
     if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_a_file_away_is_shown_as_that() {
+        let kinds =
+            ["filesystem__delete", "filesystem__move", "filesystem__write", "of_others__delete"].map(|name| kind(name, None));
+        assert_eq!(kinds, [ToolKind::Delete, ToolKind::Move, ToolKind::Edit, ToolKind::Other]);
+    }
 }

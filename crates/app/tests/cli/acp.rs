@@ -16,9 +16,20 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
-use crate::support::Place;
+use crate::support::{LIMIT, Place};
 
 pub(crate) type Told = Arc<Mutex<Vec<SessionUpdate>>>;
+
+/// What a client does with a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answers {
+    /// It takes an option of this kind.
+    With(PermissionOptionKind),
+    /// It says that it cannot ask.
+    Fails,
+    /// It never does.
+    Never,
+}
 
 /// Runs `work` against an agent in `place` whose client answers every question with an option of this kind.
 pub(crate) async fn with_agent<T: Send + 'static>(
@@ -26,16 +37,17 @@ pub(crate) async fn with_agent<T: Send + 'static>(
     answer: PermissionOptionKind,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    with_client(place, Some(answer), work).await
+    with_client(place, &["acp"], Answers::With(answer), work).await
 }
 
-/// The same with a client that may never answer.
-async fn with_client<T: Send + 'static>(
+/// The same with an agent that is started with these words.
+pub(crate) async fn with_client<T: Send + 'static>(
     place: &Place,
-    answer: Option<PermissionOptionKind>,
+    words: &[&str],
+    answers: Answers,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let mut command = tokio::process::Command::from(place.command(&["acp"]));
+    let mut command = tokio::process::Command::from(place.command(words));
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn().unwrap();
     let streams = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
@@ -53,9 +65,13 @@ async fn with_client<T: Send + 'static>(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _cx| {
-                let Some(answer) = answer else {
-                    unanswered.lock().unwrap().push(responder);
-                    return Ok(());
+                let answer = match answers {
+                    Answers::With(answer) => answer,
+                    Answers::Fails => return responder.respond_with_result(Err(Error::internal_error())),
+                    Answers::Never => {
+                        unanswered.lock().unwrap().push(responder);
+                        return Ok(());
+                    }
                 };
                 let chosen = request.options.iter().find(|option| option.kind == answer).unwrap().option_id.clone();
                 let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(chosen));
@@ -65,7 +81,7 @@ async fn with_client<T: Send + 'static>(
         )
         .connect_with(streams, async move |agent: ConnectionTo<Agent>| {
             agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
-            work(agent, told).await
+            tokio::time::timeout(LIMIT, work(agent, told)).await.unwrap()
         })
         .await;
     child.kill().await.unwrap();
@@ -156,6 +172,28 @@ async fn a_write_shows_its_diff_and_happens_only_where_the_client_allows_it() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_written_over_is_shown_with_what_it_held() {
+    let place = Place::new();
+    let told = with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "write \"hi\" to file \"a.txt\"").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    let updates = told.lock().unwrap();
+    let mut changed = updates.iter().filter_map(|update| match update {
+        SessionUpdate::ToolCallUpdate(update) => update.fields.content.as_ref(),
+        _ => None,
+    });
+    let diff = changed.find_map(|content| {
+        content.iter().find_map(|content| if let ToolCallContent::Diff(diff) = content { Some(diff) } else { None })
+    });
+    let diff = diff.unwrap();
+    assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("hello file\n"), "hi"));
+}
+
+#[tokio::test]
 async fn what_is_allowed_for_the_session_is_not_asked_again() {
     let place = Place::new();
     with_agent(&place, PermissionOptionKind::AllowAlways, async |agent, _| {
@@ -216,6 +254,22 @@ async fn a_cancelled_prompt_ends_as_cancelled() {
 }
 
 #[tokio::test]
+async fn a_prompt_is_cancelled_by_what_is_read_right_after_it() {
+    let place = Place::with("approve = \"all\"\n");
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        for _ in 0..10 {
+            let stopped = stopped_once(&agent, &session, "run the command \"sleep 60\"", || true).await?;
+            assert_eq!(stopped, StopReason::Cancelled);
+        }
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_is_refused_in_words() {
     let place = Place::new();
     with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
@@ -236,7 +290,7 @@ async fn what_cannot_be_done_is_refused_in_words() {
 #[tokio::test]
 async fn a_prompt_is_cancelled_while_its_client_is_asked_and_does_not_answer() {
     let place = Place::new();
-    with_client(&place, None, async |agent, _| {
+    with_client(&place, &["acp"], Answers::Never, async |agent, _| {
         let session = session(&agent, &place).await?;
         let waits = || place.json(&["approvals", "list", "--json"]).as_array().is_some_and(|waiting| !waiting.is_empty());
         let stopped = stopped_once(&agent, &session, "write \"hi\" to file \"b.txt\"", waits).await?;

@@ -9,6 +9,7 @@
 )]
 
 mod acp;
+mod acp_sessions;
 mod ag_ui;
 mod api;
 mod approvals;

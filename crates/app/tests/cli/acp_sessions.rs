@@ -1,0 +1,180 @@
+//! Sessions of `turnwright acp` that are taken up again, listed, and go on with what was there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol::ErrorCode;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, DeleteSessionRequest, ListSessionsRequest, LoadSessionRequest, PermissionOptionKind, SessionId,
+    SessionUpdate, StopReason,
+};
+use serde_json::{Value, json};
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
+
+use crate::acp::{Answers, prompt, session, text, with_agent, with_client};
+use crate::serve::Server;
+use crate::support::Place;
+
+#[tokio::test]
+async fn a_prompt_where_a_call_still_waits_asks_about_that_first() {
+    let place = Place::new();
+    let named = with_client(&place, &["acp"], Answers::Fails, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        let failed = prompt(&agent, &session, "write \"hi\" to file \"b.txt\"").await.unwrap_err();
+        assert!(failed.message.contains("`filesystem__write`, which still waits"), "{failed:?}");
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    assert!(!place.path("b.txt").exists(), "nobody allowed it");
+    with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, _| {
+        agent.send_request(LoadSessionRequest::new(named.clone(), place.path(""))).block_task().await?;
+        assert_eq!(prompt(&agent, &named, "hello").await?, StopReason::EndTurn);
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(place.path("b.txt").exists());
+}
+
+#[tokio::test]
+async fn a_session_where_nothing_was_said_is_loaded_with_nothing() {
+    let place = Place::new();
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        agent.send_request(LoadSessionRequest::new(session.clone(), place.path(""))).block_task().await?;
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    let told = told.lock().unwrap();
+    let is_person = |update: &SessionUpdate| matches!(update, SessionUpdate::UserMessageChunk(_));
+    assert!(!told.iter().any(is_person), "{told:?}");
+}
+
+#[tokio::test]
+async fn sessions_are_of_the_user_whom_the_command_line_names() {
+    let place = Place::new();
+    assert_eq!(place.run(&["users", "add", "anna"]).code, Some(0));
+    let answers = Answers::With(PermissionOptionKind::RejectOnce);
+    let session = with_client(&place, &["--user", "anna", "acp"], answers, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let hers = place.json(&["conversations", "list", "--json", "--user", "anna"]);
+    assert_eq!(hers[0]["id"], session.to_string());
+    assert_eq!(place.json(&["conversations", "list", "--json"]), json!([]));
+}
+
+#[tokio::test]
+async fn what_an_mcp_server_asks_over_its_open_call_is_declined_at_once() {
+    let model = ModelServer::start(None, |request| {
+        if results_shown(request) == 0 {
+            return vec![call_chunk(0, "asks__t", "{}"), finish_chunk("tool_calls"), Piece::Done];
+        }
+        let messages = request["messages"].as_array().cloned().unwrap_or_default();
+        let said = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
+        vec![text_chunk(&format!("It said: {said}")), finish_chunk("stop"), Piece::Done]
+    })
+    .unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
+    let question = json!({"message": "Well?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}});
+    let place = Place::new();
+    place.write(
+        "turnwright.toml",
+        format!(
+            "model = \"scripted/m\"\napprove = \"all\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
+             models = [\"m\"]\n[mcp.servers.asks]\ncommand = \"python3\"\nargs = [\"{}\", \"elicits\", '{question}']\n",
+            model.base_url(),
+            script.display()
+        ),
+    );
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        assert_eq!(prompt(&agent, &session, "ask").await?, StopReason::EndTurn);
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert_eq!(text(&told), "It said: {\"action\": \"decline\"}");
+}
+
+#[tokio::test]
+async fn a_session_is_loaded_without_the_messages_that_are_hidden_and_their_calls() {
+    let place = Place::new();
+    let named = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        prompt(&agent, &session, "read the file \"a.txt\"").await?;
+        prompt(&agent, &session, "and hello").await?;
+        Ok(session)
+    })
+    .await
+    .unwrap();
+    let server = Server::start(&place);
+    let messages = format!("/api/v1/conversations/{named}/messages");
+    let listed = server.ask(&format!("GET {messages}"), &Value::Null);
+    let said = listed["data"].as_array().unwrap();
+    let first = said.iter().find(|message| message["role"] == "user").unwrap();
+    let calling = said.iter().find(|message| message["tool_calls"].is_array()).unwrap();
+    for message in [first, calling] {
+        server.ask(&format!("DELETE {messages}/{}", message["id"].as_str().unwrap()), &Value::Null);
+    }
+    server.stop();
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        agent.send_request(LoadSessionRequest::new(named.clone(), place.path(""))).block_task().await?;
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    assert!(text(&told).contains("hello file"), "the answer is not hidden: {told:?}");
+    let told = told.lock().unwrap();
+    let shown: Vec<_> = told.iter().filter(|update| !matches!(update, SessionUpdate::AgentMessageChunk(_))).collect();
+    let [SessionUpdate::UserMessageChunk(person)] = shown[..] else { panic!("{shown:?}") };
+    assert_eq!(person.content, ContentBlock::from("and hello"));
+}
+
+#[tokio::test]
+async fn a_prompt_to_a_session_that_is_not_there_makes_none() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        agent.send_request(DeleteSessionRequest::new(session.clone())).block_task().await?;
+        for gone in [session, SessionId::new("nobodys")] {
+            let refused = prompt(&agent, &gone, "hello").await.unwrap_err();
+            assert_eq!(refused.code, ErrorCode::RESOURCE_NOT_FOUND, "{refused:?}");
+        }
+        let listed = agent.send_request(ListSessionsRequest::new()).block_task().await?;
+        assert_eq!(listed.sessions, []);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn sessions_are_listed_a_page_at_a_time_and_for_their_folder_alone() {
+    let place = Place::new();
+    with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, _| {
+        let mut made = BTreeSet::new();
+        for _ in 0..101 {
+            made.insert(session(&agent, &place).await?.to_string());
+        }
+        let elsewhere = agent.send_request(ListSessionsRequest::new().cwd(PathBuf::from("/"))).block_task().await?;
+        assert_eq!((elsewhere.sessions, elsewhere.next_cursor), (Vec::new(), None));
+        let first = agent.send_request(ListSessionsRequest::new().cwd(place.path(""))).block_task().await?;
+        let next = ListSessionsRequest::new().cwd(place.path("")).cursor(first.next_cursor);
+        let second = agent.send_request(next).block_task().await?;
+        assert_eq!((first.sessions.len(), second.sessions.len(), second.next_cursor), (100, 1, None));
+        let listed = first.sessions.iter().chain(&second.sessions).map(|session| session.session_id.to_string());
+        assert_eq!(listed.collect::<BTreeSet<_>>(), made);
+        let wrong = agent.send_request(ListSessionsRequest::new().cursor(String::from("a b"))).block_task().await.unwrap_err();
+        assert!(wrong.message.starts_with("the cursor is wrong: "), "{wrong:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
