@@ -109,3 +109,40 @@ fn the_unit_is_understood_and_leaves_little_open() {
         Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=20"]).arg(&copy).output().unwrap();
     assert!(rated.status.success(), "{}", String::from_utf8_lossy(&rated.stdout));
 }
+
+/// The calls that a group of systemd's stands for, or the one of this name.
+fn calls(name: &str) -> Vec<String> {
+    if !name.starts_with('@') {
+        return vec![name.to_owned()];
+    }
+    let listed = said(Command::new("systemd-analyze").args(["syscall-filter", name]));
+    let members = listed.lines().skip(1).map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    members.flat_map(calls).collect()
+}
+
+#[test]
+fn the_unit_lets_the_sandbox_of_tools_be_set_up_and_ends_nothing_for_a_call_that_it_refuses() {
+    if !is_there("systemd-analyze") {
+        println!("skipped: there is no systemd-analyze");
+        return;
+    }
+    let unit = std::fs::read_to_string(root().join("packaging/turnwright.service")).unwrap();
+    let mut allowed = std::collections::BTreeSet::new();
+    for line in unit.lines().filter_map(|line| line.strip_prefix("SystemCallFilter=")) {
+        let (names, takes_away) = line.strip_prefix('~').map_or((line, false), |names| (names, true));
+        for call in names.split_whitespace().flat_map(calls) {
+            if takes_away {
+                allowed.remove(&call)
+            } else {
+                allowed.insert(call)
+            };
+        }
+    }
+    for needed in ["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "capset", "execve"] {
+        assert!(allowed.contains(needed), "{needed}");
+    }
+    for refused in ["mount", "setuid", "init_module", "reboot"] {
+        assert!(!allowed.contains(refused), "{refused}");
+    }
+    assert!(unit.contains("\nSystemCallErrorNumber=EPERM\n"), "a command that sets an owner is not ended");
+}
