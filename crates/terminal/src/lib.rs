@@ -27,7 +27,7 @@ pub use clean::{clean_line, clean_text};
 pub use command::{Command, parse_command};
 pub use editor::{Line, LineEditor};
 pub use ending::{Ending, ending};
-pub use follow::{Audience, Follow, Interrupt, Interrupts, Settled};
+pub use follow::{Audience, Follow, Interrupt, Interrupts, Settled, Stop};
 pub use interactive::{Leave, interactive};
 pub use look::Look;
 pub use renderer::Renderer;
