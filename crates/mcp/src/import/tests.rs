@@ -164,3 +164,39 @@ fn a_file_that_lists_no_servers_is_refused() {
     }
     assert!(matches!(read("{"), Err(ImportError::NotJson(_))));
 }
+
+#[test]
+fn a_server_is_left_out_where_it_would_run_without_what_it_was_meant_to_have() {
+    let text = r#"{"mcpServers": {
+        "word": {"command": "x", "args": "notalist"},
+        "hole": {"command": "x", "args": ["a", null]},
+        "deep": {"command": "x", "args": ["a", ["b"]]},
+        "list": {"command": "x", "env": ["A=b"]},
+        "table": {"command": "x", "env": {"A": {}}},
+        "far": {"url": "https://example.invalid/mcp", "headers": "Authorization: Bearer x"},
+        "whole": {"command": "x", "args": ["a", 1, true]}
+    }}"#;
+    let problems = [
+        "`word` was left out: its `args` is no array",
+        "`hole` was left out: a value in its `args` is no string",
+        "`deep` was left out: a value in its `args` is no string",
+        "`list` was left out: its `env` is no object",
+        "`table` was left out: a value in its `env` is no string",
+        "`far` was left out: its `headers` is no object",
+    ];
+    let problems = problems.map(str::to_owned).to_vec();
+    let servers = vec![stdio("whole", "x", &["a", "1", "true"], &[])];
+    assert_eq!(read(text).unwrap(), Import { servers, inputs: Vec::new(), problems });
+}
+
+#[test]
+fn an_entry_that_does_not_say_how_it_is_reached_is_told_with_the_keys_that_it_has_instead() {
+    let text =
+        r#"{"mcpServers": {"a": {"comand": "y", "args": []}, "b": {"URL": "https://example.invalid", "colour": "red"}}}"#;
+    let problems = [
+        "`a` was left out: it has neither a `command` nor a `url`; `comand` is unknown (did you mean `command`?)",
+        "`b` was left out: it has neither a `command` nor a `url`; `URL` is unknown (did you mean `url`?); \
+         `colour` is unknown",
+    ];
+    assert_eq!(read(text).unwrap(), Import { problems: problems.map(str::to_owned).to_vec(), ..Import::default() });
+}
