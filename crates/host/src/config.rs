@@ -39,6 +39,7 @@ mod secret_table;
 mod show;
 mod telemetry;
 mod tools;
+mod unusable;
 mod web;
 mod well_known;
 

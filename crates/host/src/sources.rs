@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::{CallLimits, Completed, HoldBack, Rates, SystemClock, ToolSource};
-use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
+use turnwright_mcp::import::{self, Import, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
     Board, DockerConfig, FileDefinitions, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant, ProcessLedger,
     ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, TokenStore, ToolDeclaration, TransportConfig,
@@ -364,24 +364,47 @@ fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> Call
 /// The servers of another program's file.
 fn add_file(sources: &mut Sources, path: &Path, environment: &Environment) {
     let origin = path.display().to_string();
-    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
-    let import = match read.and_then(|text| import::read(&text).map_err(|error| error.to_string())) {
+    let import = match read_file(path) {
         Ok(import) => import,
-        Err(reason) => return sources.problems.push(format!("{origin} cannot be used: {reason}")),
+        Err(reason) => return sources.problems.push(reason),
     };
     if !import.inputs.is_empty() {
         let text = "`inputs` are not asked for here: `turnwright mcp import` takes them, or give `${input:…}` a value by hand";
         sources.problems.push(format!("{origin}: {text}"));
     }
-    sources.problems.extend(import.problems.iter().map(|problem| format!("{origin}: {problem}")));
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let told = import.left_out.iter().chain(&import.problems);
+    sources.problems.extend(told.map(|problem| format!("{origin}: {problem}")));
     for server in import.servers {
         let name = server.name.clone();
-        sources.add_server(&name, imported(server, folder, environment), origin.clone());
+        sources.add_server(&name, imported(server, path, environment), origin.clone());
     }
 }
 
-fn imported(server: ImportedServer, folder: &Path, environment: &Environment) -> Result<ServerConfig, String> {
+fn read_file(path: &Path) -> Result<Import, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = text.and_then(|text| import::read(&text).map_err(|error| error.to_string()));
+    read.map_err(|reason| format!("{} cannot be used: {reason}", path.display()))
+}
+
+/// Why another program's file cannot be used, or servers of it. Starts nothing.
+pub(crate) fn unusable(path: &Path, environment: &Environment) -> Vec<String> {
+    let import = match read_file(path) {
+        Ok(import) => import,
+        Err(reason) => return vec![reason],
+    };
+    let origin = path.display();
+    let left_out = import.left_out.iter().map(|why| format!("{origin}: {why}"));
+    let servers = import.servers.into_iter().filter_map(|server| {
+        let name = server.name.clone();
+        let why = imported(server, path, environment).err()?;
+        Some(format!("{origin}: MCP server `{name}` is left out: {why}"))
+    });
+    left_out.chain(servers).collect()
+}
+
+/// A server of the file at this path, or why it is left out.
+fn imported(server: ImportedServer, file: &Path, environment: &Environment) -> Result<ServerConfig, String> {
+    let folder = file.parent().unwrap_or_else(|| Path::new("."));
     // A server that is switched off misses nothing.
     let fill = |text: &str| match expand(text, environment) {
         Ok(expanded) => Ok(expanded.text),

@@ -23,7 +23,9 @@ pub struct Import {
     pub servers: Vec<ImportedServer>,
     /// What the file asks a person for.
     pub inputs: Vec<ImportedInput>,
-    /// What could not be taken over, and why, for the person who imports.
+    /// The servers that could not be taken over at all, each with the reason, for the person who imports.
+    pub left_out: Vec<String>,
+    /// What else could not be taken over, and why.
     pub problems: Vec<String>,
 }
 
@@ -114,7 +116,7 @@ pub fn read_as(form: Form, text: &str) -> Result<Import, ImportError> {
 /// Reads a file's text, JSON.
 ///
 /// # Errors
-/// [`ImportError`]. A single bad entry is no error: it is left out and named in [`Import::problems`].
+/// [`ImportError`]. A single bad entry is no error: it is left out and named in [`Import::left_out`].
 pub fn read(text: &str) -> Result<Import, ImportError> {
     let text = text.trim_start_matches('\u{feff}');
     let value: Value = match serde_json::from_str(text) {
@@ -133,7 +135,7 @@ pub fn read(text: &str) -> Result<Import, ImportError> {
             for (index, entry) in servers.into_iter().enumerate() {
                 match entry.get("id").or_else(|| entry.get("name")).and_then(Value::as_str) {
                     Some(name) => import.take(name.to_owned(), entry),
-                    None => import.problems.push(format!("entry {} has no `id`", index + 1)),
+                    None => import.left_out.push(format!("entry {} has no `id`", index + 1)),
                 }
             }
         }
@@ -164,7 +166,7 @@ impl Import {
         if self.servers.iter().any(|server| server.name == name) {
             return self.problems.push(format!("`{name}` is there twice: the first one is kept"));
         }
-        let Value::Object(mut entry) = entry else { return self.problems.push(format!("`{name}` is no object")) };
+        let Value::Object(mut entry) = entry else { return self.left_out.push(format!("`{name}` is no object")) };
         for (key, why) in [("autoApprove", "approvals are never imported"), ("alwaysAllow", "approvals are never imported")] {
             if entry.contains_key(key) {
                 self.problems.push(format!("`{key}` of `{name}` was left out: {why}"));
@@ -179,15 +181,15 @@ impl Import {
             Ok(Some(transport)) => transport,
             Ok(None) => {
                 let why = format!("it has neither a `command` nor a `url`{unknown}");
-                return self.problems.push(format!("`{name}` was left out: {why}"));
+                return self.left_out.push(format!("`{name}` was left out: {why}"));
             }
-            Err(why) => return self.problems.push(format!("`{name}` was left out: {why}")),
+            Err(why) => return self.left_out.push(format!("`{name}` was left out: {why}")),
         };
         if let ImportedTransport::Http { url, .. } = &transport
             && let Some(scheme) = strange_scheme(url)
         {
             let why = format!("its address begins with `{scheme}://`, and must begin with http:// or https://");
-            return self.problems.push(format!("`{name}` was left out: {why}"));
+            return self.left_out.push(format!("`{name}` was left out: {why}"));
         }
         self.servers.push(ImportedServer { name, title, description, enabled, total_ms, transport });
     }
