@@ -5,6 +5,7 @@
 //! [`interactive`] is the chat itself. Keys come in by [`LineEditor`], everything goes out through a [`Screen`]. Not here:
 //! the command line, files, signals and exit codes, which are the program's.
 
+mod abridge;
 mod answer;
 mod approval;
 mod carry;
@@ -20,6 +21,7 @@ mod screen;
 mod session;
 mod tool_line;
 
+pub use abridge::beginning;
 pub use answer::asked;
 pub use approval::{Reply, parse_reply, question};
 pub use carry::{Carried, carry};
