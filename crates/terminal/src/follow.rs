@@ -95,13 +95,8 @@ impl Follow {
     /// As [`Engine::cancel`]; a turn that is over already is none.
     pub async fn stop(&mut self, turn: TurnId, interrupt: Interrupt) -> Result<Stop, EngineError> {
         self.interrupt = Some(interrupt);
-        match interrupt {
-            Interrupt::Interrupt => {}
-            Interrupt::Terminate => {
-                if self.is_driven_elsewhere(turn).await? {
-                    return Ok(Stop::Elsewhere);
-                }
-            }
+        if interrupt == Interrupt::Terminate && self.is_driven_elsewhere(turn).await? {
+            return Ok(Stop::Elsewhere);
         }
         match self.engine.cancel(&self.conversation, Some(turn)).await {
             Ok(_) | Err(EngineError::NoOpenTurn { .. }) => Ok(Stop::Asked),
