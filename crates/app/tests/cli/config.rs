@@ -36,6 +36,14 @@ fn what_is_named_and_cannot_be_used_is_not_in_order() {
         &["`tools.filesystem.roots[1]` is `/no/such/root`, which cannot be used: No such file or directory"],
     );
     says("[tools.command]\nroots = [\"broken.json\"]\n", &["broken.json`, which cannot be used: it is not a folder"]);
+    says(
+        "[tools.filesystem]\nenabled = false\nroots = [\"/no/such/root\"]\n",
+        &["`tools.filesystem.roots[0]` is `/no/such/root`, which cannot be used: No such file or directory"],
+    );
+    says(
+        "[knowledge.folders.a]\npath = \"/no/such/folder\"\n",
+        &["`knowledge.folders.a.path` is `/no/such/folder`, which cannot be used: No such file or directory"],
+    );
     says("model = \"nope/x\"\n", &["there is no provider `nope`"]);
     says("[mcp]\nfiles = [\"nofile.json\"]\n", &["nofile.json cannot be used: No such file or directory"]);
     says("[mcp]\nfiles = [\"broken.json\"]\n", &["broken.json cannot be used: the file is not JSON: "]);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::key_path::KeyPath;
 use super::{Loaded, Problem, Problems, endpoint};
 use crate::Environment;
 use crate::sources;
@@ -17,7 +18,7 @@ impl Loaded {
             missing.as_ref() == Some(&warning.text) || is_left_out()
         };
         let mut problems: Vec<Problem> = self.warnings.iter().filter(|warning| hinders(warning)).cloned().collect();
-        self.roots(&mut problems);
+        self.folders(&mut problems);
         for file in self.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
             let told = sources::unusable(&file.path, environment);
             problems.extend(told.into_iter().map(|text| self.problem(&["mcp", "files"], text)));
@@ -25,18 +26,27 @@ impl Loaded {
         Problems::new(problems)
     }
 
-    /// Folders that tools work in.
-    fn roots(&self, problems: &mut Vec<Problem>) {
+    /// Folders that tools work in, and those that are looked up.
+    fn folders(&self, problems: &mut Vec<Problem>) {
+        let mut look = |path: &Path, keys: &[&str], shown: String| {
+            if let Some(why) = why_not_a_folder(path) {
+                let text = format!("`{shown}` is `{}`, which cannot be used: {why}", path.display());
+                problems.push(self.problem(keys, text));
+            }
+        };
         let (files, commands) = (&self.config.tools.filesystem, &self.config.tools.command);
         let is_written = |tool: &str| self.written.contains_key(&format!("tools.{tool}.roots"));
-        let all = [("filesystem", files.enabled, &files.roots), ("command", commands.enabled, &commands.roots)];
-        for (tool, _, roots) in all.into_iter().filter(|(tool, is_enabled, _)| *is_enabled && is_written(tool)) {
-            for (index, root) in roots.iter().enumerate() {
-                if let Some(why) = why_not_a_folder(root) {
-                    let text = format!("`tools.{tool}.roots[{index}]` is `{}`, which cannot be used: {why}", root.display());
-                    problems.push(self.problem(&["tools", tool, "roots"], text));
-                }
+        // Commands that are given no roots of their own have those of the files.
+        let of_files = files.enabled || (commands.enabled && !is_written("command"));
+        for (tool, is_used, roots) in [("filesystem", of_files, &files.roots), ("command", commands.enabled, &commands.roots)] {
+            let keys = ["tools", tool, "roots"];
+            for (index, root) in roots.iter().enumerate().filter(|_| is_used && is_written(tool)) {
+                look(root, &keys, KeyPath::of(keys).index(index).to_string());
             }
+        }
+        for (name, folder) in self.config.knowledge.folders.iter().filter(|_| self.config.knowledge.enabled) {
+            let keys = ["knowledge", "folders", name, "path"];
+            look(&folder.path, &keys, KeyPath::of(keys).to_string());
         }
     }
 }
