@@ -1,12 +1,14 @@
-//! Which tests were skipped, and why.
+//! What passing tests have to tell: which were skipped, and why, and how much was tried.
 //!
-//! A test that needs something which this machine lacks prints one line `skipped: …` and passes. Passing tests are quiet,
-//! so the lines are taken from the report that nextest writes and shown together at the end.
+//! A test that needs something which this machine lacks prints one line `skipped: …` and passes. One that tries all that can
+//! be tried prints one line `worlds: …` with the number. Passing tests are quiet, so the lines are taken from the report that
+//! nextest writes and shown together at the end.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const MARK: &str = "skipped: ";
+const SKIPPED: &str = "skipped: ";
+const WORLDS: &str = "worlds: ";
 const HINT: &str = "hint: scripts/install-test-servers installs the servers that tests talk to; scripts/start-test-docker cargo \
                     xtask ci runs them with a Docker engine";
 
@@ -20,7 +22,7 @@ pub(crate) fn forget(report: &Path) {
     drop(std::fs::remove_file(report));
 }
 
-/// What to tell people about skipped tests; nothing where none was.
+/// What to tell people about skipped tests, and what was tried; nothing where there is nothing to tell.
 pub(crate) fn lines(report: &Path) -> Vec<String> {
     let Ok(text) = std::fs::read_to_string(report) else {
         return vec![
@@ -28,12 +30,17 @@ pub(crate) fn lines(report: &Path) -> Vec<String> {
             HINT.to_owned(),
         ];
     };
-    let reasons = reasons(&text);
+    told(&text)
+}
+
+fn told(report: &str) -> Vec<String> {
+    let reasons = marked(report, SKIPPED);
     let mut lines: Vec<String> =
         reasons.iter().map(|(reason, tests)| format!("skipped by {tests} {}: {reason}", tests_word(*tests))).collect();
     if !lines.is_empty() {
         lines.push(HINT.to_owned());
     }
+    lines.extend(marked(report, WORLDS).into_keys().map(|told| format!("{WORLDS}{told}")));
     lines
 }
 
@@ -41,18 +48,18 @@ fn tests_word(count: usize) -> &'static str {
     if count == 1 { "test" } else { "tests" }
 }
 
-/// The reasons in a report, each with the number of tests that gave it.
-fn reasons(report: &str) -> BTreeMap<String, usize> {
-    let mut reasons = BTreeMap::new();
+/// What stands behind this mark in a report, each text with the number of times that it is there.
+fn marked(report: &str, mark: &str) -> BTreeMap<String, usize> {
+    let mut told = BTreeMap::new();
     for line in report.lines() {
-        let Some((before, reason)) = line.split_once(MARK) else { continue };
+        let Some((before, text)) = line.split_once(mark) else { continue };
         // The line begins with the mark, after at most the element that holds the output.
         if before.is_empty() || before.ends_with('>') {
-            let reason = reason.split("</").next().unwrap_or(reason);
-            *reasons.entry(unescaped(reason.trim_end())).or_insert(0) += 1;
+            let text = text.split("</").next().unwrap_or(text);
+            *told.entry(unescaped(text.trim_end())).or_insert(0) += 1;
         }
     }
-    reasons
+    told
 }
 
 fn unescaped(text: &str) -> String {
@@ -69,6 +76,15 @@ mod tests {
                       <system-err>skipped: npm is not here</system-err>\n\
                       <system-err>skipped: &quot;a&quot; &amp; b</system-err>";
         let expected = [("npm is not here".to_owned(), 2), ("\"a\" & b".to_owned(), 1)];
-        assert_eq!(reasons(report), BTreeMap::from(expected));
+        assert_eq!(marked(report, SKIPPED), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn what_was_tried_is_told_after_what_was_skipped() {
+        let report = "<system-out>running 1 test\nworlds: pairs of crashes: 4711\ntest ok</system-out>\n\
+                      <system-out>skipped: npm is not here\nother worlds: none</system-out>\n\
+                      <system-out>worlds: a &amp; b: 5</system-out>";
+        let expected = ["skipped by 1 test: npm is not here", HINT, "worlds: a & b: 5", "worlds: pairs of crashes: 4711"];
+        assert_eq!(told(report), expected);
     }
 }

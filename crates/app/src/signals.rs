@@ -1,29 +1,73 @@
-//! Wishes to stop from outside: Ctrl-C and the end of the process.
+//! Wishes to stop from outside: Ctrl-C, a terminal that is closed, and the end of the process.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use turnwright_terminal::{Interrupt, Interrupts};
 
-/// SIGINT and SIGTERM. From its creation on neither ends the process by itself.
+/// SIGINT, SIGTERM and SIGHUP. From its creation on none of them ends the process by itself.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// `None` where it means something else, or nothing.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
+    /// SIGHUP is heard too, but where whoever started the process wants it to be ignored, as `nohup` does.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let hangup = if ignores_hangups() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { hangup, ..Self::without_hangups()? })
+    }
+
+    /// SIGINT and SIGTERM alone, for a process to which SIGHUP is no wish to stop.
+    pub(crate) fn without_hangups() -> io::Result<Self> {
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Self { interrupt, terminate, hangup: None })
     }
 }
 
 impl Interrupts for Signals {
     async fn next(&mut self) -> Interrupt {
+        let Self { interrupt, terminate, hangup } = self;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => None,
+            }
+        };
         tokio::select! {
-            Some(()) = self.interrupt.recv() => Interrupt::Interrupt,
-            Some(()) = self.terminate.recv() => Interrupt::Terminate,
+            Some(()) = interrupt.recv() => Interrupt::Interrupt,
+            Some(()) = terminate.recv() => Interrupt::Terminate,
+            Some(()) = hung_up => Interrupt::Terminate,
             else => std::future::pending().await,
         }
+    }
+}
+
+/// Whether SIGHUP was ignored as the process began. Linux alone tells it.
+fn ignores_hangups() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored(&status) & 1 != 0)
+}
+
+/// The signals that a process ignores, by what `/proc/self/status` says: the lowest bit is SIGHUP, whose number is 1.
+fn ignored(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_read_from_the_status_of_the_process() {
+        let status =
+            |mask: &str| format!("Name:\tturnwright\nSigBlk:\t0000000000000000\nSigIgn:\t{mask}\nSigCgt:\t0000000000000001\n");
+        assert_eq!(
+            [ignored(&status("0000000000001001")), ignored(&status("0000000000001000")), ignored("")],
+            [0x1001, 0x1000, 0]
+        );
     }
 }

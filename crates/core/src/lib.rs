@@ -23,6 +23,7 @@ mod id;
 mod journal;
 mod loops;
 mod message;
+mod nearest;
 mod plan;
 pub mod policy;
 pub mod prompt;
@@ -55,6 +56,7 @@ pub use message::{
     AssistantBlock, AssistantMessage, Completion, CutOffCause, NativeBlock, Origin, Outcome, ToolCall, ToolErrorKind,
     ToolResult, UserMessage,
 };
+pub use nearest::{letters, nearest};
 pub use plan::{Next, Plan, Ruler, Ruling, StartRuling, check, plan};
 pub use sampling::{
     Sampled, Sampling, SamplingBudget, SamplingCall, SamplingMessage, SamplingOutcome, SamplingRequest, SamplingResult,

@@ -170,11 +170,11 @@ impl Inner {
         !self.catalogs.sources().iter().any(|source| source.is_awaited())
     }
 
-    /// The names of those that are waited for, for people.
+    /// Those that are waited for, for people; empty where they only wait for others.
     pub(crate) fn awaited(&self) -> String {
         let sources = self.catalogs.sources();
-        let names: Vec<&str> = sources.iter().filter(|source| source.is_awaited()).map(|source| source.name()).collect();
-        names.join(", ")
+        let awaited = sources.iter().filter(|source| source.is_awaited());
+        awaited.filter_map(|source| source.wait_in_words()).collect::<Vec<_>>().join(", ")
     }
 
     /// The settings of turns for which nobody chose others, as they are at this moment.

@@ -49,7 +49,7 @@ pub enum OverLimit {
         most: usize,
     },
     /// The text of a message is too long.
-    #[error("the text of the message is {bytes} bytes, the limit is {most} bytes")]
+    #[error("the text of the message is {bytes} bytes, the limit is {most} bytes (`[server.limits] message_bytes`)")]
     Message {
         /// How long it is.
         bytes: usize,
@@ -57,7 +57,7 @@ pub enum OverLimit {
         most: usize,
     },
     /// A message has too many attachments.
-    #[error("the message has {count} attachments, the limit is {most}")]
+    #[error("the message has {count} attachments, the limit is {most} (`[server.limits] attachments`)")]
     Attachments {
         /// How many it has.
         count: usize,
@@ -65,7 +65,7 @@ pub enum OverLimit {
         most: usize,
     },
     /// An attachment is too large.
-    #[error("an attachment is {bytes} bytes, the limit is {most} bytes")]
+    #[error("an attachment is {bytes} bytes, the limit is {most} bytes (`[server.limits] attachment_bytes`)")]
     Attachment {
         /// How large it is.
         bytes: usize,
@@ -226,5 +226,11 @@ mod tests {
         for (content, expected) in table {
             assert_eq!(limits.admit(&content), expected, "{content:?}");
         }
+    }
+
+    #[test]
+    fn what_is_over_a_limit_is_told_with_the_key_that_sets_it() {
+        let told = OverLimit::Message { bytes: 6, most: 5 }.to_string();
+        assert_eq!(told, "the text of the message is 6 bytes, the limit is 5 bytes (`[server.limits] message_bytes`)");
     }
 }

@@ -53,6 +53,21 @@ impl Engine {
             tracing::error!("when an engine holds tools back is said once, before its first turn");
         }
     }
+
+    /// Those of these globs over the names of tools that leave none. `None` for as long as there is a source of which it is not
+    /// known yet what it offers.
+    pub fn globs_without_tools(&self, globs: &[String]) -> Option<Vec<String>> {
+        if !self.inner().is_settled() {
+            return None;
+        }
+        let catalog = self.inner().catalogs.of(self.user());
+        let is_idle = |glob: &&String| {
+            // One that is set aside because it changed is told of elsewhere.
+            let mut names = catalog.tools.iter().map(|tool| &tool.definition.name).chain(catalog.changed.keys());
+            matcher(glob).is_some_and(|glob| !names.any(|name| glob.is_match(name)))
+        };
+        Some(globs.iter().filter(is_idle).cloned().collect())
+    }
 }
 
 impl Inner {

@@ -46,6 +46,12 @@ pub trait ToolSource: Send + Sync + Debug {
         self.state() == SourceState::Starting
     }
 
+    /// What people who wait for it are told: its name, and how long that may take where it knows. `None` for one that only
+    /// waits for others.
+    fn wait_in_words(&self) -> Option<String> {
+        Some(self.name().to_owned())
+    }
+
     /// Waits until it is not [`SourceState::Starting`] any more, at most its own start limit. Starts it where it must be
     /// started for its tools to be known.
     async fn settled(&self);

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use turnwright_core::SamplingBudget;
 use turnwright_engine::artifacts::Artifacts;
 use turnwright_engine::{CallLimits, Completed, HoldBack, Rates, SystemClock, ToolSource};
-use turnwright_mcp::import::{self, ImportedServer, ImportedTransport};
+use turnwright_mcp::import::{self, Import, ImportedServer, ImportedTransport};
 use turnwright_mcp::{
     Board, DockerConfig, FileDefinitions, Granted, HttpConfig, MARK, McpServer, Mount, OauthConfig, OauthGrant, ProcessLedger,
     ProcessRecord, Root, ServerConfig, StartPolicy, StdioConfig, Surroundings, TokenStore, ToolDeclaration, TransportConfig,
@@ -364,46 +364,69 @@ fn limits(base: CallLimits, idle_ms: Option<u64>, total_ms: Option<u64>) -> Call
 /// The servers of another program's file.
 fn add_file(sources: &mut Sources, path: &Path, environment: &Environment) {
     let origin = path.display().to_string();
-    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
-    let import = match read.and_then(|text| import::read(&text).map_err(|error| error.to_string())) {
+    let import = match read_file(path) {
         Ok(import) => import,
-        Err(reason) => return sources.problems.push(format!("{origin} cannot be used: {reason}")),
+        Err(reason) => return sources.problems.push(reason),
     };
     if !import.inputs.is_empty() {
         let text = "`inputs` are not asked for here: `turnwright mcp import` takes them, or give `${input:…}` a value by hand";
         sources.problems.push(format!("{origin}: {text}"));
     }
-    sources.problems.extend(import.problems.iter().map(|problem| format!("{origin}: {problem}")));
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let told = import.left_out.iter().chain(&import.problems);
+    sources.problems.extend(told.map(|problem| format!("{origin}: {problem}")));
     for server in import.servers {
         let name = server.name.clone();
-        sources.add_server(&name, imported(server, folder, environment), origin.clone());
+        sources.add_server(&name, imported(server, path, environment), origin.clone());
     }
 }
 
-fn imported(server: ImportedServer, folder: &Path, environment: &Environment) -> Result<ServerConfig, String> {
+fn read_file(path: &Path) -> Result<Import, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = text.and_then(|text| import::read(&text).map_err(|error| error.to_string()));
+    read.map_err(|reason| format!("{} cannot be used: {reason}", path.display()))
+}
+
+/// Why another program's file cannot be used, or servers of it. Starts nothing.
+pub(crate) fn unusable(path: &Path, environment: &Environment) -> Vec<String> {
+    let import = match read_file(path) {
+        Ok(import) => import,
+        Err(reason) => return vec![reason],
+    };
+    let origin = path.display();
+    let left_out = import.left_out.iter().map(|why| format!("{origin}: {why}"));
+    let servers = import.servers.into_iter().filter_map(|server| {
+        let name = server.name.clone();
+        let why = imported(server, path, environment).err()?;
+        Some(format!("{origin}: MCP server `{name}` is left out: {why}"))
+    });
+    left_out.chain(servers).collect()
+}
+
+/// A server of the file at this path, or why it is left out.
+fn imported(server: ImportedServer, file: &Path, environment: &Environment) -> Result<ServerConfig, String> {
+    let folder = file.parent().unwrap_or_else(|| Path::new("."));
     // A server that is switched off misses nothing.
-    let fill = |text: &str| match expand(text, environment) {
-        Ok(expanded) => Ok(expanded.text),
+    let expanded = |text: &str| match expand(text, environment) {
+        Ok(whole) => Ok(whole.text),
         Err(_) if !server.enabled => Ok(text.to_owned()),
         Err(error) => Err(error.to_string()),
     };
-    let fill_all = |pairs: &[(String, String)]| -> Result<Vec<_>, String> {
-        pairs.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
+    let expand_all = |pairs: &[(String, String)]| -> Result<Vec<_>, String> {
+        pairs.iter().map(|(name, value)| Ok((name.clone(), expanded(value)?))).collect()
     };
     let transport = match &server.transport {
         ImportedTransport::Stdio { command, args, env, env_file, cwd } => {
-            let mut stdio = StdioConfig::new(fill(command)?);
-            stdio.args = args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
-            let env_file = env_file.as_deref().map(|path| fill(path).map(|path| folder.join(path))).transpose()?;
+            let mut stdio = StdioConfig::new(expanded(command)?);
+            stdio.args = args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
+            let env_file = env_file.as_deref().map(|path| expanded(path).map(|path| folder.join(path))).transpose()?;
             let of_a_server_that_runs = env_file.as_deref().filter(|_| server.enabled);
-            stdio.env = env_file::with(fill_all(env)?, of_a_server_that_runs)?;
-            stdio.cwd = cwd.as_deref().map(|cwd| fill(cwd).map(|cwd| folder.join(cwd))).transpose()?;
+            stdio.env = env_file::with(expand_all(env)?, of_a_server_that_runs)?;
+            stdio.cwd = cwd.as_deref().map(|cwd| expanded(cwd).map(|cwd| folder.join(cwd))).transpose()?;
             TransportConfig::from(stdio)
         }
         ImportedTransport::Http { url, headers } => {
-            let mut http = HttpConfig::new(fill(url)?);
-            http.headers = fill_all(headers)?;
+            let mut http = HttpConfig::new(expanded(url)?);
+            http.headers = expand_all(headers)?;
             http.into()
         }
     };

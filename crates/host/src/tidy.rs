@@ -31,7 +31,7 @@ impl Host {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "removed conversations that are older than the retention"),
                 Err(error) => {
-                    tracing::warn!(%error, "old conversations could not be removed, or what they held not be overwritten; the next round does it")
+                    tracing::warn!(%error, "old conversations could not be removed or overwritten; the next round does it");
                 }
             }
         }

@@ -12,6 +12,7 @@ mod translate;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use turnwright_core::nearest;
 
 pub use translate::{Expansions, ImportedInput, Known, TranslateError, Translated, translate, variable_of};
 
@@ -22,7 +23,9 @@ pub struct Import {
     pub servers: Vec<ImportedServer>,
     /// What the file asks a person for.
     pub inputs: Vec<ImportedInput>,
-    /// What could not be taken over, and why, for the person who imports.
+    /// The servers that could not be taken over at all, each with the reason, for the person who imports.
+    pub left_out: Vec<String>,
+    /// What else could not be taken over, and why.
     pub problems: Vec<String>,
 }
 
@@ -113,7 +116,7 @@ pub fn read_as(form: Form, text: &str) -> Result<Import, ImportError> {
 /// Reads a file's text, JSON.
 ///
 /// # Errors
-/// [`ImportError`]. A single bad entry is no error: it is left out and named in [`Import::problems`].
+/// [`ImportError`]. A single bad entry is no error: it is left out and named in [`Import::left_out`].
 pub fn read(text: &str) -> Result<Import, ImportError> {
     let text = text.trim_start_matches('\u{feff}');
     let value: Value = match serde_json::from_str(text) {
@@ -132,7 +135,7 @@ pub fn read(text: &str) -> Result<Import, ImportError> {
             for (index, entry) in servers.into_iter().enumerate() {
                 match entry.get("id").or_else(|| entry.get("name")).and_then(Value::as_str) {
                     Some(name) => import.take(name.to_owned(), entry),
-                    None => import.problems.push(format!("entry {} has no `id`", index + 1)),
+                    None => import.left_out.push(format!("entry {} has no `id`", index + 1)),
                 }
             }
         }
@@ -163,7 +166,7 @@ impl Import {
         if self.servers.iter().any(|server| server.name == name) {
             return self.problems.push(format!("`{name}` is there twice: the first one is kept"));
         }
-        let Value::Object(mut entry) = entry else { return self.problems.push(format!("`{name}` is no object")) };
+        let Value::Object(mut entry) = entry else { return self.left_out.push(format!("`{name}` is no object")) };
         for (key, why) in [("autoApprove", "approvals are never imported"), ("alwaysAllow", "approvals are never imported")] {
             if entry.contains_key(key) {
                 self.problems.push(format!("`{key}` of `{name}` was left out: {why}"));
@@ -173,67 +176,108 @@ impl Import {
         let title = text(&mut entry, "name").filter(|title| *title != name);
         let description = text(&mut entry, "description");
         let total_ms = entry.get("total_ms").and_then(Value::as_u64).filter(|total| *total > 0);
-        let transport = self.transport(&name, &mut entry);
-        if let Some(ImportedTransport::Http { url, .. }) = &transport
+        let unknown = unknown_keys(&entry);
+        let transport = match self.transport(&name, &mut entry) {
+            Ok(Some(transport)) => transport,
+            Ok(None) => {
+                let why = format!("it has neither a `command` nor a `url`{unknown}");
+                return self.left_out.push(format!("`{name}` was left out: {why}"));
+            }
+            Err(why) => return self.left_out.push(format!("`{name}` was left out: {why}")),
+        };
+        if let ImportedTransport::Http { url, .. } = &transport
             && let Some(scheme) = strange_scheme(url)
         {
             let why = format!("its address begins with `{scheme}://`, and must begin with http:// or https://");
-            return self.problems.push(format!("`{name}` was left out: {why}"));
+            return self.left_out.push(format!("`{name}` was left out: {why}"));
         }
-        match transport {
-            Some(transport) => self.servers.push(ImportedServer { name, title, description, enabled, total_ms, transport }),
-            None => self.problems.push(format!("`{name}` was left out: it has neither a `command` nor a `url`")),
-        }
+        self.servers.push(ImportedServer { name, title, description, enabled, total_ms, transport });
     }
 
-    fn transport(&mut self, name: &str, entry: &mut Map<String, Value>) -> Option<ImportedTransport> {
+    /// How a server is reached; `None` where it does not say so. A program is not started with other arguments, variables or
+    /// headers than it was meant to have: what cannot be taken over leaves the server out.
+    fn transport(&mut self, name: &str, entry: &mut Map<String, Value>) -> Result<Option<ImportedTransport>, String> {
         if let Some(command) = text(entry, "command") {
-            let args = self.strings(name, "args", entry.remove("args"));
-            let env = self.pairs(name, "env", entry.remove("env"));
+            let args = strings("args", entry.remove("args"))?;
+            let env = self.pairs(name, "env", entry.remove("env"))?;
             let env_file = text(entry, "envFile");
-            return Some(ImportedTransport::Stdio { command, args, env, env_file, cwd: text(entry, "cwd") });
+            return Ok(Some(ImportedTransport::Stdio { command, args, env, env_file, cwd: text(entry, "cwd") }));
         }
-        let url = text(entry, "url").or_else(|| text(entry, "serverUrl")).or_else(|| text(entry, "httpUrl"))?;
-        Some(ImportedTransport::Http { url, headers: self.pairs(name, "headers", entry.remove("headers")) })
+        let url = text(entry, "url").or_else(|| text(entry, "serverUrl")).or_else(|| text(entry, "httpUrl"));
+        let Some(url) = url else { return Ok(None) };
+        Ok(Some(ImportedTransport::Http { url, headers: self.pairs(name, "headers", entry.remove("headers"))? }))
     }
 
-    fn strings(&mut self, name: &str, key: &str, value: Option<Value>) -> Vec<String> {
+    fn pairs(&mut self, name: &str, key: &str, value: Option<Value>) -> Result<Vec<(String, String)>, String> {
         let values = match value {
-            None | Some(Value::Null) => return Vec::new(),
-            Some(Value::Array(values)) => values,
-            Some(_) => {
-                self.problems.push(format!("`{key}` of `{name}` was left out: it is no array"));
-                return Vec::new();
-            }
-        };
-        values.into_iter().filter_map(|value| self.string(name, key, value)).collect()
-    }
-
-    fn pairs(&mut self, name: &str, key: &str, value: Option<Value>) -> Vec<(String, String)> {
-        let values = match value {
-            None | Some(Value::Null) => return Vec::new(),
+            None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Object(values)) => values,
-            Some(_) => {
-                self.problems.push(format!("`{key}` of `{name}` was left out: it is no object"));
-                return Vec::new();
-            }
+            Some(_) => return Err(format!("its `{key}` is no object")),
         };
-        let pairs = values.into_iter();
-        pairs.filter_map(|(variable, value)| self.string(name, key, value).map(|value| (variable, value))).collect()
-    }
-
-    /// Numbers and switches are common where strings are meant.
-    fn string(&mut self, name: &str, key: &str, value: Value) -> Option<String> {
-        match value {
-            Value::String(text) => Some(text),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(switch) => Some(switch.to_string()),
-            Value::Null | Value::Array(_) | Value::Object(_) => {
+        let mut pairs = Vec::new();
+        for (variable, value) in values {
+            if value.is_null() {
+                // Nothing was meant to be there.
                 self.problems.push(format!("a value in `{key}` of `{name}` was left out: it is no string"));
-                None
+                continue;
             }
+            let value = string(value).ok_or_else(|| format!("a value in its `{key}` is no string"))?;
+            pairs.push((variable, value));
         }
+        Ok(pairs)
     }
+}
+
+fn strings(key: &str, value: Option<Value>) -> Result<Vec<String>, String> {
+    let values = match value {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(values)) => values,
+        Some(_) => return Err(format!("its `{key}` is no array")),
+    };
+    let taken = |value| string(value).ok_or_else(|| format!("a value in its `{key}` is no string"));
+    values.into_iter().map(taken).collect()
+}
+
+/// Numbers and switches are common where strings are meant.
+fn string(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(switch) => Some(switch.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What an entry has beside the keys that are read here: the end of a sentence, empty where there is nothing. Programs have
+/// keys of their own, so this is told only where something is missing.
+fn unknown_keys(entry: &Map<String, Value>) -> String {
+    const KNOWN: [&str; 19] = [
+        "command",
+        "args",
+        "env",
+        "envFile",
+        "cwd",
+        "url",
+        "serverUrl",
+        "httpUrl",
+        "headers",
+        "type",
+        "transport",
+        "id",
+        "name",
+        "description",
+        "enabled",
+        "disabled",
+        "total_ms",
+        "autoApprove",
+        "alwaysAllow",
+    ];
+    let unknown = entry.keys().filter(|key| !KNOWN.contains(&key.as_str()));
+    let told = unknown.map(|key| match nearest(key, KNOWN) {
+        Some(near) => format!("; `{key}` is unknown (did you mean `{near}`?)"),
+        None => format!("; `{key}` is unknown"),
+    });
+    told.collect()
 }
 
 /// The scheme of an address by which no server is reached, where it is written out.

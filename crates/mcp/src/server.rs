@@ -433,6 +433,10 @@ impl ToolSource for McpServer {
         matches!(status.phase, Phase::Starting) && status.failed_starts == 0 && !self.shared.is_known()
     }
 
+    fn wait_in_words(&self) -> Option<String> {
+        Some(format!("{} (at most {} s)", self.name(), self.shared.config.start_limit.as_secs_f64()))
+    }
+
     fn tools(&self) -> Arc<[SourceTool]> {
         self.shared.offered().tools
     }

@@ -3,11 +3,13 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::json;
 use support::{call, context, fixture_in, misbehaving, nothing, stdio, text};
 use turnwright_core::ToolErrorKind;
 use turnwright_engine::{SourceState, ToolSource};
-use turnwright_mcp::{Definitions, FileDefinitions, McpServer, ServerConfig};
+use turnwright_mcp::{Definitions, FileDefinitions, McpServer, ResourceSource, ServerConfig};
 
 fn names(server: &McpServer) -> Vec<String> {
     server.tools().iter().map(|tool| tool.name.clone()).collect()
@@ -93,6 +95,15 @@ async fn turns_wait_for_a_server_that_was_never_seen_and_for_no_other() {
     never.settled().await;
     assert!(!never.is_awaited() && matches!(never.state(), SourceState::Failing { .. }), "{:?}", never.state());
     never.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_of_servers_and_up_to_when_and_not_of_what_waits_for_them_too() {
+    let mut config = misbehaving("behaves", "");
+    config.start_limit = Duration::from_millis(1_500);
+    let server = fixture_in(config, tempfile::tempdir().unwrap().path());
+    assert_eq!(server.wait_in_words().as_deref(), Some("bad (at most 1.5 s)"));
+    assert_eq!(ResourceSource::default().wait_in_words(), None);
 }
 
 #[tokio::test]

@@ -66,6 +66,29 @@ async fn a_database_is_kept_between_two_openings() {
     assert_eq!(read.iter().map(|stored| (*stored.entry).clone()).collect::<Vec<_>>(), [entry("hello")]);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_database_is_for_its_owner_alone_and_one_that_is_there_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let rights = |file: &Path, mode| std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |file: &Path| std::fs::metadata(file).unwrap().permissions().mode() & 0o777;
+    rights(folder.path(), 0o755);
+
+    let file = folder.path().join("ours.db");
+    let store = open(&file);
+    store.create(record("a")).await.unwrap();
+    let beside = ["ours.db-wal", "ours.db-shm"].map(|name| folder.path().join(name));
+    assert_eq!([mode(&file), mode(&beside[0]), mode(&beside[1])], [0o600; 3]);
+    store.close().await;
+
+    rights(&file, 0o640);
+    let store = open(&file);
+    assert_eq!(mode(&file), 0o640);
+    store.close().await;
+}
+
 #[tokio::test]
 async fn a_data_directory_is_created_with_its_parents() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use crate::answer::answer;
 use crate::approval::{Reply, choices, parse_reply, question, why};
 use crate::clean::clean_line;
 use crate::editor::{History, Line, LineEditor};
-use crate::follow::{Follow, Interrupt, Interrupts, Settled};
+use crate::follow::{Follow, Interrupt, Interrupts, Settled, Stop};
 use crate::screen::{Screen, Teller};
 use crate::session::Told;
 
@@ -56,8 +56,10 @@ pub async fn carry(
             match asked {
                 Asked::Decided | Asked::Later => {}
                 Asked::Stop(interrupt) => {
-                    follow.stop(told.turn, interrupt.unwrap_or(Interrupt::Interrupt)).await?;
-                    let settled = follow.until_settled(told.turn, interrupts, teller).await?;
+                    let settled = match follow.stop(told.turn, interrupt.unwrap_or(Interrupt::Interrupt)).await? {
+                        Stop::Asked => follow.until_settled(told.turn, interrupts, teller).await?,
+                        Stop::Elsewhere => Settled::Elsewhere,
+                    };
                     return Ok(Carried { settled, interrupt });
                 }
             }
@@ -66,7 +68,10 @@ pub async fn carry(
         match asked {
             Asked::Decided => drop(engine.resume(conversation).await?),
             Asked::Stop(interrupt) => {
-                follow.stop(told.turn, interrupt.unwrap_or(Interrupt::Interrupt)).await?;
+                match follow.stop(told.turn, interrupt.unwrap_or(Interrupt::Interrupt)).await? {
+                    Stop::Asked => {}
+                    Stop::Elsewhere => return Ok(Carried { settled: Settled::Elsewhere, interrupt }),
+                }
                 if interrupt.is_none() {
                     let settled = follow.until_settled(told.turn, interrupts, teller).await?;
                     return Ok(Carried { settled, interrupt: None });

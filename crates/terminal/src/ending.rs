@@ -2,6 +2,7 @@
 
 use turnwright_core::{ProviderFailure, ProviderFailureKind, StopReason, TurnStatus};
 
+use crate::abridge::beginning;
 use crate::clean::clean_text;
 
 /// How a turn ended that did not end well.
@@ -21,6 +22,13 @@ pub fn ending(status: &TurnStatus, failure: Option<&ProviderFailure>) -> Option<
         TurnStatus::Failed { reason } => {
             let request = failure.and_then(|failure| failure.request_id.as_ref());
             let request = request.map(|id| format!(" (request {id})")).unwrap_or_default();
+            let reason = match failure {
+                // What the provider said may be a page; what was made of it stands behind that.
+                Some(failure) if !failure.message.is_empty() => {
+                    reason.replacen(failure.message.as_str(), &beginning(&failure.message), 1)
+                }
+                Some(_) | None => reason.clone(),
+            };
             (format!("{reason}{request}"), failure.map(|failure| hint(failure.kind)))
         }
         TurnStatus::StepLimit => {
@@ -68,6 +76,15 @@ fn hint(kind: ProviderFailureKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_a_failure_is_cut_and_what_was_tried_before_it_stays() {
+        let mut failure = ProviderFailure::new(ProviderFailureKind::Server, "x".repeat(4_096));
+        failure.request_id = Some("r1".to_owned());
+        let status = TurnStatus::Failed { reason: format!("{}; failed before it: `p/m`", failure.message) };
+        let text = ending(&status, Some(&failure)).map(|ending| ending.text);
+        assert_eq!(text, Some(format!("{}…; failed before it: `p/m` (request r1)", "x".repeat(300))));
+    }
 
     #[test]
     fn a_model_that_is_not_there_and_a_provider_that_cannot_be_used_get_hints_of_their_own() {

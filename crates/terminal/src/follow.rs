@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use turnwright_core::{ConversationId, Seq, TurnId, TurnStatus};
+use turnwright_core::{ConversationId, Journal, Seq, Turn, TurnId, TurnStatus};
 use turnwright_engine::{Engine, EngineError, Event, Frame, TurnState, Watch, WatchFrom};
 
 /// How long a stopped turn's last words may take to be read.
@@ -24,7 +24,7 @@ pub trait Audience {
 pub enum Interrupt {
     /// A person pressed Ctrl-C.
     Interrupt,
-    /// The process is to end.
+    /// The process is to end, or its terminal is gone.
     Terminate,
 }
 
@@ -43,6 +43,18 @@ pub enum Settled {
     Parked,
     /// It was asked to stop, and whoever asked did not wait: for its end, or until all of it was read.
     Left,
+    /// It goes on: this process is to end, and is not the one that drives it.
+    Elsewhere,
+}
+
+/// What became of a wish to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Stop {
+    /// The turn was asked to stop, or is over already.
+    Asked,
+    /// It was not: another process drives it and goes on with it.
+    Elsewhere,
 }
 
 /// Follows the turns of one conversation.
@@ -76,20 +88,31 @@ impl Follow {
         self.interrupt
     }
 
-    /// Asks the turn to stop, since somebody wishes so.
+    /// Asks the turn to stop, since somebody wishes so. That this process is to end is no wish of a person: it stops what the
+    /// process drives itself, or drove last, and nothing else.
     ///
     /// # Errors
     /// As [`Engine::cancel`]; a turn that is over already is none.
-    pub async fn stop(&mut self, turn: TurnId, interrupt: Interrupt) -> Result<(), EngineError> {
+    pub async fn stop(&mut self, turn: TurnId, interrupt: Interrupt) -> Result<Stop, EngineError> {
         self.interrupt = Some(interrupt);
+        if interrupt == Interrupt::Terminate && self.is_driven_elsewhere(turn).await? {
+            return Ok(Stop::Elsewhere);
+        }
         match self.engine.cancel(&self.conversation, Some(turn)).await {
-            Ok(_) | Err(EngineError::NoOpenTurn { .. }) => Ok(()),
+            Ok(_) | Err(EngineError::NoOpenTurn { .. }) => Ok(Stop::Asked),
             Err(error) => Err(error),
         }
     }
 
+    async fn is_driven_elsewhere(&self, turn: TurnId) -> Result<bool, EngineError> {
+        let driver = self.engine.driver();
+        let is_other = |open: &Turn| open.claim().is_none_or(|claim| claim.driver != *driver);
+        let look = |journal: &Journal| journal.open_turn().filter(|open| open.id() == turn).is_some_and(is_other);
+        self.engine.look(&self.conversation, look).await
+    }
+
     /// Waits until `turn` is over or parked, and tells what happens. The first wish to stop cancels the turn and its end is
-    /// waited for; the second does not wait any more.
+    /// waited for; the second does not wait any more. Where [`Self::stop`] does not ask it to stop, nothing is waited for.
     ///
     /// # Errors
     /// As [`Engine::wait`].
@@ -134,8 +157,8 @@ impl Follow {
             let frame = tokio::select! {
                 state = &mut settled => {
                     let state = state?;
-                    if self.tell_the_rest(turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll {
-                        return Ok(Some(Settled::Left));
+                    if let Some(settled) = self.tell_the_rest(turn, &mut is_stopping, interrupts, audience).await?.left() {
+                        return Ok(Some(settled));
                     }
                     return Ok(Some(match state {
                         TurnState::Ended(status) => Settled::Ended(status),
@@ -147,8 +170,10 @@ impl Follow {
                         return Ok(Some(Settled::Left));
                     }
                     is_stopping = true;
-                    self.stop(turn, interrupt).await?;
-                    None
+                    match self.stop(turn, interrupt).await? {
+                        Stop::Asked => None,
+                        Stop::Elsewhere => return Ok(Some(Settled::Elsewhere)),
+                    }
                 }
                 frame = next(&mut self.watch) => {
                     if frame.is_none() {
@@ -158,9 +183,9 @@ impl Follow {
                 }
             };
             if let Some(frame) = &frame
-                && self.hear(frame, turn, &mut is_stopping, interrupts, audience).await? == Heard::NotAll
+                && let Some(settled) = self.hear(frame, turn, &mut is_stopping, interrupts, audience).await?.left()
             {
-                return Ok(Some(Settled::Left));
+                return Ok(Some(settled));
             }
             if is_stopping && !was_stopping {
                 audience.stopping().await;
@@ -187,11 +212,10 @@ impl Follow {
     ) -> Result<Heard, EngineError> {
         while self.watch.is_some() {
             match tokio::task::unconstrained(next(&mut self.watch)).now_or_never() {
-                Some(Some(frame)) => {
-                    if self.hear(&frame, turn, is_stopping, interrupts, audience).await? == Heard::NotAll {
-                        return Ok(Heard::NotAll);
-                    }
-                }
+                Some(Some(frame)) => match self.hear(&frame, turn, is_stopping, interrupts, audience).await? {
+                    Heard::All => {}
+                    not_all @ (Heard::NotAll | Heard::Elsewhere) => return Ok(not_all),
+                },
                 Some(None) => self.come_back().await?,
                 None => break,
             }
@@ -226,7 +250,10 @@ impl Follow {
                         return Ok(Heard::NotAll);
                     }
                     *is_stopping = true;
-                    self.stop(turn, interrupt).await?;
+                    match self.stop(turn, interrupt).await? {
+                        Stop::Asked => {}
+                        Stop::Elsewhere => return Ok(Heard::Elsewhere),
+                    }
                 }
             }
         }
@@ -249,6 +276,19 @@ fn asks(frame: &Frame) -> bool {
 enum Heard {
     All,
     NotAll,
+    /// Not all, since the turn goes on without this process.
+    Elsewhere,
+}
+
+impl Heard {
+    /// Where the turn came to rest for somebody who does not hear any more.
+    fn left(self) -> Option<Settled> {
+        match self {
+            Self::All => None,
+            Self::NotAll => Some(Settled::Left),
+            Self::Elsewhere => Some(Settled::Elsewhere),
+        }
+    }
 }
 
 async fn next(watch: &mut Option<Watch>) -> Option<Frame> {

@@ -147,7 +147,7 @@ async fn turn(
     let engine = session.engine();
     let carried = carry(engine, (id, told), teller, interrupts, Some(editor)).await?;
     match carried.settled {
-        Settled::Left => return Ok(Next::Leave(Leave::Interrupted)),
+        Settled::Left | Settled::Elsewhere => return Ok(Next::Leave(Leave::Interrupted)),
         Settled::Parked => teller.say("note: the turn waits; the next message asks again, /stop ends it").await,
         Settled::Ended(status) => {
             let journal = engine.journal(id).await?;

@@ -5,6 +5,7 @@
 //! [`interactive`] is the chat itself. Keys come in by [`LineEditor`], everything goes out through a [`Screen`]. Not here:
 //! the command line, files, signals and exit codes, which are the program's.
 
+mod abridge;
 mod answer;
 mod approval;
 mod carry;
@@ -20,6 +21,7 @@ mod screen;
 mod session;
 mod tool_line;
 
+pub use abridge::beginning;
 pub use answer::asked;
 pub use approval::{Reply, parse_reply, question};
 pub use carry::{Carried, carry};
@@ -27,7 +29,7 @@ pub use clean::{clean_line, clean_text};
 pub use command::{Command, parse_command};
 pub use editor::{Line, LineEditor};
 pub use ending::{Ending, ending};
-pub use follow::{Audience, Follow, Interrupt, Interrupts, Settled};
+pub use follow::{Audience, Follow, Interrupt, Interrupts, Settled, Stop};
 pub use interactive::{Leave, interactive};
 pub use look::Look;
 pub use renderer::Renderer;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use turnwright_core::{CallId, ContextPart, MessageId};
 use turnwright_engine::Event;
 
+use crate::abridge::both_ends;
 use crate::clean::{clean_line, clean_text};
 use crate::look::{Look, Paint};
 use crate::screen::{Piece, Stream};
@@ -99,7 +100,7 @@ impl Renderer {
                 let line = tool_line::finished(&self.call(*call_id), &end, needs_arguments, self.look);
                 self.aside(&line, out);
             }
-            Event::Notice { level, text } => self.aside(&format!("{level}: {}", clean_line(text)), out),
+            Event::Notice { level, text } => self.aside(&format!("{level}: {}", clean_line(&both_ends(text))), out),
             Event::ContextGathered { parts, .. } => self.sources(parts, out),
             Event::TurnFinished { status: "completed", .. } if self.has_said_nothing() => {
                 self.aside("note: the model ended with an empty answer", out);

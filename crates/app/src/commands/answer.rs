@@ -79,6 +79,10 @@ pub(super) async fn answer(
             say("note: left before the turn had stopped; it is told to stop and does so when it is taken up");
             Ok(Exit::Cancelled)
         }
+        Settled::Elsewhere => {
+            say("note: left; the turn goes on without this process");
+            Ok(Exit::Cancelled)
+        }
         Settled::Parked if carried.interrupt.is_some() => Ok(Exit::Cancelled),
         Settled::Parked => {
             say_waiting(&engine.waiting(id).await?, everywhere);

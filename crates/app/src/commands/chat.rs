@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use turnwright_core::{ContentBlock, ModelRef};
-use turnwright_engine::SettingsOverlay;
+use turnwright_engine::{Engine, SettingsOverlay};
 use turnwright_host::{Host, Needs, Overrides};
 use turnwright_terminal::{Interrupts, Leave, LineEditor, Look, Renderer, Session, Teller, Told, Which, interactive};
 
@@ -114,8 +114,10 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
     if !can_ask {
         engine.leave_unattended();
     }
+    let globs = overlay.tools.clone().unwrap_or_default();
     let mut session = Session::open(engine, which, overlay).await?;
     say_practice(host, &session).await?;
+    let is_told = say_idle_globs(engine, &globs);
     if !documents.is_empty() {
         put_beside(host, &mut session, documents).await?;
     }
@@ -136,7 +138,21 @@ async fn talk(host: &Host, asked: Asked, printing: Printing<'_>, signals: &mut S
         }
     };
     let mut editor = can_ask.then(LineEditor::default);
-    answer(engine, &id, told, Printer { everywhere, form, output, look }, signals, editor.as_mut()).await
+    let answered = answer(engine, &id, told, Printer { everywhere, form, output, look }, signals, editor.as_mut()).await;
+    if !is_told {
+        // The turn has waited for what was starting.
+        say_idle_globs(engine, &globs);
+    }
+    answered
+}
+
+/// Says which of `--tools` leave no tool; false where that is not known yet.
+fn say_idle_globs(engine: &Engine, globs: &[String]) -> bool {
+    let Some(idle) = engine.globs_without_tools(globs) else { return false };
+    for glob in idle {
+        say(&format!("warning: no tool matches `{glob}`"));
+    }
+    true
 }
 
 /// Puts documents beside the conversation, all or none where it is a new one.

@@ -1,6 +1,6 @@
 //! `turnwright config`: what is configured. Starts nothing.
 
-use turnwright_host::config::{self, find, json_schema};
+use turnwright_host::config::{self, Problem, find, json_schema};
 
 use crate::cli::{Config, Everywhere};
 use crate::exit::{Exit, Failure};
@@ -26,7 +26,10 @@ pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output)
         return Ok(Exit::Done);
     }
     let loaded = config::open(&environment, &overrides)?;
-    for warning in &loaded.warnings {
+    let is_check = matches!(command, Config::Check);
+    let unusable = if is_check { loaded.unusable(&environment) } else { None };
+    let is_error = |warning: &Problem| unusable.iter().any(|all| all.iter().any(|problem| problem == warning));
+    for warning in loaded.warnings.iter().filter(|warning| !is_error(warning)) {
         say(&format!("warning: {warning}"));
     }
     match command {
@@ -35,6 +38,9 @@ pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output)
             super::serve::read_tls(&loaded)?;
             for secret in &loaded.not_hidden {
                 say(&format!("warning: {secret}"));
+            }
+            if let Some(unusable) = unusable {
+                return Err(unusable.into());
             }
             match &loaded.file {
                 Some(path) => say(&format!("{} is in order", path.display())),

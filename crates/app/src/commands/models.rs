@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use turnwright_core::{ModelFacts, ModelRef, TokenCounting};
 use turnwright_host::{Host, ModelCheck, Needs, Overrides, ProbeFinding, ToolCallForm, catalogue_date};
+use turnwright_terminal::beginning;
 
 use crate::cli::{Everywhere, Listed, Models};
 use crate::exit::{Exit, Failure};
@@ -144,7 +145,7 @@ async fn check(host: &Host, model: &ModelRef, listed: Listed, output: &mut Outpu
             } else {
                 told(&checked, output);
             }
-            say(&format!("error: {model} does not answer: {failure}"));
+            say(&format!("error: {model} does not answer: {}", beginning(&failure.to_string())));
             return Exit::Failed;
         }
     };

@@ -34,7 +34,9 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     }
     let opened = opened::open(&overrides, SERVER)?;
     let tls = read_tls(&opened.loaded)?;
-    let mut signals = Signals::new().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+    // With a certificate SIGHUP means to read it again.
+    let signals = if tls.is_some() { Signals::without_hangups() } else { Signals::new() };
+    let mut signals = signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let (listener, auth) = bind(&opened.loaded.config.server).await?;
     let metrics = Metrics::new();

@@ -71,9 +71,9 @@ async fn show(host: &Host, name: &str, listed: Listed, output: &mut Output) -> R
         if is_for_pages(host.engine(), name) {
             return Err(Failure::usage(format!("`{name}` is for its server's own pages alone: models are not offered it")));
         }
-        return Err(
-            Failure::usage(format!("there is no tool `{name}`")).hint("`turnwright tools list` shows those that there are")
-        );
+        let near = host.engine().nearest_tool(name).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let failure = Failure::usage(format!("there is no tool `{name}`{near}"));
+        return Err(failure.hint("`turnwright tools list` shows those that there are"));
     };
     if listed.json {
         let schemas = readings.iter().map(Sent::of).collect();

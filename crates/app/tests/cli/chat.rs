@@ -104,6 +104,15 @@ fn only_the_chosen_tools_are_offered() {
 }
 
 #[test]
+fn a_choice_of_tools_that_leaves_none_is_told() {
+    let place = Place::new();
+    let said = |words: &[&str]| place.run(&[&["chat", "hello"], words].concat()).stderr;
+    assert_eq!(said(&["--tools", "zzz__*"]), "warning: no tool matches `zzz__*`\n");
+    assert_eq!(said(&["--tools", "zzz__*", "--tools", "filesystem__*"]), "warning: no tool matches `zzz__*`\n");
+    assert_eq!(said(&["--tools", "filesystem__*"]), "");
+}
+
+#[test]
 fn files_go_along_with_their_names() {
     let place = Place::new();
     place.write("b.png", b"\x89PNG\r\n\x1a\nrest");

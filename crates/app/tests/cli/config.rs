@@ -17,6 +17,44 @@ fn a_wrong_configuration_is_told_line_by_line() {
 }
 
 #[test]
+fn what_is_named_and_cannot_be_used_is_not_in_order() {
+    let says = |config: &str, expected: &[&str]| {
+        let place = Place::new();
+        place.write("turnwright.toml", config);
+        place.write("broken.json", "{");
+        place.write("servers.json", r#"{"mcpServers": {"a": {"command": "true", "args": "notalist"}}}"#);
+        let ran = place.run(&["config", "check"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{config}: {ran:?}");
+        let lines: Vec<_> = ran.stderr.lines().collect();
+        assert_eq!(lines.len(), expected.len(), "{config}: {ran:?}");
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.starts_with("error: turnwright.toml:") && line.contains(expected), "{config}: {ran:?}");
+        }
+    };
+    says(
+        "[tools.filesystem]\nroots = [\".\", \"/no/such/root\"]\n",
+        &["`tools.filesystem.roots[1]` is `/no/such/root`, which cannot be used: No such file or directory"],
+    );
+    says("[tools.command]\nroots = [\"broken.json\"]\n", &["broken.json`, which cannot be used: it is not a folder"]);
+    says(
+        "[tools.filesystem]\nenabled = false\nroots = [\"/no/such/root\"]\n",
+        &["`tools.filesystem.roots[0]` is `/no/such/root`, which cannot be used: No such file or directory"],
+    );
+    says(
+        "[knowledge.folders.a]\npath = \"/no/such/folder\"\n",
+        &["`knowledge.folders.a.path` is `/no/such/folder`, which cannot be used: No such file or directory"],
+    );
+    says("model = \"nope/x\"\n", &["there is no provider `nope`"]);
+    says("[mcp]\nfiles = [\"nofile.json\"]\n", &["nofile.json cannot be used: No such file or directory"]);
+    says("[mcp]\nfiles = [\"broken.json\"]\n", &["broken.json cannot be used: the file is not JSON: "]);
+    says("[mcp]\nfiles = [\"servers.json\"]\n", &["servers.json: `a` was left out: its `args` is no array"]);
+    says(
+        "model = \"nope/x\"\n[tools.filesystem]\nroots = [\"/no/such/root\"]\n",
+        &["there is no provider `nope`", "which cannot be used: No such file or directory"],
+    );
+}
+
+#[test]
 fn the_configuration_can_be_looked_at() {
     let place = Place::with("approve = \"none\"\n");
     let shown = place.run(&["config", "show"]);

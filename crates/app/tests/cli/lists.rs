@@ -22,7 +22,8 @@ fn tools_are_listed_and_shown() {
     assert_eq!((&shown["server_id"], &shown["read_only"]), (&json!("filesystem"), &json!(true)));
     assert!(place.run(&["tools", "list"]).stdout.contains("\nfilesystem__read     read-only  Reads a file"));
     let none = place.run(&["tools", "show", "filesystem__red"]);
-    let stderr = "error: there is no tool `filesystem__red`\nhint: `turnwright tools list` shows those that there are\n";
+    let stderr = "error: there is no tool `filesystem__red`; did you mean `filesystem__read`?\n\
+                  hint: `turnwright tools list` shows those that there are\n";
     assert_eq!(none, Ran { code: Some(2), stdout: String::new(), stderr: stderr.to_owned() });
 }
 
@@ -77,7 +78,12 @@ fn a_tool_runs_by_hand_under_the_policy() {
 
     let wrong = place.run(&["tools", "call", "filesystem__read", "--arguments", "{\"pth\":1}"]);
     assert_eq!((wrong.code, wrong.stdout.contains("\"invalid_arguments\"")), (Some(1), true), "{wrong:?}");
-    assert_eq!(place.run(&["tools", "call", "nothing__here"]).code, Some(2));
+    let unknown = |name: &str, near: &str| {
+        let stderr = format!("error: there is no tool `{name}`; {near}`turnwright tools list` shows what there is\n");
+        assert_eq!(place.run(&["tools", "call", name]), Ran { code: Some(2), stdout: String::new(), stderr });
+    };
+    unknown("nothing__here", "");
+    unknown("filesystem__rea", "did you mean `filesystem__read`? ");
 }
 
 #[test]

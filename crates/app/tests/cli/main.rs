@@ -41,6 +41,7 @@ mod network;
 mod nodes;
 mod notify;
 mod openai;
+mod pipes;
 mod prefix;
 mod proxied;
 mod questions;

@@ -286,7 +286,7 @@ fn a_secret_that_cannot_be_had_is_told_with_its_place() {
     assert_eq!(code, Some(2));
     assert!(told.contains("write `${keyring:SERVICE/NAME}`"), "{told}");
     let (code, told) = check("[mcp.servers.a]\ncommand = \"true\"\nenv = { API_KEY = { file = \"nowhere\" } }\n");
-    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("until then this server is left out"), "{told}");
 }
 

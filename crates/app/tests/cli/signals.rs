@@ -1,19 +1,32 @@
 //! Wishes to stop.
 
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::json;
 
+use crate::serve::Server;
 use crate::support::{Place, follow, wait, wait_for};
 
 fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
 }
 
+/// Those of these signals that are heard: what `nohup` starts ignores SIGHUP with all that it starts itself.
+fn heard(signals: &[Signal]) -> Vec<Signal> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    let ignores_hangups = u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0;
+    if ignores_hangups {
+        println!("skipped: SIGHUP is ignored by all that these tests start; run them without nohup");
+    }
+    signals.iter().copied().filter(|signal| *signal != Signal::SIGHUP || !ignores_hangups).collect()
+}
+
 #[test]
 fn a_signal_cancels_the_turn_and_waits_for_its_end() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in heard(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]) {
         let place = Place::with("approve = \"all\"\n");
         let mut command = place.command(&["chat", "run the command \"touch began; sleep 60\"", "--conversation", "c"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -29,4 +42,59 @@ fn a_signal_cancels_the_turn_and_waits_for_its_end() {
         let shown = place.json(&["conversations", "show", "c", "--json"]);
         assert_eq!(shown["turn"]["status"], "cancelled");
     }
+}
+
+#[test]
+fn a_turn_that_a_server_drives_outlives_a_chat_that_only_follows_it() {
+    let place = Place::with("approve = \"all\"\n");
+    let server = Server::start(&place);
+    server.ask("POST /api/v1/conversations", &json!({"id": "c"}));
+    let content = "run the command \"touch began; while [ ! -e go ]; do sleep 0.05; done\"";
+    server.ask("POST /api/v1/conversations/c/messages", &json!({"content": content}));
+    wait_for("the command", || place.path("began").exists().then_some(()));
+    for signal in heard(&[Signal::SIGTERM, Signal::SIGHUP]) {
+        let mut command = place.command(&["chat", "--conversation", "c"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = follow(child.stderr.take().unwrap());
+        wait_for("the call that it tells of", || stderr.lock().unwrap().contains("command__run").then_some(()));
+        send(&child, signal);
+        assert_eq!(wait(&mut child), Some(130), "{}", stderr.lock().unwrap());
+        wait_for("the last words", || {
+            stderr.lock().unwrap().ends_with("note: left; the turn goes on without this process\n").then_some(())
+        });
+        let shown = place.json(&["conversations", "show", "c", "--json"]);
+        assert_eq!(shown["turn"]["status"], "running", "{shown}");
+    }
+    place.write("go", "");
+    wait_for("the end of the turn", || {
+        let shown = place.json(&["conversations", "show", "c", "--json"]);
+        (shown["turn"]["status"] == "completed").then_some(())
+    });
+    server.stop();
+}
+
+#[test]
+fn a_server_without_a_certificate_ends_in_order_when_its_terminal_is_closed() {
+    for hangup in heard(&[Signal::SIGHUP]) {
+        let place = Place::new();
+        let server = Server::start(&place);
+        server.signal(hangup);
+        server.end();
+    }
+}
+
+#[test]
+fn a_server_that_nohup_started_outlives_its_terminal() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let place = Place::new();
+    let line = "trap '' HUP; exec \"$0\" serve --listen 127.0.0.1:0";
+    let words = ["-c", line, env!("CARGO_BIN_EXE_turnwright")];
+    let server = Server::of(place.clean(Command::new("/bin/sh"), &words), "http");
+    server.signal(Signal::SIGHUP);
+    // It would be over by then.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(server.request("GET /healthz", "").starts_with("HTTP/1.1 200"));
+    server.stop();
 }

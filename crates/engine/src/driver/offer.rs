@@ -51,8 +51,11 @@ impl Driver {
                 late = &mut settle => break late,
                 () = &mut patience, if !is_told => {
                     is_told = true;
-                    let text = format!("waiting for what is starting and was never seen before: {}", self.inner.awaited());
-                    self.live.lock().tell(vec![Event::Notice { level: "info", text }]);
+                    let awaited = self.inner.awaited();
+                    if !awaited.is_empty() {
+                        let text = format!("waiting for what is starting and was never seen before: {awaited}");
+                        self.live.lock().tell(vec![Event::Notice { level: "info", text }]);
+                    }
                 }
                 // Nothing runs yet, so all that could have to be told to end is this waiting.
                 () = self.live.changed.notified() => {

@@ -143,7 +143,7 @@ impl Engine {
         };
         let catalog = self.inner.catalogs.of(&self.user);
         let Some(tool) = catalog.get_changed_too(name) else {
-            return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
+            return Err(self.no_such_tool(name));
         };
         let checked = self.inner.validators.check(&tool.hash, &tool.definition.input_schema, arguments);
         let value = match &checked {

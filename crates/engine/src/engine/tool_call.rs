@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use turnwright_core::policy::{Action, Whose};
-use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult};
+use turnwright_core::{ApproveMode, CallId, ConversationId, Outcome, Seq, ToolErrorKind, ToolResult, nearest};
 
 use super::Engine;
 use crate::catalog::CatalogTool;
@@ -66,7 +66,7 @@ impl Engine {
             return Err(EngineError::Invalid { what: format!("`{name}` is set aside: {why}") });
         }
         let Some(tool) = catalog.get(name) else {
-            return Err(EngineError::NotFound { what: format!("tool `{name}`; `turnwright tools list` shows what there is") });
+            return Err(self.no_such_tool(name));
         };
         self.must_not_widen(approve, None).await?;
         let under = Under { approve, conversation: None };
@@ -107,6 +107,17 @@ impl Engine {
         };
         tracing::info!(source, tool = shown_name(name), is_allowed, outcome, "a page called a tool");
         Ok(came)
+    }
+
+    /// The tool whose name was probably meant by one that there is not, among those of this moment.
+    pub fn nearest_tool(&self, name: &str) -> Option<String> {
+        let catalog = self.inner.catalogs.of(&self.user);
+        nearest(name, catalog.tools.iter().map(|tool| tool.definition.name.as_str())).map(str::to_owned)
+    }
+
+    pub(super) fn no_such_tool(&self, name: &str) -> EngineError {
+        let near = self.nearest_tool(name).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        EngineError::NotFound { what: format!("tool `{name}`; {near}`turnwright tools list` shows what there is") }
     }
 
     async fn called_alone(&self, tool: &CatalogTool, arguments: &str, under: Under<'_>) -> Result<PageCalled, EngineError> {

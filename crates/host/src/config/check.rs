@@ -4,11 +4,12 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
+use turnwright_core::{letters, nearest};
 
 use super::document::{Node, NodeValue};
 use super::format::{self, Bases};
 use super::key_path::KeyPath;
-use super::nearest::{letters, listed, nearest};
+use super::listed::listed;
 use super::schema::{properties, words};
 use super::secret::without_secrets;
 use super::{Place, Problem};

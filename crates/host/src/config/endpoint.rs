@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use turnwright_core::{ModelFacts, ModelRef};
+use turnwright_core::{ModelFacts, ModelRef, nearest};
 
-use super::nearest::{listed, nearest};
+use super::listed::listed;
 use super::well_known::{VENDORS, Vendor, local_candidates, local_names};
 use super::{Config, Dialect, Profile, ProviderConfig, Secret};
 use crate::Environment;

@@ -5,7 +5,8 @@
 //! working directory), `${workspaceFolderBasename}`, `${pathSeparator}` and `${/}`. `${file:PATH}` and `${keyring:SERVICE/NAME}`
 //! are secrets that are kept elsewhere.
 
-use super::nearest::nearest;
+use turnwright_core::nearest;
+
 use crate::Environment;
 
 /// A string after its variables were put in.

@@ -1,15 +1,15 @@
 //! What the schema cannot say: keys that need or exclude one another, and names that must lead somewhere.
 
 use serde_json::{Map, Value};
-use turnwright_core::ModelRef;
 use turnwright_core::policy::Policy;
+use turnwright_core::{ModelRef, nearest};
 use turnwright_providers::{ProfileChoice, UnknownProfile, catalogue_facts};
 
 use super::document::{Node, NodeValue};
 use super::endpoint::{self, Endpoint};
 use super::format::base_path;
 use super::key_path::KeyPath;
-use super::nearest::{listed, nearest};
+use super::listed::listed;
 use super::root::path_of;
 use super::{Config, Dialect, McpServer, Place, Problem, Profile, fallback};
 use crate::Environment;

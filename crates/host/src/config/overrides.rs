@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
+use turnwright_core::nearest;
 
 use super::document::{Node, NodeValue};
-use super::nearest::{listed, nearest};
+use super::listed::listed;
 use super::{Place, Problem};
 use crate::Environment;
 

@@ -71,7 +71,7 @@ impl McpServers {
             inputs: &list.inputs,
             answers,
         };
-        let mut import = McpImport { servers: Vec::new(), problems: list.problems };
+        let mut import = McpImport { servers: Vec::new(), problems: [list.left_out, list.problems].concat() };
         let mut secrets = BTreeMap::new();
         for id in answers.keys().filter(|id| !list.inputs.iter().any(|input| input.id == **id)) {
             import.problems.push(format!("the file asks for no input `{id}`"));

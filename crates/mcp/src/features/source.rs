@@ -128,6 +128,11 @@ impl ToolSource for ResourceSource {
         Arc::clone(if self.known().is_empty() { &self.none } else { &self.tools })
     }
 
+    /// It is ready once the servers are, which are told by themselves.
+    fn wait_in_words(&self) -> Option<String> {
+        None
+    }
+
     async fn settled(&self) {
         let servers = self.servers();
         // One that is not started is not started for this.

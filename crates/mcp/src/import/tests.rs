@@ -36,7 +36,8 @@ fn the_list_of_the_source_document_is_read_as_it_is() {
         enabled: false,
         ..stdio("github", "npx", &["@modelcontextprotocol/server-github"], &[("GITHUB_TOKEN", "${GITHUB_TOKEN}")])
     };
-    let expected = Import { servers: vec![weather, github], inputs: Vec::new(), problems: vec!["entry 3 has no `id`".into()] };
+    let left_out = vec!["entry 3 has no `id`".into()];
+    let expected = Import { servers: vec![weather, github], left_out, ..Import::default() };
     assert_eq!(read(text).unwrap(), expected);
 }
 
@@ -67,10 +68,10 @@ fn the_form_of_claude_desktop_is_read() {
             http("windsurf", "https://example.invalid/sse", &[]),
         ],
         inputs: Vec::new(),
+        left_out: vec!["`empty` was left out: it has neither a `command` nor a `url`".to_owned()],
         problems: [
             "a value in `env` of `files` was left out: it is no string",
             "`autoApprove` of `off` was left out: approvals are never imported",
-            "`empty` was left out: it has neither a `command` nor a `url`",
         ]
         .map(str::to_owned)
         .to_vec(),
@@ -91,7 +92,7 @@ fn the_form_of_vs_code_is_read_with_its_comments() {
     let expected = Import {
         servers: vec![github],
         inputs: vec![ImportedInput { id: "key".into(), is_password: true, ..ImportedInput::default() }],
-        problems: Vec::new(),
+        ..Import::default()
     };
     assert_eq!(read(text).unwrap(), expected);
 }
@@ -131,6 +132,7 @@ extensions:
     let expected = Import {
         servers: vec![github, remote],
         inputs: Vec::new(),
+        left_out: Vec::new(),
         problems: vec!["`developer` was left out: it is of the type `builtin`, which is goose's own".into()],
     };
     assert_eq!(read_as(form_of(Path::new("/x/config.yaml")), text).unwrap(), expected);
@@ -153,7 +155,7 @@ fn an_address_that_no_server_is_reached_by_leaves_its_server_out() {
                                   "said": {"url": "${ADDRESS}://x"}}}"#;
     let import = read(text).unwrap();
     let problem = "`socket` was left out: its address begins with `WSS://`, and must begin with http:// or https://";
-    assert_eq!(import.problems, [problem]);
+    assert_eq!(import.left_out, [problem]);
     assert_eq!(import.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["far", "said"]);
 }
 
@@ -163,4 +165,40 @@ fn a_file_that_lists_no_servers_is_refused() {
         assert!(matches!(read(text), Err(ImportError::NoServers)), "{text}");
     }
     assert!(matches!(read("{"), Err(ImportError::NotJson(_))));
+}
+
+#[test]
+fn a_server_is_left_out_where_it_would_run_without_what_it_was_meant_to_have() {
+    let text = r#"{"mcpServers": {
+        "word": {"command": "x", "args": "notalist"},
+        "hole": {"command": "x", "args": ["a", null]},
+        "deep": {"command": "x", "args": ["a", ["b"]]},
+        "list": {"command": "x", "env": ["A=b"]},
+        "table": {"command": "x", "env": {"A": {}}},
+        "far": {"url": "https://example.invalid/mcp", "headers": "Authorization: Bearer x"},
+        "whole": {"command": "x", "args": ["a", 1, true]}
+    }}"#;
+    let problems = [
+        "`word` was left out: its `args` is no array",
+        "`hole` was left out: a value in its `args` is no string",
+        "`deep` was left out: a value in its `args` is no string",
+        "`list` was left out: its `env` is no object",
+        "`table` was left out: a value in its `env` is no string",
+        "`far` was left out: its `headers` is no object",
+    ];
+    let left_out = problems.map(str::to_owned).to_vec();
+    let servers = vec![stdio("whole", "x", &["a", "1", "true"], &[])];
+    assert_eq!(read(text).unwrap(), Import { servers, left_out, ..Import::default() });
+}
+
+#[test]
+fn an_entry_that_does_not_say_how_it_is_reached_is_told_with_the_keys_that_it_has_instead() {
+    let text =
+        r#"{"mcpServers": {"a": {"comand": "y", "args": []}, "b": {"URL": "https://example.invalid", "colour": "red"}}}"#;
+    let problems = [
+        "`a` was left out: it has neither a `command` nor a `url`; `comand` is unknown (did you mean `command`?)",
+        "`b` was left out: it has neither a `command` nor a `url`; `URL` is unknown (did you mean `url`?); \
+         `colour` is unknown",
+    ];
+    assert_eq!(read(text).unwrap(), Import { left_out: problems.map(str::to_owned).to_vec(), ..Import::default() });
 }

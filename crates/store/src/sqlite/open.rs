@@ -103,6 +103,7 @@ pub(super) fn for_writing(
     options: &SqliteOptions,
     may_wait: &Arc<AtomicBool>,
 ) -> rusqlite::Result<Connection> {
+    create_private(database);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = configured(Connection::open_with_flags(database, flags)?, options.lock_wait, may_wait.clone())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -115,6 +116,16 @@ pub(super) fn for_writing(
 pub(super) fn for_reading(database: &Path, lock_wait: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     configured(Connection::open_with_flags(database, flags)?, lock_wait, Arc::new(AtomicBool::new(true)))
+}
+
+/// Makes the file where there is none, empty and for its owner alone; SQLite gives what lies beside it the same rights. One that
+/// is there is left as it is and not opened: see [`Places::prepare`]. What stands in the way SQLite says.
+fn create_private(file: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(file));
 }
 
 fn configured(mut connection: Connection, lock_wait: Duration, may_wait: Arc<AtomicBool>) -> rusqlite::Result<Connection> {

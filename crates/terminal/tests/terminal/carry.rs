@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use turnwright_core::policy::Policy;
 use turnwright_core::{ContentBlock, ModelRef, TurnSettings, TurnStatus};
-use turnwright_engine::{Engine, EngineParts, SettingsOverlay, Store, ToolSource};
+use turnwright_engine::{Engine, EngineParts, SettingsOverlay, Store, ToolSource, TurnState};
 use turnwright_terminal::{
     Carried, Interrupt, Interrupts, Look, Piece, Renderer, Screen, Session, Settled, Stream, Teller, Which, carry,
 };
@@ -35,21 +35,25 @@ impl Screen for &mut Paper {
     }
 }
 
-/// Wishes to stop, one per permit.
-struct Wishes(Arc<Semaphore>);
+/// Wishes to stop of one kind, one per permit.
+struct Wishes(Arc<Semaphore>, Interrupt);
 
 impl Interrupts for Wishes {
     async fn next(&mut self) -> Interrupt {
         self.0.acquire().await.unwrap().forget();
-        Interrupt::Interrupt
+        self.1
     }
 }
 
 fn engine(answers: impl IntoIterator<Item = Answer>) -> Engine {
+    engine_over(MemoryStore::default(), answers)
+}
+
+fn engine_over(store: MemoryStore, answers: impl IntoIterator<Item = Answer>) -> Engine {
     Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
         sources: vec![Arc::new(ScriptedSource::new("tools", [ScriptedTool::echo("echo")])) as Arc<dyn ToolSource>],
-        store: Arc::new(MemoryStore::default()) as Arc<dyn Store>,
+        store: Arc::new(store) as Arc<dyn Store>,
         clock: Arc::new(ManualClock::at(1_000)),
         policy: Policy::default(),
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
@@ -57,7 +61,11 @@ fn engine(answers: impl IntoIterator<Item = Answer>) -> Engine {
 }
 
 fn never() -> Wishes {
-    Wishes(Arc::new(Semaphore::new(0)))
+    Wishes(Arc::new(Semaphore::new(0)), Interrupt::Interrupt)
+}
+
+fn once(interrupt: Interrupt) -> Wishes {
+    Wishes(Arc::new(Semaphore::new(1)), interrupt)
 }
 
 async fn said(engine: &Engine, paper: &mut Paper, wishes: &mut Wishes) -> Carried {
@@ -89,9 +97,54 @@ async fn a_wish_to_stop_cancels_and_waits_for_the_end() {
     let gate = Arc::new(Semaphore::new(1));
     let engine = engine([Answer::of([text("Some "), text("more")]).gated(&gate)]);
     let mut paper = Paper::default();
-    let carried = said(&engine, &mut paper, &mut Wishes(Arc::new(Semaphore::new(1)))).await;
+    let carried = said(&engine, &mut paper, &mut once(Interrupt::Interrupt)).await;
     assert_eq!(carried, Carried { settled: Settled::Ended(TurnStatus::Cancelled), interrupt: Some(Interrupt::Interrupt) });
     assert!(paper.aside.contains("note: stopping; once more leaves at once\n"), "{}", paper.aside);
+}
+
+#[tokio::test]
+async fn the_end_of_the_process_that_drives_it_stops_a_turn() {
+    let engine = engine([Answer::of([text("Some")]).gated(&Arc::new(Semaphore::new(0)))]);
+    let carried = said(&engine, &mut Paper::default(), &mut once(Interrupt::Terminate)).await;
+    assert_eq!(carried, Carried { settled: Settled::Ended(TurnStatus::Cancelled), interrupt: Some(Interrupt::Terminate) });
+}
+
+#[tokio::test]
+async fn the_end_of_a_process_that_only_follows_a_turn_leaves_it_running() {
+    let gate = Arc::new(Semaphore::new(0));
+    let store = MemoryStore::default();
+    let other = store.another_process();
+    let drives = engine_over(store, [Answer::whole([text("Good day")]).gated(&gate)]);
+    let mut session = Session::open(&drives, Which::New, SettingsOverlay::default()).await.unwrap();
+    let (id, told) = session.say(vec![ContentBlock::text("hello")]).await.unwrap();
+
+    let follows = engine_over(other, []);
+    let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
+    let mut paper = Paper::default();
+    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look) };
+    let wishes = &mut once(Interrupt::Terminate);
+    let carried = carry(&follows, (&id, told), &mut teller, wishes, None).await.unwrap();
+    assert_eq!(carried, Carried { settled: Settled::Elsewhere, interrupt: Some(Interrupt::Terminate) });
+
+    gate.add_permits(10);
+    assert_eq!(drives.wait(&id, told.turn).await.unwrap(), TurnState::Ended(TurnStatus::Completed));
+}
+
+#[tokio::test]
+async fn a_person_who_only_follows_a_turn_stops_it() {
+    let store = MemoryStore::default();
+    let other = store.another_process();
+    let drives = engine_over(store, [Answer::of([text("Some")]).gated(&Arc::new(Semaphore::new(0)))]);
+    let mut session = Session::open(&drives, Which::New, SettingsOverlay::default()).await.unwrap();
+    let (id, told) = session.say(vec![ContentBlock::text("hello")]).await.unwrap();
+
+    let follows = engine_over(other, []);
+    let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
+    let mut paper = Paper::default();
+    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look) };
+    let wishes = &mut once(Interrupt::Interrupt);
+    let carried = carry(&follows, (&id, told), &mut teller, wishes, None).await.unwrap();
+    assert_eq!(carried, Carried { settled: Settled::Ended(TurnStatus::Cancelled), interrupt: Some(Interrupt::Interrupt) });
 }
 
 #[tokio::test]

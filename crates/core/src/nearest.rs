@@ -1,8 +1,8 @@
-//! What somebody probably meant.
+//! What somebody probably meant, who wrote a name that there is not.
 
 /// The candidate that `name` is most likely a slip for. Case, `_`, `-` and spaces do not count (`apiKey` is `api_key`);
 /// beyond that at most one slip in three letters.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = letters(name);
     let limit = (wanted.chars().count() / 3).max(1);
     candidates
@@ -14,11 +14,20 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// A name without what people write differently.
-pub(crate) fn letters(name: &str) -> String {
+pub fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Names as a list for a sentence: `` `a`, `b`, `c` ``.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_in_three_letters_is_seen_and_another_name_is_not() {
+        let keys = ["command", "url"];
+        assert_eq!(
+            ["comand", "Com-Mand", "uri", "path"].map(|name| nearest(name, keys)),
+            [Some("command"), Some("command"), Some("url"), None]
+        );
+    }
 }

@@ -1,0 +1,60 @@
+//! What a configuration names and what cannot be used on this machine. Whatever needs it says so by itself where it begins: a
+//! turn its model, a tool its folder. This is for whoever wants to know before, so it looks at files and starts nothing.
+
+use std::path::Path;
+
+use super::key_path::KeyPath;
+use super::{Loaded, Problem, Problems, endpoint};
+use crate::Environment;
+use crate::sources;
+
+impl Loaded {
+    /// What it names and what cannot be used as it stands; `None` where all can.
+    pub fn unusable(&self, environment: &Environment) -> Option<Problems> {
+        let missing = self.config.model.as_ref().and_then(|model| endpoint::missing(model.provider(), &self.endpoints));
+        // What reading it only warned of, since it may matter to nobody who runs.
+        let hinders = |warning: &Problem| {
+            let is_left_out = || self.left_out.values().any(|why| why.contains(&warning.to_string()));
+            missing.as_ref() == Some(&warning.text) || is_left_out()
+        };
+        let mut problems: Vec<Problem> = self.warnings.iter().filter(|warning| hinders(warning)).cloned().collect();
+        self.folders(&mut problems);
+        for file in self.mcp_files.iter().filter(|file| file.is_required || file.path.exists()) {
+            let told = sources::unusable(&file.path, environment);
+            problems.extend(told.into_iter().map(|text| self.problem(&["mcp", "files"], text)));
+        }
+        Problems::new(problems)
+    }
+
+    /// Folders that tools work in, and those that are looked up.
+    fn folders(&self, problems: &mut Vec<Problem>) {
+        let mut look = |path: &Path, keys: &[&str], shown: String| {
+            if let Some(why) = why_not_a_folder(path) {
+                let text = format!("`{shown}` is `{}`, which cannot be used: {why}", path.display());
+                problems.push(self.problem(keys, text));
+            }
+        };
+        let (files, commands) = (&self.config.tools.filesystem, &self.config.tools.command);
+        let is_written = |tool: &str| self.written.contains_key(&format!("tools.{tool}.roots"));
+        // Commands that are given no roots of their own have those of the files.
+        let of_files = files.enabled || (commands.enabled && !is_written("command"));
+        for (tool, is_used, roots) in [("filesystem", of_files, &files.roots), ("command", commands.enabled, &commands.roots)] {
+            let keys = ["tools", tool, "roots"];
+            for (index, root) in roots.iter().enumerate().filter(|_| is_used && is_written(tool)) {
+                look(root, &keys, KeyPath::of(keys).index(index).to_string());
+            }
+        }
+        for (name, folder) in self.config.knowledge.folders.iter().filter(|_| self.config.knowledge.enabled) {
+            let keys = ["knowledge", "folders", name, "path"];
+            look(&folder.path, &keys, KeyPath::of(keys).to_string());
+        }
+    }
+}
+
+fn why_not_a_folder(path: &Path) -> Option<String> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some("it is not a folder".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
