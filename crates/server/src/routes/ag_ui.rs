@@ -79,7 +79,8 @@ async fn answered(state: &ServerState, conversation: &ConversationId, input: &Ru
         return resume(state, conversation, &input.resume).await.map(Some);
     }
     let is_open = |journal: &Journal| {
-        journal.turn().is_some_and(|turn| {
+        // Of what waits while something else still runs the page was not told.
+        journal.open_turn().filter(|turn| turn.is_parked()).is_some_and(|turn| {
             turn.questions().next().is_some()
                 || turn.waiting().any(|(_, question)| question.reason != QuestionReason::ClientTool)
         })
