@@ -7,6 +7,7 @@
 mod processor;
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
@@ -102,7 +103,8 @@ pub(crate) fn psql(address: &str, query: &str) -> String {
 
 /// A database of its own, in which nothing else is counted; it ends with its server.
 fn own_database(server: &str) -> String {
-    let name = format!("costs{}", std::process::id());
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("costs{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     psql(server, &format!("CREATE DATABASE {name}"));
     let (server, _) = server.rsplit_once('/').unwrap();
     let address = format!("{server}/{name}");
