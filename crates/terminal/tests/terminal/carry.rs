@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use turnwright_core::policy::Policy;
-use turnwright_core::{ContentBlock, ModelRef, TurnSettings, TurnStatus};
+use turnwright_core::{ContentBlock, ConversationId, ModelRef, TurnId, TurnSettings, TurnStatus};
 use turnwright_engine::{Engine, EngineParts, SettingsOverlay, Store, ToolSource, TurnState};
 use turnwright_terminal::{
     Carried, Interrupt, Interrupts, Look, Piece, Renderer, Screen, Session, Settled, Stream, Teller, Which, carry,
@@ -109,41 +109,38 @@ async fn the_end_of_the_process_that_drives_it_stops_a_turn() {
     assert_eq!(carried, Carried { settled: Settled::Ended(TurnStatus::Cancelled), interrupt: Some(Interrupt::Terminate) });
 }
 
-#[tokio::test]
-async fn the_end_of_a_process_that_only_follows_a_turn_leaves_it_running() {
-    let gate = Arc::new(Semaphore::new(0));
+/// A turn that one process drives is followed by another, in which somebody wishes this: how it was carried there, and the engine that
+/// drives it.
+async fn followed(answer: Answer, wish: Interrupt) -> (Carried, Engine, ConversationId, TurnId) {
     let store = MemoryStore::default();
     let other = store.another_process();
-    let drives = engine_over(store, [Answer::whole([text("Good day")]).gated(&gate)]);
+    let drives = engine_over(store, [answer]);
     let mut session = Session::open(&drives, Which::New, SettingsOverlay::default()).await.unwrap();
     let (id, told) = session.say(vec![ContentBlock::text("hello")]).await.unwrap();
+    let turn = told.turn;
 
     let follows = engine_over(other, []);
     let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
     let mut paper = Paper::default();
     let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look) };
-    let wishes = &mut once(Interrupt::Terminate);
-    let carried = carry(&follows, (&id, told), &mut teller, wishes, None).await.unwrap();
-    assert_eq!(carried, Carried { settled: Settled::Elsewhere, interrupt: Some(Interrupt::Terminate) });
+    let carried = carry(&follows, (&id, told), &mut teller, &mut once(wish), None).await.unwrap();
+    (carried, drives, id, turn)
+}
 
+#[tokio::test]
+async fn the_end_of_a_process_that_only_follows_a_turn_leaves_it_running() {
+    let gate = Arc::new(Semaphore::new(0));
+    let answer = Answer::whole([text("Good day")]).gated(&gate);
+    let (carried, drives, id, turn) = followed(answer, Interrupt::Terminate).await;
+    assert_eq!(carried, Carried { settled: Settled::Elsewhere, interrupt: Some(Interrupt::Terminate) });
     gate.add_permits(10);
-    assert_eq!(drives.wait(&id, told.turn).await.unwrap(), TurnState::Ended(TurnStatus::Completed));
+    assert_eq!(drives.wait(&id, turn).await.unwrap(), TurnState::Ended(TurnStatus::Completed));
 }
 
 #[tokio::test]
 async fn a_person_who_only_follows_a_turn_stops_it() {
-    let store = MemoryStore::default();
-    let other = store.another_process();
-    let drives = engine_over(store, [Answer::of([text("Some")]).gated(&Arc::new(Semaphore::new(0)))]);
-    let mut session = Session::open(&drives, Which::New, SettingsOverlay::default()).await.unwrap();
-    let (id, told) = session.say(vec![ContentBlock::text("hello")]).await.unwrap();
-
-    let follows = engine_over(other, []);
-    let look = Look { answer_is_on_terminal: false, is_one_screen: false, has_color: false };
-    let mut paper = Paper::default();
-    let mut teller = Teller { screen: &mut paper, renderer: Renderer::new(look) };
-    let wishes = &mut once(Interrupt::Interrupt);
-    let carried = carry(&follows, (&id, told), &mut teller, wishes, None).await.unwrap();
+    let answer = Answer::of([text("Some")]).gated(&Arc::new(Semaphore::new(0)));
+    let (carried, ..) = followed(answer, Interrupt::Interrupt).await;
     assert_eq!(carried, Carried { settled: Settled::Ended(TurnStatus::Cancelled), interrupt: Some(Interrupt::Interrupt) });
 }
 
