@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use crate::writes::Writing;
 use crate::{SideRecord, StoreError};
 
 mod ahead;
+mod apart;
 mod asked;
 mod attempt;
 mod call;
@@ -30,6 +31,7 @@ mod fence;
 mod gathering;
 mod model;
 mod moved;
+mod occurring;
 mod offer;
 mod report;
 mod reserving;
@@ -41,19 +43,19 @@ mod summary;
 mod tasks;
 
 use ahead::Ahead;
+use apart::Apart;
 use asked::Asked;
 pub(crate) use call::{Aids, run_alone};
 use call::{Asking, CallJob, Rest};
 use early::Early;
 use fence::{Fence, STOPS_WITHIN};
-use gathering::{Gathering, next_gathered};
-use model::{ModelCall, Said, next_said};
+use gathering::Gathering;
+use model::ModelCall;
 use reserving::Reserving;
-use resting::until;
 use sampling::Samplings;
 use slot_waits::SlotWaits;
 use storing::{append, hold};
-use summary::{Summary, next_summary};
+use summary::Summary;
 
 /// A call under way.
 type Job = Pin<Box<dyn Future<Output = Rest> + Send>>;
@@ -90,6 +92,8 @@ pub(crate) struct Driver {
     /// Whether this turn's sources were waited for.
     has_offered: bool,
     foreign: watch::Receiver<u64>,
+    /// Keeps what the model says apart from all else that is waited for.
+    apart: Apart,
     /// The right by which it drives.
     fence: Fence,
     /// Ends once that is lost.
@@ -172,6 +176,7 @@ impl Driver {
             gathered_for: gathering::Asked::default(),
             has_offered: false,
             foreign,
+            apart: Apart::default(),
             lost: Box::pin(fence.clone().lost()),
             fence,
             unquiet_until,
@@ -469,81 +474,6 @@ impl Driver {
         Box::pin(CallJob { id, attempt, ready, cancel, halts, live, asking, aids, fence, moved }.run())
     }
 
-    /// Waits until something happens that the plan must know, and gives its entries.
-    async fn next_occurrence(&mut self) -> Result<Vec<Entry>, Halt> {
-        loop {
-            if self.fence.has_lost() {
-                return Err(Halt::Quietly);
-            }
-            if let Some(rest) = self.rested.pop() {
-                return Ok(self.hear_rests(rest));
-            }
-            tokio::select! {
-                biased;
-                () = self.inner.shutdown.cancelled() => return Err(Halt::Quietly),
-                () = &mut self.lost => return Err(Halt::Quietly),
-                () = until(self.unquiet_until), if self.unquiet_until.is_some() => {
-                    self.unquiet_until = None;
-                    return Ok(Vec::new());
-                }
-                () = self.inner.draining.cancelled(), if !self.is_draining => {
-                    self.is_draining = true;
-                    return Ok(Vec::new());
-                }
-                () = self.live.changed.notified() => return Ok(self.hear_of_others()),
-                said = next_said(&mut self.model), if self.model.is_some() => {
-                    if let Some(entries) = self.hear_model(said) {
-                        return Ok(entries);
-                    }
-                    self.begin_ahead();
-                }
-                () = self.ahead.next(), if !self.ahead.is_empty() => self.begin_ahead(),
-                entry = next_summary(&mut self.summary), if self.summary.is_some() => {
-                    self.summary = None;
-                    return Ok(vec![entry]);
-                }
-                gathered = next_gathered(&mut self.gathering), if self.gathering.is_some() => {
-                    self.gathering = None;
-                    return Ok(gathered);
-                }
-                reserved = self.reserving.next(), if !self.reserving.is_empty() => {
-                    return reserved.map_err(|error| Halt::Broken(error.to_string()));
-                }
-                sampled = self.samplings.next(), if !self.samplings.is_empty() => return Ok(vec![sampled]),
-                Some(rest) = self.calls.next(), if !self.calls.is_empty() => return Ok(self.hear_rests(rest)),
-                // What begins ahead may ask once its message is stored.
-                news = self.asked.next(), if self.ahead.is_empty() => match news {
-                    asked::News::Over(id, answer) => if let Some(answer) = self.hear_over(id, *answer) {
-                        return Ok(vec![answer]);
-                    },
-                    asked::News::Accepted(accepted) => if let Some(entry) = self.hear_accepted(accepted) {
-                        return Ok(vec![entry]);
-                    },
-                    asked::News::Asked(question) => if let Some(entries) = self.hear_question(question) {
-                        return Ok(entries);
-                    },
-                },
-                (source, permit) = self.slot_waits.next(), if !self.slot_waits.is_empty() => {
-                    self.slots.granted.entry(source).or_default().push(permit);
-                    return Ok(Vec::new());
-                }
-                changed = self.foreign.changed() => {
-                    if changed.is_err() {
-                        return Err(Halt::Quietly);
-                    }
-                    match self.inner.catch_up(&self.live).await {
-                        Ok(()) => {}
-                        Err(StoreError::Gone { .. }) => return Err(Halt::Quietly),
-                        // What runs goes on; the next append tells what was missed.
-                        Err(error) => {
-                            tracing::warn!(conversation = %self.live.id, %error, "cannot see what other processes stored");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
     /// Somebody appended. A cancel reaches the model and the tools here.
     fn hear_of_others(&mut self) -> Vec<Entry> {
         let mut state = self.live.lock();
@@ -561,16 +491,6 @@ impl Driver {
         let stops_model = self.model.as_ref().is_some_and(|model| turn.cancels(model.saw()));
         let model = if stops_model { self.model.take() } else { None };
         model.and_then(|model| model.cancelled(&mut state)).into_iter().collect()
-    }
-
-    fn hear_model(&mut self, said: Said) -> Option<Vec<Entry>> {
-        let mut state = self.live.lock();
-        let entry = self.model.as_mut().and_then(|model| model.hear(said, &mut state));
-        if entry.is_some() {
-            drop(state);
-            self.model = None;
-        }
-        entry.map(|entry| vec![entry])
     }
 }
 

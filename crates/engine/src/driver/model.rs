@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use tokio::task::coop::consume_budget;
 use tracing::Instrument;
 use turnwright_core::{
-    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Reserved, Seq, Step, StreamDelta, TurnSettings, Usage,
-    prompt,
+    AssistantBlock, Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Reserved, Seq, Step, StreamDelta,
+    TurnSettings, Usage, prompt,
 };
 
 use super::report::Report;
@@ -28,10 +29,10 @@ pub(super) struct ModelCall {
     report: Report,
 }
 
-/// What came from the model.
+/// What the driver must know of what came from the model.
 pub(super) enum Said {
-    /// More.
-    Deltas(Vec<StreamDelta>),
+    /// It asks for calls, which may begin.
+    Calls,
     /// The end, with its terminal marker.
     End,
     /// The end, without.
@@ -80,25 +81,33 @@ impl ModelCall {
         state.in_flight.as_ref().is_some_and(|in_flight| in_flight.assembler.is_finished())
     }
 
-    pub(super) async fn next(&mut self) -> Said {
-        match &mut self.stream {
-            Err(failure) => Said::Failed(failure.clone()),
-            Ok(stream) => match stream.next().instrument(self.report.span.clone()).await {
-                Some(Ok(deltas)) => Said::Deltas(deltas),
-                Some(Err(failure)) => Said::Failed(failure),
-                None => Said::End,
-            },
+    /// Hears the model until the driver must know of it.
+    async fn next(&mut self, live: &Live) -> Said {
+        loop {
+            // A model that never waits lets others run.
+            consume_budget().await;
+            let stream = match &mut self.stream {
+                Ok(stream) => stream,
+                Err(failure) => return Said::Failed(failure.clone()),
+            };
+            match stream.next().instrument(self.report.span.clone()).await {
+                Some(Ok(deltas)) => {
+                    self.report.hear_content();
+                    let has_calls = Self::take(deltas, &mut live.lock());
+                    if has_calls && self.allows_calls {
+                        return Said::Calls;
+                    }
+                }
+                Some(Err(failure)) => return Said::Failed(failure),
+                None => return Said::End,
+            }
         }
     }
 
-    /// Takes what came; the entry that the call came to, once it is over.
+    /// The entry that the call came to, once it is over.
     pub(super) fn hear(&mut self, said: Said, state: &mut State) -> Option<Entry> {
         match said {
-            Said::Deltas(deltas) => {
-                self.report.hear_content();
-                Self::take(deltas, state);
-                None
-            }
+            Said::Calls => None,
             Said::End => {
                 // The message in flight stays for watchers until its entry is applied.
                 let assembler = state.in_flight.as_ref().map(|in_flight| in_flight.assembler.clone()).unwrap_or_default();
@@ -117,17 +126,21 @@ impl ModelCall {
         }
     }
 
-    fn take(deltas: Vec<StreamDelta>, state: &mut State) {
+    /// Takes more of the answer; whether it asks for calls.
+    fn take(deltas: Vec<StreamDelta>, state: &mut State) -> bool {
         let is_watched = state.is_watched();
         let mut events: Vec<Event> = Vec::new();
+        let mut has_calls = false;
         if let Some(in_flight) = &mut state.in_flight {
             in_flight.push(deltas, is_watched.then_some(&mut events));
+            has_calls = in_flight.assembler.blocks().iter().any(|block| matches!(block, AssistantBlock::Call(_)));
             if in_flight.assembler.is_finished() {
                 // What becomes of the message is told with its last words.
                 state.watchers.hold();
             }
         }
         state.tell(events);
+        has_calls
     }
 
     /// The call is dropped since a person stops the turn; what was said is kept.
@@ -159,9 +172,9 @@ fn origin(dialect: String, model: &ModelRef) -> Origin {
 }
 
 /// What the model says next, where one is asked.
-pub(super) async fn next_said(model: &mut Option<ModelCall>) -> Said {
+pub(super) async fn next_said(model: &mut Option<ModelCall>, live: &Live) -> Said {
     match model {
-        Some(model) => model.next().await,
+        Some(model) => model.next(live).await,
         None => std::future::pending().await,
     }
 }
