@@ -148,6 +148,18 @@ pub(crate) fn tell_message(seq: Seq, blocks: &[AssistantBlock], out: &mut Vec<Ev
     }
 }
 
+/// Tells a stored message, which took another place than the one it was told at: somebody appended meanwhile. Where it was told
+/// `before` as it is now nothing is told again, unless it has calls, whose names are of the place.
+pub(crate) fn tell_at_another_place(before: Option<Vec<Event>>, mut whole: Vec<Event>, out: &mut Vec<Event>) {
+    let has_calls = whole.iter().any(|event| matches!(event, Event::ToolInputStarted { .. }));
+    match before {
+        Some(before) if before == whole && !has_calls => return,
+        Some(_) => out.push(Event::StepReset),
+        None => {}
+    }
+    out.append(&mut whole);
+}
+
 enum Told {
     Text(String),
     Reasoning(String),

@@ -13,7 +13,7 @@ use turnwright_core::{
 };
 
 use crate::fold;
-use crate::in_flight::{InFlight, tell_message};
+use crate::in_flight::{InFlight, tell_at_another_place, tell_message};
 use crate::nodes::mirror::{self, Mirror};
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
 use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError};
@@ -285,10 +285,14 @@ impl State {
             if let Some(mirror) = mirror {
                 mirror::complete(mirror, seq, &message.blocks, events);
             } else if told.as_ref().is_none_or(|told| told.seq() != seq) && self.is_watched() {
-                if told.is_some() {
-                    events.push(Event::StepReset);
-                }
-                tell_message(seq, &message.blocks, events);
+                let mut whole = Vec::new();
+                tell_message(seq, &message.blocks, &mut whole);
+                let before = told.map(|told| {
+                    let mut before = Vec::new();
+                    tell_message(seq, told.assembler.blocks(), &mut before);
+                    before
+                });
+                tell_at_another_place(before, whole, events);
             }
         }
         if self.is_watched() {

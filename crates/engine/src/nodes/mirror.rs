@@ -156,19 +156,20 @@ pub(crate) fn reconcile(mirror: &mut Option<Mirror>, whole: &[LiveEvent], out: &
     *mirror = Some(fresh);
 }
 
-/// Tells what is left of a message that is stored at `seq`.
-pub(crate) fn complete(mirror: Mirror, seq: Seq, blocks: &[AssistantBlock], out: &mut Vec<Event>) {
+/// Tells what is left of a message that is stored at `seq`. Its texts are the same wherever it stands; its calls are named by their
+/// place.
+pub(crate) fn complete(mut mirror: Mirror, seq: Seq, blocks: &[AssistantBlock], out: &mut Vec<Event>) {
     if mirror.is_exact && mirror.message.0 == seq {
         return;
     }
     let mut events = Vec::new();
     tell_message(seq, blocks, &mut events);
-    if mirror.is_exact {
-        out.push(Event::StepReset);
-        out.append(&mut events);
-        return;
-    }
     let whole: Vec<LiveEvent> = events.iter().filter_map(live_event).collect();
+    let has_calls = mirror.blocks.iter().any(|told| matches!(told.kind, Kind::Call { .. }))
+        || whole.iter().any(|event| matches!(event, LiveEvent::CallStarted { .. }));
+    if !has_calls {
+        mirror.message = MessageId(seq);
+    }
     reconcile(&mut Some(mirror), &whole, out);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{AssistantBlock, MessageId, NativeBlock, Seq, StreamDelta};
+use turnwright_core::{AssistantBlock, Finish, FinishReason, MessageId, NativeBlock, Seq, StreamDelta};
 use turnwright_engine::{EngineError, Event, Watch, WatchFrom};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -175,4 +175,35 @@ async fn a_watcher_that_is_too_slow_is_cut_off_and_the_turn_goes_on() {
         frames += 1;
     }
     assert_eq!(frames, 1_024);
+}
+
+#[tokio::test]
+async fn words_that_were_told_are_not_told_again_where_somebody_appends_meanwhile() {
+    for stops in [true, false] {
+        let gate = Arc::new(Semaphore::new(1));
+        let end = StreamDelta::Finished(Finish { reason: FinishReason::Stop, raw: None });
+        let first = Answer::of([text("Half"), text(" more"), vec![end]]).gated(&gate);
+        let provider = ScriptedProvider::new([first, Answer::whole([text("And you.")])]);
+        let world = world(provider, echo(), Setup::default()).await;
+        let mut watch = world.engine.watch(&world.id, WatchFrom::Now).await.unwrap();
+        world.send("go").await;
+        let is_delta = |event: &Event| matches!(event, Event::TextDelta { .. });
+        while !watch.next().await.unwrap().events.iter().any(is_delta) {}
+        if stops {
+            world.engine.cancel(&world.id, None).await.unwrap();
+        } else {
+            world.send("and I").await;
+            gate.add_permits(10);
+        }
+        let after = told(&mut watch).await;
+        let told: Vec<&str> = after.iter().map(String::as_str).filter(|line| *line != "usage").collect();
+        match stops {
+            true => assert_eq!(told, ["step.finished", "turn.finished cancelled"]),
+            false => {
+                let second =
+                    ["step.finished", "step.started msg_6", "text 0: And you.", "step.finished", "turn.finished completed"];
+                assert_eq!(told, [["text 0:  more"].as_slice(), &second].concat());
+            }
+        }
+    }
 }

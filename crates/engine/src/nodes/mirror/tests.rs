@@ -84,13 +84,16 @@ fn a_stored_message_is_completed_where_its_end_was_not_told() {
     out.clear();
     complete(exact.clone(), seq(2), &[text("One two")], &mut out);
     assert_eq!(out, []);
-    // Somebody else's entry took its place.
-    for moved in [exact, mirror] {
+    // Somebody else's entry took its place: its words stay.
+    for moved in [exact, mirror.clone()] {
         out.clear();
         complete(moved, seq(3), &[text("One two")], &mut out);
-        let begun = Event::StepStarted { message_id: MessageId(seq(3)) };
-        assert_eq!(out, [Event::StepReset, begun, told(0, 0, "One two")]);
+        assert_eq!(out, [told(0, 4, "two")]);
     }
+    out.clear();
+    complete(mirror, seq(3), &[text("Others")], &mut out);
+    let begun = Event::StepStarted { message_id: MessageId(seq(3)) };
+    assert_eq!(out, [Event::StepReset, begun, told(0, 0, "Others")]);
 }
 
 #[test]
