@@ -12,6 +12,8 @@ use crate::think::{ThinkSplitter, Thought};
 pub(crate) struct WordReader {
     think: ThinkSplitter,
     recover: Option<Recoverer>,
+    /// Room for what comes of a piece, empty between two.
+    pieces: Vec<Piece>,
 }
 
 /// A piece of a text that was parted.
@@ -32,6 +34,7 @@ impl WordReader {
         Self {
             think: ThinkSplitter::new(profile.think_tags),
             recover: (!forms.is_empty() && !offered.is_empty()).then(|| Recoverer::new(offered.clone(), forms)),
+            pieces: Vec::new(),
         }
     }
 
@@ -59,9 +62,8 @@ impl WordReader {
             self.thoughts(thoughts, out);
         }
         if let Some(recoverer) = &mut self.recover {
-            let mut pieces = Vec::new();
-            recoverer.finish(&mut pieces);
-            out.extend(pieces.into_iter().map(Word::from));
+            recoverer.finish(&mut self.pieces);
+            out.extend(self.pieces.drain(..).map(Word::from));
         }
     }
 
@@ -79,9 +81,8 @@ impl WordReader {
             out.push(Word::Text(text.to_owned()));
             return;
         };
-        let mut pieces = Vec::new();
-        recoverer.push(text, &mut pieces);
-        out.extend(pieces.into_iter().map(Word::from));
+        recoverer.push(text, &mut self.pieces);
+        out.extend(self.pieces.drain(..).map(Word::from));
     }
 }
 

@@ -35,9 +35,9 @@ impl InFlight {
                 StreamDelta::Text(text) | StreamDelta::Reasoning(text) | StreamDelta::Refusal(text) if text.is_empty() => {
                     continue;
                 }
-                StreamDelta::Text(text) => Some(Told::Text(text.clone())),
-                StreamDelta::Reasoning(text) => Some(Told::Reasoning(text.clone())),
-                StreamDelta::Refusal(text) => Some(Told::Refusal(text.clone())),
+                StreamDelta::Text(text) => Some(Told::Text(text.len())),
+                StreamDelta::Reasoning(text) => Some(Told::Reasoning(text.len())),
+                StreamDelta::Refusal(text) => Some(Told::Refusal(text.len())),
                 StreamDelta::CallStarted { name, .. } => Some(Told::Call(name.clone())),
                 StreamDelta::CallArguments { key, text } => Some(Told::Arguments(*key, text.clone())),
                 StreamDelta::CallNative { .. }
@@ -61,19 +61,24 @@ impl InFlight {
     fn tell(&self, told: Told, out: &mut Vec<Event>) {
         let blocks = self.assembler.blocks();
         let newest = index(blocks.len().saturating_sub(1));
-        let before = |text: &str| size(newest_text(blocks)).saturating_sub(size(text));
+        // The newest words are the end of what there is now: they are not copied on the way.
+        let words = |bytes: usize| {
+            let whole = newest_text(blocks);
+            let (before, words) = whole.split_at_checked(whole.len().saturating_sub(bytes)).unwrap_or(("", whole));
+            (size(before), words)
+        };
         match told {
-            Told::Text(text) => match out.last_mut() {
-                Some(Event::TextDelta { block, text: told, .. }) if *block == newest => told.push_str(&text),
-                _ => out.push(Event::TextDelta { block: newest, offset: before(&text), text }),
+            Told::Text(bytes) => match (out.last_mut(), words(bytes)) {
+                (Some(Event::TextDelta { block, text: told, .. }), (_, text)) if *block == newest => told.push_str(text),
+                (_, (offset, text)) => out.push(Event::TextDelta { block: newest, offset, text: text.to_owned() }),
             },
-            Told::Reasoning(text) => match out.last_mut() {
-                Some(Event::ReasoningDelta { block, text: told, .. }) if *block == newest => told.push_str(&text),
-                _ => out.push(Event::ReasoningDelta { block: newest, offset: before(&text), text }),
+            Told::Reasoning(bytes) => match (out.last_mut(), words(bytes)) {
+                (Some(Event::ReasoningDelta { block, text: told, .. }), (_, text)) if *block == newest => told.push_str(text),
+                (_, (offset, text)) => out.push(Event::ReasoningDelta { block: newest, offset, text: text.to_owned() }),
             },
-            Told::Refusal(text) => match out.last_mut() {
-                Some(Event::RefusalDelta { block, text: told, .. }) if *block == newest => told.push_str(&text),
-                _ => out.push(Event::RefusalDelta { block: newest, offset: before(&text), text }),
+            Told::Refusal(bytes) => match (out.last_mut(), words(bytes)) {
+                (Some(Event::RefusalDelta { block, text: told, .. }), (_, text)) if *block == newest => told.push_str(text),
+                (_, (offset, text)) => out.push(Event::RefusalDelta { block: newest, offset, text: text.to_owned() }),
             },
             Told::Call(name) => {
                 let calls = blocks.iter().filter(|block| matches!(block, AssistantBlock::Call(_))).count();
@@ -160,10 +165,11 @@ pub(crate) fn tell_at_another_place(before: Option<Vec<Event>>, mut whole: Vec<E
     out.append(&mut whole);
 }
 
+/// What is told; of words, how many bytes they are.
 enum Told {
-    Text(String),
-    Reasoning(String),
-    Refusal(String),
+    Text(usize),
+    Reasoning(usize),
+    Refusal(usize),
     Call(String),
     Arguments(u32, String),
 }

@@ -36,6 +36,8 @@ pub(crate) struct ChatDecoder {
     length: Length,
     /// The newest chunk that was a piece of text and nothing else.
     piece: Alike,
+    /// Room for the words of a chunk, empty between two.
+    said: Vec<Word>,
 }
 
 impl ChatDecoder {
@@ -52,6 +54,7 @@ impl ChatDecoder {
             failed: None,
             length: Length::default(),
             piece: Alike::default(),
+            said: Vec::new(),
         }
     }
 
@@ -234,14 +237,15 @@ impl ChatDecoder {
             out.push(StreamDelta::Text(text.into_owned()));
             return Ok(());
         }
-        let mut words = Vec::new();
+        let mut words = std::mem::take(&mut self.said);
         self.words.push(&text, &mut words);
-        self.said(words, out);
+        self.said(&mut words, out);
+        self.said = words;
         Ok(())
     }
 
-    fn said(&mut self, words: Vec<Word>, out: &mut Vec<StreamDelta>) {
-        for word in words {
+    fn said(&mut self, words: &mut Vec<Word>, out: &mut Vec<StreamDelta>) {
+        for word in words.drain(..) {
             match word {
                 Word::Reasoning(text) => {
                     self.reasoning.is_shown = true;
@@ -265,7 +269,7 @@ impl ChatDecoder {
         if !self.words.is_through() {
             let mut words = Vec::new();
             self.words.finish(&mut words);
-            self.said(words, out);
+            self.said(&mut words, out);
         }
     }
 
