@@ -301,8 +301,11 @@ impl ResponseFold {
         let Event::ToolFinished { call_id, outcome, is_error, content, .. } = event else { return };
         let Some(call) = self.track.call(*call_id).cloned() else { return };
         let is_running = self.running.iter().any(|(running, _)| running == call_id);
+        // One that held its connection for a person is shown again, now with what came of it.
+        let ran_before = self.track.part.calls.iter().any(|before| before.id == *call_id && before.waits.is_none());
+        let is_declined = *outcome == "denied" || (call_id.message <= self.track.part.after && !ran_before);
         // What a client ran, and what a person declined, is no call of ours.
-        if self.track.is_clients(&call) || (!is_running && (*outcome == "denied" || call_id.message <= self.track.part.after)) {
+        if self.track.is_clients(&call) || (!is_running && is_declined) {
             return;
         }
         self.begin_call(&call, out);
@@ -342,10 +345,26 @@ impl ResponseFold {
     fn mcp_call(&self, id: &str, call: &Call, arguments: &str, status: &str) -> Value {
         let (server, tool) = self.server_and_tool(&call.name);
         // Only calls about which a person was asked go on in an answer of their own.
-        let was_asked = call.id.message <= self.track.part.after;
+        let was_asked = self.track.part.calls.iter().any(|before| before.id == call.id && before.waits.is_some());
         let request = was_asked.then(|| request_id(&self.conversation, call.id));
         json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
                "error": null, "status": status, "approval_request_id": request})
+    }
+
+    /// What calls ask of people, and where they answer: as a message, since the API has no item for it.
+    fn questions(&mut self, out: &mut Vec<u8>) {
+        let conversation = &self.conversation;
+        let lines: Vec<String> = self.track.questions(conversation).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let text = format!(
+            "Waiting for a person's answer:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is answered; another message here declines it.",
+            lines.join("\n")
+        );
+        self.messages = self.messages.saturating_add(1);
+        self.grow(Kind::Text, 0, &text, out);
+        self.close(out);
     }
 
     /// A call that the client runs.
@@ -484,6 +503,7 @@ impl Tells for ResponseFold {
                 let index = self.add(item.clone(), out);
                 self.done(index, item, out);
             }
+            self.questions(out);
         }
         let response = self.response();
         let kind = match response.status.as_str() {

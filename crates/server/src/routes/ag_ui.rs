@@ -80,7 +80,7 @@ async fn answered(state: &ServerState, conversation: &ConversationId, input: &Ru
     }
     let is_open = |journal: &Journal| {
         // Of what waits while something else still runs the page was not told.
-        journal.open_turn().filter(|turn| turn.is_parked()).is_some_and(|turn| {
+        journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()).is_some_and(|turn| {
             turn.questions().next().is_some()
                 || turn.waiting().any(|(_, question)| question.reason != QuestionReason::ClientTool)
         })

@@ -36,7 +36,8 @@ pub(super) fn say(
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
     let mut act = match state.journal.open_turn() {
         None => open(inner, state, message, user, &settings, at)?,
-        Some(turn) if turn.is_parked() => match message.on_waiting {
+        Some(turn) if turn.is_parked() || (turn.is_held() && message.on_waiting == OnWaiting::Deny) => match message.on_waiting
+        {
             OnWaiting::Hold => {
                 let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Held };
                 Act::of(vec![user], Vec::new(), answer)
