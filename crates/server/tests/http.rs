@@ -19,6 +19,8 @@ use turnwright_testkit::{
     text,
 };
 
+#[path = "http/again.rs"]
+mod again;
 #[path = "http/by_hand.rs"]
 mod by_hand;
 #[path = "http/limits.rs"]
@@ -36,6 +38,11 @@ struct Server {
 }
 
 fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
+    server_on(Arc::default(), Arc::default(), answers)
+}
+
+/// The same over data that others had before.
+fn server_on(store: Arc<MemoryStore>, documents: Arc<MemoryDocuments>, answers: impl IntoIterator<Item = Answer>) -> Server {
     let read_only = Declared { read_only: true, ..Declared::default() };
     let source = Arc::new(ScriptedSource::new(
         "lab",
@@ -45,7 +52,6 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
             ScriptedTool::echo("broken").schema(json!({"type": "object", "properties": 7})),
         ],
     ));
-    let store = Arc::new(MemoryStore::default());
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
         sources: vec![source.clone() as Arc<dyn ToolSource>],
@@ -55,7 +61,7 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
     let state = ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() });
-    let router = router(state.with_documents(Arc::new(MemoryDocuments::default())));
+    let router = router(state.with_documents(documents));
     Server { router, engine, source, store }
 }
 
