@@ -18,7 +18,7 @@ use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{answered, can_be_retried, newest, question};
+use super::ui_said_again::{can_be_retried, named, newest, question};
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -173,8 +173,8 @@ async fn regenerate(
 ) -> Result<TurnId, ApiError> {
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
-    let named = request.message_id.as_deref().and_then(|name| answered(&journal, name));
-    let asked = named.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let by_name = request.message_id.as_deref().and_then(|name| named(&journal, name));
+    let asked = by_name.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
