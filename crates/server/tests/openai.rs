@@ -19,6 +19,8 @@ use turnwright_testkit::{
 
 #[path = "openai/again.rs"]
 mod again;
+#[path = "openai/stopping.rs"]
+mod stopping;
 
 /// A server over a store that others may share.
 struct Server {
