@@ -258,6 +258,14 @@ pub enum Event {
         /// The calls that wait.
         waiting: Vec<CallId>,
     },
+    /// Nothing goes on before a person answers, and a call holds its connection for it: the turn is not parked.
+    #[serde(rename = "turn.held")]
+    TurnHeld {
+        /// Which turn.
+        turn_id: TurnId,
+        /// The calls that wait.
+        waiting: Vec<CallId>,
+    },
     /// The turn is over.
     #[serde(rename = "turn.finished")]
     TurnFinished {
@@ -284,6 +292,7 @@ impl Event {
             | Self::ToolStarted { .. }
             | Self::Usage { .. }
             | Self::TurnSuspended { .. }
+            | Self::TurnHeld { .. }
             | Self::SamplingFinished { .. }
             | Self::TurnFinished { .. } => 0,
             Self::TextDelta { text, .. }

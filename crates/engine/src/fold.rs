@@ -8,10 +8,11 @@ use turnwright_core::{
 use crate::Event;
 use crate::in_flight::tell_message;
 
-/// Tells the newest entry of `journal`, which holds everything up to it and nothing after.
-pub(crate) fn tell_newest(journal: &Journal, out: &mut Vec<Event>) {
+/// Tells the newest entry of `journal`, which holds everything up to it and nothing after; `next` was stored with it.
+pub(crate) fn tell_newest(journal: &Journal, next: Option<&Entry>, out: &mut Vec<Event>) {
     if let Some(stored) = journal.entries().last() {
         tell(journal, journal.turn(), stored, out);
+        out.extend(held(journal.turn(), &stored.entry, next));
     }
 }
 
@@ -22,7 +23,24 @@ pub(crate) fn replay(journal: &Journal, after: Option<Seq>, out: &mut Vec<Event>
             tell_message(stored.seq, &message.blocks, out);
         }
         tell(journal, turn, stored, out);
+        let next = journal.entry(stored.seq.next());
+        out.extend(held(turn, &stored.entry, next.map(|next| &*next.entry)));
     });
+}
+
+/// That nothing goes on before a person answers, where this entry left it so.
+fn held(turn: Option<&Turn>, entry: &Entry, next: Option<&Entry>) -> Option<Event> {
+    let turn = turn.filter(|turn| turn.is_held_since(entry, next))?;
+    Some(Event::TurnHeld { turn_id: turn.id(), waiting: waiting(turn) })
+}
+
+/// The calls that wait for people.
+fn waiting(turn: &Turn) -> Vec<CallId> {
+    let asking = turn.questions().map(|question| question.call.id);
+    let mut waiting: Vec<CallId> = turn.waiting().map(|(call, _)| call.id).chain(asking).collect();
+    waiting.sort_unstable();
+    waiting.dedup();
+    waiting
 }
 
 /// The tokens of a turn up to the entry at `last`.
@@ -141,11 +159,7 @@ fn tell_control(journal: &Journal, turn: Option<&Turn>, at: Seq, control: &Contr
     match control {
         Control::Suspended => {
             if let Some(turn) = turn {
-                let asking = turn.questions().map(|question| question.call.id);
-                let mut waiting: Vec<CallId> = turn.waiting().map(|(call, _)| call.id).chain(asking).collect();
-                waiting.sort_unstable();
-                waiting.dedup();
-                out.push(Event::TurnSuspended { turn_id: turn.id(), waiting });
+                out.push(Event::TurnSuspended { turn_id: turn.id(), waiting: waiting(turn) });
             }
         }
         Control::Retried { .. } => {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use turnwright_core::{
     AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Sampled,
-    SamplingOutcome, Seq, StoredEntry, TurnId, UserId,
+    SamplingOutcome, Seq, StoredEntry, Turn, TurnId, UserId,
 };
 
 use crate::fold;
@@ -29,7 +29,7 @@ pub(crate) struct Live {
     state: Mutex<State>,
     /// Wakes the driver: somebody else appended, or the conversation was deleted.
     pub(crate) changed: Notify,
-    /// Wakes whoever waits for a turn to end or park, or for its driver to stop.
+    /// Wakes whoever waits for a turn to end, park or be held, or for its driver to stop.
     pub(crate) settled: Notify,
 }
 
@@ -253,9 +253,10 @@ impl State {
     fn apply(&mut self, stored: Vec<StoredEntry>) -> News {
         let before = self.journal.next_seq();
         let mut events = Vec::new();
-        for entry in stored {
+        let mut stored = stored.into_iter().peekable();
+        while let Some(entry) = stored.next() {
             if entry.seq >= self.journal.next_seq() && self.broken.is_none() {
-                self.take(entry, &mut events);
+                self.take(entry, stored.peek().map(|next| &*next.entry), &mut events);
             }
         }
         let is_new = self.journal.next_seq() != before;
@@ -267,10 +268,11 @@ impl State {
             // Before anybody hears of its end: who waited for it may begin another.
             self.slot = None;
         }
-        News { is_new, is_settled }
+        let is_held = self.journal.open_turn().is_some_and(Turn::is_held);
+        News { is_new, is_settled: is_settled || is_held }
     }
 
-    fn take(&mut self, stored: StoredEntry, events: &mut Vec<Event>) {
+    fn take(&mut self, stored: StoredEntry, next: Option<&Entry>, events: &mut Vec<Event>) {
         self.weight = self.weight.saturating_add(weight(&stored.entry));
         let entry = stored.entry.clone();
         let seq = stored.seq;
@@ -296,7 +298,7 @@ impl State {
             }
         }
         if self.is_watched() {
-            fold::tell_newest(&self.journal, events);
+            fold::tell_newest(&self.journal, next, events);
         }
     }
 

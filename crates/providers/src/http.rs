@@ -230,7 +230,7 @@ impl Endpoint {
             *sent.body_mut() = Some(Bytes::from_owner(request.body.clone()).into());
         }
         let waited = self.config.timeouts.headers;
-        let response = match timeout(waited, connection.client.execute(sent)).await {
+        let mut response = match timeout(waited, connection.client.execute(sent)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.unreachable(&error).into()),
             Err(_) => {
@@ -247,6 +247,8 @@ impl Endpoint {
         }
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (content_type, request_id) = (header("content-type"), header("x-request-id").or_else(|| header("request-id")));
+        // They lie in what was read first, which would be kept for as long as the answer streams.
+        *response.headers_mut() = HeaderMap::new();
         Ok(Opened { response, content_type, request_id })
     }
 

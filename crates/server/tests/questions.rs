@@ -189,13 +189,36 @@ async fn a_question_over_a_held_connection_says_until_when_and_the_stream_tells_
 
 /// The events of a run.
 async fn run(router: &Router, resume: &Value) -> Vec<Value> {
+    let text = run_as(router, resume, None).await.1;
+    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+/// Status and text of the answer to a run with this idempotency key.
+async fn run_as(router: &Router, resume: &Value, key: Option<&str>) -> (u16, String) {
     let messages = json!([{"id": "u1", "role": "user", "content": "go"}]);
     let body = json!({"threadId": "c1", "runId": "r1", "messages": messages, "tools": [], "context": [], "resume": resume});
     let request = Request::builder().method(Method::POST).uri("/ag-ui").header("host", "127.0.0.1:8700");
+    let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
     let response = router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
+    let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-    let text = String::from_utf8(bytes.to_vec()).unwrap();
-    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+    (status, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_key_that_brought_answers_of_a_page_brings_no_others() {
+    let (router, _engine) = server("fill");
+    let asked = run_as(&router, &json!([]), Some("k0")).await;
+    assert_eq!(run_as(&router, &json!([]), Some("k0")).await, asked, "it is told again, although something waits");
+    let answers = |name: &str| {
+        json!([{"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": name}},
+               {"interruptId": "question_4_0_1", "status": "cancelled"}])
+    };
+    let first = run_as(&router, &answers("Ada"), Some("k")).await;
+    assert!(first.0 == 200 && first.1.contains("RUN_FINISHED"), "{first:?}");
+    assert_eq!(run_as(&router, &answers("Ada"), Some("k")).await, first);
+    let (status, other) = run_as(&router, &answers("Bob"), Some("k")).await;
+    assert!(status == 422 && other.contains("idempotency_key_reused"), "{other}");
 }
 
 #[tokio::test]
@@ -249,4 +272,66 @@ async fn a_page_of_ag_ui_is_shown_what_a_model_is_to_be_asked() {
     assert_eq!(asked.last().unwrap().pointer("/outcome/interrupts"), Some(&expected));
     let declined = run(&router, &json!([{"interruptId": "question_4_0_0", "status": "cancelled"}])).await;
     assert_eq!(declined.get(1).and_then(|event| event.get("content")?.as_str()), Some("cancel"));
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_answers_what_a_tool_asks_over_a_connection_that_it_holds() {
+    let (router, _engine) = server("hold");
+    let asked = run(&router, &json!([])).await;
+    let expected = json!([{
+        "id": "question_4_0_0", "reason": "input_required", "toolCallId": "call_4_0_c1", "message": "Who?",
+        "responseSchema": schema(), "metadata": {"turnwright": {"url": null}},
+    }]);
+    let last = asked.last().unwrap();
+    assert_eq!((last.get("type"), last.pointer("/outcome/type")), (Some(&json!("RUN_FINISHED")), Some(&json!("interrupt"))));
+    assert_eq!(last.pointer("/outcome/interrupts"), Some(&expected));
+    let without = run(&router, &json!([])).await;
+    assert_eq!(without.last().unwrap().get("type"), Some(&json!("RUN_ERROR")), "it must be answered");
+    let answers = json!([{"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": "Ada"}}]);
+    let resumed = run(&router, &answers).await;
+    let result = resumed.get(1).and_then(|event| event.get("content")?.as_str());
+    assert_eq!(result, Some("[\"accept\",{\"name\":\"Ada\",\"age\":30}]"));
+    assert_eq!(resumed.last().unwrap().pointer("/outcome/type"), Some(&json!("success")));
+    assert_eq!(run(&router, &answers).await, resumed, "the same answers again change nothing");
+}
+
+/// The name of a response, its status and its items.
+async fn respond(router: &Router, body: Value) -> (String, Value, Vec<Value>) {
+    let (status, response) = post(router, "/v1/responses", body).await;
+    assert_eq!(status, 200, "{response}");
+    let id = response.get("id").and_then(Value::as_str).unwrap().to_owned();
+    (id, response.get("status").unwrap().clone(), response.get("output").and_then(Value::as_array).unwrap().clone())
+}
+
+#[tokio::test]
+async fn a_response_ends_where_a_tool_asks_and_another_message_declines_it() {
+    for tool in ["hold", "fill"] {
+        let (router, _engine) = server(tool);
+        let (id, status, output) = respond(&router, json!({"input": "go"})).await;
+        assert_eq!(status, "completed");
+        let text = output.last().unwrap().pointer("/content/0/text").and_then(Value::as_str).unwrap();
+        assert!(text.contains("Who?\n  `turnwright approvals answer question_4_0_0 --conversation conv"), "{text}");
+        let (_, later) = ask(&router, Method::GET, &format!("/v1/responses/{id}"), Value::Null).await;
+        assert_eq!(later.get("output").and_then(Value::as_array), Some(&output));
+        let (_, status, next) = respond(&router, json!({"input": "never mind", "previous_response_id": id})).await;
+        let said: Vec<_> = next.iter().filter_map(|item| item.pointer("/content/0/text")?.as_str()).collect();
+        assert_eq!((status, said), (json!("completed"), vec!["Done."]), "{tool}");
+        let (_, before) = ask(&router, Method::GET, &format!("/v1/responses/{id}"), Value::Null).await;
+        assert_eq!(before.get("output").and_then(Value::as_array), Some(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_completion_ends_where_a_tool_asks_over_its_connection_and_the_answer_goes_on_by_any_door() {
+    let (router, engine) = server("hold");
+    let body = json!({"messages": [{"role": "user", "content": "go"}], "metadata": {"conversation_id": "c1"}});
+    let (status, told) = post(&router, "/v1/chat/completions", body).await;
+    let text = told.pointer("/choices/0/message/content").and_then(Value::as_str).unwrap();
+    assert!(text.contains("Who?\n  `turnwright approvals answer question_4_0_0 --conversation c1`"), "{text}");
+    assert_eq!((status, told.pointer("/choices/0/finish_reason")), (200, Some(&json!("stop"))));
+    assert_eq!(post(&router, FORM, json!({"action": "accept", "content": {"name": "Bo"}})).await.0, 200);
+    let turn = engine.look(&"c1".parse().unwrap(), |journal| journal.turn().unwrap().id()).await.unwrap();
+    engine.wait(&"c1".parse().unwrap(), turn).await.unwrap();
+    let messages = get(&router, "/api/v1/conversations/c1/messages").await;
+    assert_eq!(messages.pointer("/data/3/content"), Some(&json!("Done.")));
 }

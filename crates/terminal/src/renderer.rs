@@ -134,6 +134,7 @@ impl Renderer {
             | Event::ElicitationRequested { .. }
             | Event::ElicitationAnswered { .. }
             | Event::ToolApprovalDecided { arguments: None, .. }
+            | Event::TurnHeld { .. }
             | Event::Usage { .. } => {}
         }
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::call::{self, Call, CallState};
-use super::{Misfit, Turn};
+use super::{CallNeed, Misfit, Turn};
 use crate::{
-    AnswerAction, Answered, CallId, CallView, Elicitation, ElicitationId, Elicited, Sampled, TaskAccepted, Waits, Wants,
+    AnswerAction, Answered, AnsweredBy, CallId, CallView, Elicitation, ElicitationId, Elicited, Entry, Sampled, TaskAccepted,
+    Waits, Wants,
 };
 
 /// What a call asked so far.
@@ -112,6 +113,30 @@ impl Turn {
         let epoch = self.epoch();
         let open = self.ended.is_none() && !self.is_cancelling();
         self.calls.iter().filter(move |_| open).flat_map(move |call| call.open_questions(epoch))
+    }
+
+    /// Whether nothing goes on before a person answers although calls hold their connections for it, so that it is not parked.
+    pub fn is_held(&self) -> bool {
+        let epoch = self.epoch();
+        let one_at_a_time = self.settings.parallel_calls == Some(false);
+        let moves_on = |call: &Call| match self.need(call).map(|pending| pending.need) {
+            None => false,
+            Some(CallNeed::Wait) => call.open_questions(epoch).next().is_none(),
+            // It waits for the one that asks.
+            Some(CallNeed::Start) => !one_at_a_time,
+            Some(CallNeed::Decide | CallNeed::Ask(_) | CallNeed::Answer(_)) => true,
+        };
+        self.questions().any(|question| matches!(question.hold, Hold::Connection { .. })) && !self.calls.iter().any(moves_on)
+    }
+
+    /// Whether it is held ([`Turn::is_held`]) where `entry` is the newest that it took, and that one asked something or ended
+    /// something else. What the `next` entry answers without a person, nobody was asked.
+    pub fn is_held_since(&self, entry: &Entry, next: Option<&Entry>) -> bool {
+        let is_asked = match next {
+            Some(Entry::Answered(answered)) => !matches!(answered.by, AnsweredBy::Nobody | AnsweredBy::Policy),
+            Some(_) | None => true,
+        };
+        is_asked && matches!(entry, Entry::Elicited(_) | Entry::Question(_) | Entry::Result(_)) && self.is_held()
     }
 
     /// A question of the newest message's calls with all that came of it, once nothing more is to come.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnwright_core::{
     AnswerAction, Answered, AnsweredBy, ApproveMode, CallId, CallNeed, Control, Elicitation, ElicitationId, Elicited, Entry,
-    Hold, QuestionReason, Resumption, Settled, Step, SyntheticResult, TurnStatus, Verdict, Waits, Wants,
+    Hold, QuestionReason, Resumption, Settled, Step, SyntheticResult, TurnSettings, TurnStatus, Verdict, Waits, Wants,
 };
 
 use crate::told::{Told, call_id, cancel, claimed, failed, question, seq, settings, started, success, user_message, with_mode};
@@ -95,6 +95,40 @@ fn a_call_that_holds_its_connection_while_it_asks_does_not_park_the_turn() {
     let stored = told.turn().answer(ElicitationId { call: id, index: 0 }).map(|answer| answer.action);
     assert_eq!((told.step(), open(&told), stored), (need(CallNeed::Wait), vec![], Some(AnswerAction::Accept)));
     assert_eq!(told.tell(success(id)).step(), Step::CallModel { allow_calls: true });
+}
+
+#[test]
+fn a_turn_is_held_while_nothing_but_a_person_moves_a_call_that_holds_its_connection() {
+    let (one, two) = (call_id(3, 0), call_id(3, 1));
+    let alone = running().tell(holds(one));
+    assert!(alone.turn().is_held());
+    let by = |by| Entry::Answered(Answered { by, ..answered(one, 0, AnswerAction::Decline) });
+    for (next, is_held) in [
+        (None, true),
+        (Some(by(AnsweredBy::Person)), true),
+        (Some(by(AnsweredBy::Deadline)), true),
+        (Some(by(AnsweredBy::Nobody)), false),
+        (Some(by(AnsweredBy::Policy)), false),
+    ] {
+        assert_eq!(alone.turn().is_held_since(&holds(one), next.as_ref()), is_held, "{next:?}");
+    }
+    assert!(!alone.turn().is_held_since(&user_message("well?", settings()), None), "it was held before");
+    for over in [answer(one, 0), cancel(1), claimed(2), success(one)] {
+        assert!(!alone.clone().tell(over.clone()).turn().is_held(), "{over:?}");
+    }
+    assert!(!running().tell(parks(one, &["a"])).turn().is_held(), "it is parked");
+
+    let both = Told::new(settings()).asks_for(2).decides(one, Verdict::Allow).tell(started(one, false));
+    let asked = both.clone().tell(question(two, QuestionReason::Approval)).tell(holds(one));
+    assert!(asked.turn().is_held(), "the other waits for a person too");
+    let other = both.decides(two, Verdict::Allow).tell(holds(one));
+    assert!(!other.turn().is_held(), "the other is about to run");
+    let other = other.tell(started(two, false));
+    assert!(!other.turn().is_held(), "the other runs");
+    assert!(other.tell(success(two)).turn().is_held());
+    let one_at_a_time = TurnSettings { parallel_calls: Some(false), ..settings() };
+    let told = Told::new(one_at_a_time).asks_for(2).decides(one, Verdict::Allow).decides(two, Verdict::Allow);
+    assert!(told.tell(started(one, false)).tell(holds(one)).turn().is_held(), "the other waits for its turn");
 }
 
 #[test]

@@ -7,17 +7,17 @@ use tokio::task::coop::consume_budget;
 use tracing::Instrument;
 use turnwright_core::{
     AssistantBlock, Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Reserved, Seq, Step, StreamDelta,
-    TurnSettings, Usage, prompt,
+    TurnSettings, prompt,
 };
 
 use super::report::Report;
+use crate::Event;
 use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::secrets::{Hidden, hidden};
 use crate::telemetry::spans;
-use crate::{Event, ModelEnd};
 
 /// A model call under way.
 pub(super) struct ModelCall {
@@ -116,7 +116,7 @@ impl ModelCall {
                 Some(Entry::Assistant(said))
             }
             Said::Failed(failure) => {
-                self.report.end(&self.origin, ModelEnd::Failed(failure.kind), Usage::default());
+                self.report.fail(&self.origin, &failure);
                 let partial = self.partial(state, CutOffCause::Provider(Box::new(failure.clone())));
                 if partial.is_none() {
                     state.in_flight = None;
@@ -145,7 +145,7 @@ impl ModelCall {
 
     /// The call is dropped since a person stops the turn; what was said is kept.
     pub(super) fn cancelled(mut self, state: &mut State) -> Option<Entry> {
-        self.report.end(&self.origin, ModelEnd::Cancelled, Usage::default());
+        self.report.cancel(&self.origin);
         if let Ok(stream) = &mut self.stream {
             Self::take(stream.rest(), state);
         }

@@ -36,6 +36,28 @@ impl Engine {
     /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`] and [`EngineError::ShuttingDown`]
     /// where its driver had to stop and it stays open.
     pub async fn wait(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
+        self.wait_until(id, turn, state_of).await
+    }
+
+    /// As [`Engine::wait`]; a turn whose calls hold their connections for a person's answer is as good as parked
+    /// ([`turnwright_core::Turn::is_held`]).
+    ///
+    /// # Errors
+    /// As [`Engine::wait`].
+    pub async fn wait_or_held(&self, id: &ConversationId, turn: TurnId) -> Result<TurnState, EngineError> {
+        let state = |journal: &Journal, turn: TurnId| {
+            let is_held = journal.open_turn().is_some_and(|open| open.id() == turn && open.is_held());
+            if is_held { Some(Ok(TurnState::Parked)) } else { state_of(journal, turn) }
+        };
+        self.wait_until(id, turn, state).await
+    }
+
+    async fn wait_until(
+        &self,
+        id: &ConversationId,
+        turn: TurnId,
+        state_of: impl Fn(&Journal, TurnId) -> Option<Result<TurnState, EngineError>>,
+    ) -> Result<TurnState, EngineError> {
         let live = self.load_newest(id).await?;
         let mut foreign: Option<watch::Receiver<u64>> = None;
         let mut took_up = false;

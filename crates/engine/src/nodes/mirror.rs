@@ -207,6 +207,7 @@ pub(crate) fn live_event(event: &Event) -> Option<LiveEvent> {
         | Event::Usage { .. }
         | Event::ContextGathered { .. }
         | Event::TurnSuspended { .. }
+        | Event::TurnHeld { .. }
         | Event::TurnFinished { .. } => None,
     }
 }

@@ -281,6 +281,43 @@ async fn a_message_instead_of_an_answer_declines_or_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_that_is_held_says_so_and_a_message_instead_of_the_answer_declines() {
+    let world = world(provider(&["hold"]), source(), Setup::default()).await;
+    let sent = world.send("go").await;
+    assert_eq!(world.engine.wait_or_held(&world.id, sent.turn_id).await.unwrap(), TurnState::Parked);
+    let held = Event::TurnHeld { turn_id: sent.turn_id, waiting: vec!["call_4_0".parse().unwrap()] };
+    let told = async || {
+        let mut watch = world.engine.watch(&id(), WatchFrom::After(None)).await.unwrap();
+        watch.next().await.unwrap().events.iter().filter(|event| **event == held).count()
+    };
+    assert_eq!(told().await, 1);
+    world.send("hello?").await;
+    assert_eq!(world.engine.questions(&world.id).await.unwrap().len(), 1);
+    let deny = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("never mind") };
+    world.engine.send(&world.id, deny).await.unwrap();
+    assert_eq!(world.engine.wait_or_held(&world.id, sent.turn_id).await.unwrap(), completed());
+    assert_eq!(results(&world.journal().await), ["call_4_0 Success decline null"]);
+    assert_eq!(told().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_is_not_told_that_a_turn_is_held_where_nobody_is_asked() {
+    let world = world(provider(&["hold"]), source(), Setup::default()).await;
+    world.engine.leave_unattended();
+    let mut live = world.engine.watch(&id(), WatchFrom::Now).await.unwrap();
+    assert_eq!(world.turn("go").await, completed());
+    let mut again = world.engine.watch(&id(), WatchFrom::After(None)).await.unwrap();
+    for watch in [&mut live, &mut again] {
+        let mut is_over = false;
+        while !is_over {
+            let frame = watch.next().await.unwrap();
+            assert!(!frame.events.iter().any(|event| matches!(event, Event::TurnHeld { .. })), "{frame:?}");
+            is_over = frame.events.iter().any(|event| matches!(event, Event::TurnFinished { .. }));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tool_that_asks_without_end_is_given_up() {
     let insatiable =
         ScriptedTool::asking("park", |_, _| async { Ok(ToolReply::Asks { asks: vec![form()], resume: Value::Null }) });

@@ -131,6 +131,7 @@ impl Running {
             | Event::Notice { .. }
             | Event::ContextGathered { .. }
             | Event::TurnSuspended { .. }
+            | Event::TurnHeld { .. }
             | Event::TurnFinished { .. } => None,
         }
     }

@@ -12,7 +12,7 @@ use crate::openai::error::failure_of;
 use crate::openai::ids;
 use crate::openai::responses::request_id;
 use crate::openai::telling::Tells;
-use crate::openai::track::{Call, End, Part, Track};
+use crate::openai::track::{Asked, Call, End, Part, Track};
 use crate::stopping::{TOLD, is_stop};
 use crate::waiting::{in_words, sampling};
 
@@ -149,7 +149,7 @@ impl RunFold {
     /// What the turn waits for: for people first, since the page's own calls stay open meanwhile.
     fn waits(&self) -> Value {
         let approvals = self.track.asked_about().map(|call| self.approval(call));
-        let questions = self.track.asked.iter().map(|(question, message)| {
+        let questions = self.track.asked.iter().map(|Asked { question, message, .. }| {
             let wants = self.asked.iter().find(|(asked, _)| asked == question).map(|(_, wants)| wants);
             let call = ids::call_id(&self.conversation, question.call);
             // Who agrees that a model is asked must see what; there is nothing to fill in.

@@ -239,10 +239,7 @@ impl ChatFold {
                 call.name, call.arguments, call.id
             )
         });
-        let questions = self.track.asked.iter().map(|(question, message)| {
-            format!("- {message}\n  `turnwright approvals answer {question} --conversation {conversation}`")
-        });
-        let lines: Vec<String> = calls.chain(questions).collect();
+        let lines: Vec<String> = calls.chain(self.track.questions(conversation)).collect();
         (!lines.is_empty()).then(|| {
             format!(
                 "Waiting for a person's decision:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is decided; another message here declines it.",

@@ -43,7 +43,7 @@ pub(crate) struct ResponseFold {
     open: Option<Open>,
     /// Calls of ours that run, with their item.
     running: Vec<(CallId, usize)>,
-    /// Whether the turn was stopped while some ran.
+    /// Whether the turn was stopped.
     is_stopping: bool,
     messages: u64,
     is_started: bool,
@@ -175,15 +175,7 @@ impl ResponseFold {
         if self.seen.is_some_and(|seen| number <= seen) {
             return;
         }
-        let mut event = json!({"type": kind, "sequence_number": number});
-        if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
-            event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
-        }
-        out.extend_from_slice(b"event: ");
-        out.extend_from_slice(kind.as_bytes());
-        out.extend_from_slice(b"\ndata: ");
-        write_json(out, &event);
-        out.extend_from_slice(b"\n\n");
+        write_event(out, kind, number, fields);
     }
 
     /// Adds an item; its place.
@@ -301,8 +293,11 @@ impl ResponseFold {
         let Event::ToolFinished { call_id, outcome, is_error, content, .. } = event else { return };
         let Some(call) = self.track.call(*call_id).cloned() else { return };
         let is_running = self.running.iter().any(|(running, _)| running == call_id);
+        // One that held its connection for a person is shown again, now with what came of it.
+        let ran_before = self.track.part.calls.iter().any(|before| before.id == *call_id && before.waits.is_none());
+        let is_declined = *outcome == "denied" || (call_id.message <= self.track.part.after && !ran_before);
         // What a client ran, and what a person declined, is no call of ours.
-        if self.track.is_clients(&call) || (!is_running && (*outcome == "denied" || call_id.message <= self.track.part.after)) {
+        if self.track.is_clients(&call) || (!is_running && is_declined) {
             return;
         }
         self.begin_call(&call, out);
@@ -324,13 +319,19 @@ impl ResponseFold {
         self.done(index, item, out);
     }
 
-    /// The turn was stopped. The API has no event for it but the response's own state; the numbers of events stay the same
-    /// whenever it is told, since calls run between messages.
+    /// The turn was stopped. The API has no event for it but the response's own state. The numbers of events stay the same
+    /// whenever it is told: while calls run it has its own, since they run between messages; in the middle of a message, which
+    /// comes in other pieces when it is told again, it has that of the event before it, and is told again whatever the client has.
     fn stopping(&mut self, out: &mut Vec<u8>) {
-        if !self.running.is_empty() && !self.is_stopping {
-            self.is_stopping = true;
-            let response = self.response();
-            self.tell(out, "response.in_progress", &json!({"response": response}));
+        if self.is_stopping {
+            return;
+        }
+        self.is_stopping = true;
+        let fields = json!({"response": self.response()});
+        if self.running.is_empty() && self.form == Form::Streamed {
+            write_event(out, "response.in_progress", self.sequence.saturating_sub(1), &fields);
+        } else {
+            self.tell(out, "response.in_progress", &fields);
         }
     }
 
@@ -342,10 +343,26 @@ impl ResponseFold {
     fn mcp_call(&self, id: &str, call: &Call, arguments: &str, status: &str) -> Value {
         let (server, tool) = self.server_and_tool(&call.name);
         // Only calls about which a person was asked go on in an answer of their own.
-        let was_asked = call.id.message <= self.track.part.after;
+        let was_asked = self.track.part.calls.iter().any(|before| before.id == call.id && before.waits.is_some());
         let request = was_asked.then(|| request_id(&self.conversation, call.id));
         json!({"id": id, "type": "mcp_call", "server_label": server, "name": tool, "arguments": arguments, "output": null,
                "error": null, "status": status, "approval_request_id": request})
+    }
+
+    /// What calls ask of people, and where they answer: as a message, since the API has no item for it.
+    fn questions(&mut self, out: &mut Vec<u8>) {
+        let conversation = &self.conversation;
+        let lines: Vec<String> = self.track.questions(conversation).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let text = format!(
+            "Waiting for a person's answer:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is answered; another message here declines it.",
+            lines.join("\n")
+        );
+        self.messages = self.messages.saturating_add(1);
+        self.grow(Kind::Text, 0, &text, out);
+        self.close(out);
     }
 
     /// A call that the client runs.
@@ -360,6 +377,19 @@ impl ResponseFold {
         self.tell(out, "response.function_call_arguments.done", &done);
         self.done(index, item(&call.arguments, "completed"), out);
     }
+}
+
+/// Writes an event with this number and these fields.
+fn write_event(out: &mut Vec<u8>, kind: &str, number: u64, fields: &Value) {
+    let mut event = json!({"type": kind, "sequence_number": number});
+    if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
+        event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    write_json(out, &event);
+    out.extend_from_slice(b"\n\n");
 }
 
 /// The name of the question about a call.
@@ -484,6 +514,7 @@ impl Tells for ResponseFold {
                 let index = self.add(item.clone(), out);
                 self.done(index, item, out);
             }
+            self.questions(out);
         }
         let response = self.response();
         let kind = match response.status.as_str() {

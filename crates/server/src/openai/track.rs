@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    CallId, Completion, Control, CutOffCause, ElicitationId, Entry, ProviderFailure, QuestionReason, Seq, ToolDefinition,
-    TurnId, Usage,
+    CallId, Completion, Control, ConversationId, CutOffCause, ElicitationId, Entry, ProviderFailure, QuestionReason, Seq,
+    ToolDefinition, TurnId, Usage,
 };
 use turnwright_engine::Event;
 
@@ -32,10 +32,20 @@ pub(crate) struct Call {
     pub(crate) waits: Option<QuestionReason>,
 }
 
+/// What a call asks of people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) question: ElicitationId,
+    /// What it says.
+    pub(crate) message: String,
+    /// Whether the call holds its connection for it, so that it ends with its driver.
+    holds_connection: bool,
+}
+
 /// How the part ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The turn waits: for results of the client's, or for people.
+    /// The turn waits: for results of the client's, or for people, also where a call holds its connection for them.
     Suspended,
     /// It is over.
     Finished {
@@ -62,8 +72,8 @@ pub(crate) struct Track {
     pub(crate) part: Part,
     phase: Phase,
     pub(crate) calls: Vec<Call>,
-    /// What calls ask of people, with its words.
-    pub(crate) asked: Vec<(ElicitationId, String)>,
+    /// What calls ask of people.
+    pub(crate) asked: Vec<Asked>,
     pub(crate) usage: Usage,
     /// Of the newest model call.
     pub(crate) finish_reason: &'static str,
@@ -123,6 +133,13 @@ impl Track {
         self.calls.iter().filter(|call| call.waits.is_some_and(|reason| reason != QuestionReason::ClientTool))
     }
 
+    /// What calls ask of people, each as a line of a text with the command that answers it.
+    pub(crate) fn questions(&self, conversation: &ConversationId) -> impl Iterator<Item = String> {
+        self.asked.iter().map(move |Asked { question, message, .. }| {
+            format!("- {message}\n  `turnwright approvals answer {question} --conversation {conversation}`")
+        })
+    }
+
     /// Takes an event; says whether it belongs to the part.
     pub(crate) fn take(&mut self, event: &Event) -> bool {
         if self.end.is_some() {
@@ -161,12 +178,13 @@ impl Track {
             Entry::Decision(decision) => self.wait(decision.call, None),
             Entry::Result(result) => {
                 self.wait(result.call, None);
-                self.asked.retain(|(question, _)| question.call != result.call);
+                self.asked.retain(|asked| asked.question.call != result.call);
             }
             Entry::Control(Control::Offered { definitions }) => self.offered = definitions.as_slice().into(),
             Entry::Control(Control::Found { definitions }) => {
                 self.offered = self.offered.iter().chain(definitions).cloned().collect();
             }
+            Entry::Control(Control::Claimed(_)) => self.asked.retain(|asked| !asked.holds_connection),
             Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
             Entry::Assistant(message) => {
                 self.calls.clear();
@@ -200,13 +218,18 @@ impl Track {
     fn follow(&mut self, event: &Event) {
         match event {
             Event::ToolInputReady { call_id, name, arguments } => self.ready(*call_id, name, arguments),
-            Event::ElicitationRequested { question_id, message, .. } => self.asked.push((*question_id, message.clone())),
-            Event::ElicitationAnswered { question_id, .. } => self.asked.retain(|(asked, _)| asked != question_id),
+            Event::ElicitationRequested { question_id, message, holds_connection, .. } => {
+                let (question, message, holds_connection) = (*question_id, message.clone(), *holds_connection);
+                self.asked.push(Asked { question, message, holds_connection });
+            }
+            Event::ElicitationAnswered { question_id, .. } => self.asked.retain(|asked| asked.question != *question_id),
             Event::StepFinished { finish_reason, usage, .. } => {
                 self.finish_reason = finish_reason;
                 self.usage = self.usage.plus(*usage);
             }
-            Event::TurnSuspended { turn_id, .. } if *turn_id == self.part.turn => self.end = Some(End::Suspended),
+            Event::TurnSuspended { turn_id, .. } | Event::TurnHeld { turn_id, .. } if *turn_id == self.part.turn => {
+                self.end = Some(End::Suspended);
+            }
             Event::TurnFinished { turn_id, status, error } if *turn_id == self.part.turn => {
                 self.end = Some(End::Finished { status, error: error.clone() });
             }

@@ -45,19 +45,24 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let idempotency =
         crate::routes::asked(&whole)?.map(|(key, fingerprint)| (format!("{conversation}/ag-ui {key}"), fingerprint));
     let stream = OpenStream::of(&state)?;
-    let answered = match answered(&state, &conversation, &input).await {
+    let was_said = match &idempotency {
+        Some((key, fingerprint)) => state.engine().said_before(key, fingerprint).await?.is_some(),
+        None => false,
+    };
+    let answered = match answered(&state, &conversation, &input, &idempotency).await {
+        // It is told again, whatever waits by now.
+        _ if was_said && input.resume.is_empty() => None,
         Ok(answered) => answered,
         // In this protocol that is an event.
         Err(error) => return Ok(refused(&error)),
     };
     let part = match answered {
         None => say(&state, &conversation, &input, idempotency).await?,
-        Some(part) => {
-            if says_more(&state, &conversation, &input).await? {
-                say(&state, &conversation, &input, idempotency).await?;
-            }
+        Some((part, Beside::More)) => {
+            say(&state, &conversation, &input, idempotency).await?;
             part
         }
+        Some((part, Beside::Nothing)) => part,
     };
     let look = |journal: &Journal| {
         let asked = journal
@@ -73,14 +78,32 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     Ok(sse::response(watch, RunFold::new(conversation, (input.run_id, model), part, offered, asked), stream).await)
 }
 
-/// Stores the answers to what is open; nothing where nothing is, and none are given.
-async fn answered(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<Part>, ApiError> {
+/// What a person says beside their answers.
+enum Beside {
+    /// Something.
+    More,
+    /// Nothing that was not said before.
+    Nothing,
+}
+
+/// Stores the answers to what is open; nothing where nothing is, and none are given. They are kept under the request's key where
+/// nothing is said beside them: else that is.
+async fn answered(
+    state: &ServerState,
+    conversation: &ConversationId,
+    input: &RunInput,
+    idempotency: &Option<(String, String)>,
+) -> Result<Option<(Part, Beside)>, ApiError> {
     if !input.resume.is_empty() {
-        return resume(state, conversation, &input.resume).await.map(Some);
+        let (beside, key) = match says_more(state, conversation, input).await? {
+            true => (Beside::More, None),
+            false => (Beside::Nothing, idempotency.clone()),
+        };
+        return Ok(Some((resume(state, conversation, &input.resume, key).await?, beside)));
     }
     let is_open = |journal: &Journal| {
         // Of what waits while something else still runs the page was not told.
-        journal.open_turn().filter(|turn| turn.is_parked()).is_some_and(|turn| {
+        journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()).is_some_and(|turn| {
             turn.questions().next().is_some()
                 || turn.waiting().any(|(_, question)| question.reason != QuestionReason::ClientTool)
         })
@@ -145,7 +168,12 @@ enum Asked {
 }
 
 /// Stores the answers to all interrupts that are open. The same answers again change nothing.
-async fn resume(state: &ServerState, conversation: &ConversationId, answers: &[Resume]) -> Result<Part, ApiError> {
+async fn resume(
+    state: &ServerState,
+    conversation: &ConversationId,
+    answers: &[Resume],
+    mut key: Option<(String, String)>,
+) -> Result<Part, ApiError> {
     let engine = state.engine();
     let refuse = |what: String| ApiError::invalid(what);
     let waiting = engine.waiting(conversation).await?;
@@ -179,16 +207,19 @@ async fn resume(state: &ServerState, conversation: &ConversationId, answers: &[R
             return Err(refuse("`resume` must answer every open interrupt".to_owned()));
         }
         let mut choices = Vec::new();
+        let mut replies = Vec::new();
         for answer in fresh {
             match answer {
                 Asked::Call(call, choice) => choices.push((call, choice)),
-                Asked::Question(question, reply) => {
-                    engine.answer(conversation, question, reply).await?;
-                }
+                Asked::Question(question, reply) => replies.push((question, reply)),
             }
         }
+        // The first that is stored is kept under the key.
+        for (question, reply) in replies {
+            engine.answer_once(conversation, question, reply, key.take()).await?;
+        }
         if !choices.is_empty() {
-            engine.decide_all(conversation, choices).await?;
+            engine.decide_once(conversation, choices, key).await?;
         }
     }
     let part = engine.look(conversation, |journal| part_after(journal, &calls)).await?;

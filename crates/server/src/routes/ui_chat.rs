@@ -10,14 +10,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, EmbeddedResource, Entry, MessageId, QuestionReason, Seq, TurnId, Verdict,
+    CallId, ContentBlock, ConversationId, DecidedBy, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
+    Verdict,
 };
 use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{answered, can_be_retried, newest, question};
+use super::ui_said_again::{can_be_retried, named, newest, question};
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -104,7 +105,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let last: UiMessage = serde_json::from_str(last.get())
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
-        let (turn, after) = answer(&state, &conversation, last).await?;
+        let key = repeatable(&whole, &format!("{conversation}/ui"))?;
+        let (turn, after) = answer(&state, &conversation, last, key).await?;
         return stream_of(&state, conversation, turn, (version, Begin::Continue(after)), stream).await;
     }
     let replaces = match &request.message_id {
@@ -171,8 +173,8 @@ async fn regenerate(
 ) -> Result<TurnId, ApiError> {
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
-    let named = request.message_id.as_deref().and_then(|name| answered(&journal, name));
-    let asked = named.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let by_name = request.message_id.as_deref().and_then(|name| named(&journal, name));
+    let asked = by_name.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
@@ -210,9 +212,19 @@ pub(super) async fn resume(
     }
 }
 
-/// Stores a person's answers; the turn that they belong to, and the last entry before them.
-async fn answer(state: &ServerState, conversation: &ConversationId, message: UiMessage) -> Result<(TurnId, Seq), ApiError> {
+/// Stores a person's answers; the turn that they belong to, and the last entry before them: also where they came before with
+/// the same `key`.
+async fn answer(
+    state: &ServerState,
+    conversation: &ConversationId,
+    message: UiMessage,
+    mut key: Option<(String, String)>,
+) -> Result<(TurnId, Seq), ApiError> {
     let engine = state.engine();
+    if let Some((key, fingerprint)) = &key {
+        engine.said_before(key, fingerprint).await?;
+    }
+    let may_be_repeated = key.is_some();
     let journal = engine.journal(conversation).await?;
     let turn = journal.turn().map(turnwright_core::Turn::id);
     let (Some(turn), Some(after)) = (turn, journal.last_seq()) else {
@@ -222,6 +234,7 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
     };
     let waiting = engine.waiting(conversation).await?;
     let mut has_answer = false;
+    let mut before = None;
     for part in message.parts {
         let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
             (part.state.as_deref(), part.approval)
@@ -231,7 +244,11 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
         has_answer = true;
         let call: Option<CallId> = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
         // Who answers twice, or what another tab answered, is told by the stream.
-        let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else { continue };
+        let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else {
+            let decided = call.filter(|_| may_be_repeated).and_then(|call| before_decision(&journal, call));
+            before = before.into_iter().chain(decided).min();
+            continue;
+        };
         let verdict = match (waiting.reason, is_approved) {
             (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
             (
@@ -246,16 +263,26 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
         };
-        match engine.decide(conversation, waiting.call, Choice { verdict, arguments: None, reason }).await {
+        let choice = Choice { verdict, arguments: None, reason };
+        // The first that is stored is kept under the key.
+        match engine.decide_once(conversation, vec![(waiting.call, choice)], key.take()).await {
             Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     if has_answer {
-        Ok((turn, after))
+        Ok((turn, before.unwrap_or(after)))
     } else {
         Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"))
     }
+}
+
+/// The last entry before a person decided about a call of the newest message.
+fn before_decision(journal: &Journal, call: CallId) -> Option<Seq> {
+    let decided = journal.entries().iter().rev().find(|stored| {
+        matches!(&*stored.entry, Entry::Decision(decision) if decision.call == call && decision.by == DecidedBy::Person)
+    })?;
+    Seq::new(decided.seq.get().saturating_sub(1))
 }
 
 /// Text and files of a user's message.

@@ -252,7 +252,7 @@ impl UiFold {
                 self.elicitation(Asked::of(event), out);
             }
             Event::ElicitationAnswered { question_id, action, by, .. } => self.elicitation_over(*question_id, action, by, out),
-            Event::ToolStarted { .. } | Event::SamplingFinished { .. } => {}
+            Event::ToolStarted { .. } | Event::SamplingFinished { .. } | Event::TurnHeld { .. } => {}
             Event::ToolProgress { call_id, progress, total, message } => {
                 self.chunks.progress(out, *call_id, *progress, *total, message.as_deref());
             }
@@ -540,6 +540,7 @@ fn goes_on(event: &Event, turn: TurnId) -> bool {
         | Event::Notice { .. }
         | Event::ContextGathered { .. }
         | Event::TurnSuspended { .. }
+        | Event::TurnHeld { .. }
         | Event::TurnFinished { .. } => false,
     }
 }

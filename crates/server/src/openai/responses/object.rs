@@ -74,6 +74,9 @@ pub(crate) fn part(journal: &Journal, after: Seq) -> Option<Part> {
     let calls = match &*journal.entry(after)?.entry {
         Entry::Assistant(_) | Entry::Control(Control::Suspended) => calls_at(journal, after),
         Entry::User(_) | Entry::Control(Control::Ended { .. }) => Vec::new(),
+        Entry::Elicited(_) | Entry::Question(_) | Entry::Result(_) if held(journal, after).first() == Some(&after) => {
+            calls_at(journal, after)
+        }
         Entry::Decision(_)
         | Entry::Question(_)
         | Entry::Started(_)
@@ -92,6 +95,7 @@ pub(crate) fn part_after(journal: &Journal, calls: &[CallId]) -> Option<Part> {
     let message = calls.iter().map(|call| call.message).max()?;
     let mut suspended = message;
     let mut waited = message;
+    let held = held(journal, message);
     for stored in journal.entries().iter().skip_while(|stored| stored.seq <= message) {
         let is_given = match &*stored.entry {
             Entry::Result(result) => calls.contains(&result.call),
@@ -106,8 +110,23 @@ pub(crate) fn part_after(journal: &Journal, calls: &[CallId]) -> Option<Part> {
         if is_given {
             waited = suspended;
         }
+        if held.contains(&stored.seq) {
+            suspended = stored.seq;
+        }
     }
     part(journal, waited)
+}
+
+/// The entries from this one on since which a turn was held for a person, see [`turnwright_core::Turn::is_held_since`].
+fn held(journal: &Journal, from: Seq) -> Vec<Seq> {
+    let mut held = Vec::new();
+    journal.look_back(Seq::new(from.get().saturating_sub(1)), |turn, stored| {
+        let next = journal.entry(stored.seq.next()).map(|next| &*next.entry);
+        if turn.is_some_and(|turn| turn.is_held_since(&stored.entry, next)) {
+            held.push(stored.seq);
+        }
+    });
+    held
 }
 
 /// The calls of the newest message at an entry, with what they wait for there.
@@ -168,11 +187,13 @@ pub(crate) fn settings(journal: &Journal, turn: TurnId) -> Option<TurnSettings> 
 /// The messages that a part holds: the one it answers, and the answers.
 pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
     let mut messages = Vec::new();
+    let held = held(journal, part.after.next());
     for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
         match &*stored.entry {
             Entry::User(_) if stored.seq == part.after => messages.push(MessageId(stored.seq)),
             Entry::Assistant(_) if stored.seq > part.after => messages.push(MessageId(stored.seq)),
             Entry::Control(Control::Suspended | Control::Ended { .. }) if stored.seq > part.after => break,
+            _ if held.contains(&stored.seq) => break,
             _ => {}
         }
     }
@@ -182,6 +203,7 @@ pub(crate) fn messages(journal: &Journal, part: &Part) -> Vec<MessageId> {
 /// What a part answers: the message, or what was given to the calls that it goes on from; in its order.
 pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part: &Part) -> Vec<Value> {
     let mut items = Vec::new();
+    let held = held(journal, part.after.next());
     for stored in journal.entries().iter().skip_while(|stored| stored.seq < part.after) {
         let id = |prefix: &str| format!("{prefix}_{}", stored.seq);
         match &*stored.entry {
@@ -210,6 +232,9 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
                 break;
             }
             _ => {}
+        }
+        if held.contains(&stored.seq) {
+            break;
         }
     }
     items

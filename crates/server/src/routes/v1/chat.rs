@@ -71,7 +71,7 @@ pub(super) async fn complete(
         sse::response(watch, ChatFold::streamed(asked), stream).await
     } else {
         // What is told while it happens would be put together again: it is told at once when it is over.
-        match state.engine().wait(&conversation, part.turn).await {
+        match state.engine().wait_or_held(&conversation, part.turn).await {
             Ok(_) => whole_answer(&state, &conversation, before, asked).await.unwrap_or_else(IntoResponse::into_response),
             Err(error) => ApiError::from(error).made_final().into_response(),
         }
