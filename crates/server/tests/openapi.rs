@@ -46,6 +46,19 @@ fn every_operation_has_its_own_name_a_summary_and_answers_for_good_and_bad() {
 }
 
 #[test]
+fn every_operation_that_is_not_for_all_says_how_it_is_refused_to_whoever_may_not() {
+    let document = described();
+    let for_all = ["/healthz", "/readyz"];
+    for (path, item) in document["paths"].as_object().unwrap().iter().filter(|(path, _)| !for_all.contains(&path.as_str())) {
+        for (method, operation) in item.as_object().unwrap() {
+            let missing: Vec<_> =
+                ["401", "403"].into_iter().filter(|status| operation["responses"][status].is_null()).collect();
+            assert_eq!(missing, Vec::<&str>::new(), "{method} {path}");
+        }
+    }
+}
+
+#[test]
 fn what_the_document_refers_to_is_in_it() {
     fn walk<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {
