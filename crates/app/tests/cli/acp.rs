@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Agent, Error};
 
-use crate::editor::{Answers, prompt, session, text, with_agent, with_client};
+use crate::editor::{Answers, Asked, prompt, session, text, with_agent, with_asked, with_client};
 use crate::support::Place;
 
 /// Prompts, and cancels that as soon as it is time.
@@ -96,6 +96,30 @@ async fn a_file_that_was_written_over_is_shown_with_what_it_held() {
     });
     let diff = diff.unwrap();
     assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("hello file\n"), "hi"));
+}
+
+#[tokio::test]
+async fn who_is_asked_about_a_write_sees_what_is_there_and_what_will_be() {
+    let place = Place::new();
+    let asked = Asked::default();
+    let answers = (Answers::With(PermissionOptionKind::RejectOnce), asked.clone());
+    with_asked(&place, &["acp"], answers, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        for file in ["a.txt", "new.txt"] {
+            prompt(&agent, &session, &format!("write \"hi\" to file \"{file}\"")).await?;
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let folder = place.path("").canonicalize().unwrap();
+    let asked = asked.lock().unwrap();
+    let shown = asked.iter().map(|call| match call.fields.content.as_deref() {
+        Some([ToolCallContent::Diff(diff)]) => (diff.path.clone(), diff.old_text.as_deref(), diff.new_text.as_str()),
+        other => panic!("{other:?}"),
+    });
+    let shown: Vec<_> = shown.collect();
+    assert_eq!(shown, [(folder.join("a.txt"), Some("hello file\n"), "hi"), (folder.join("new.txt"), None, "hi")]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ContentBlock, InitializeRequest, NewSessionRequest, PermissionOptionKind, PromptRequest, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification,
-    SessionUpdate, StopReason,
+    SessionUpdate, StopReason, ToolCallUpdate,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
@@ -16,6 +16,9 @@ use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 use crate::support::{LIMIT, Place};
 
 pub(crate) type Told = Arc<Mutex<Vec<SessionUpdate>>>;
+
+/// The calls that a client was asked about.
+pub(crate) type Asked = Arc<Mutex<Vec<ToolCallUpdate>>>;
 
 /// What a client does with a question.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +47,16 @@ pub(crate) async fn with_client<T: Send + 'static>(
     answers: Answers,
     work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
+    with_asked(place, words, (answers, Asked::default()), work).await
+}
+
+/// The same with a client that keeps what it is asked about.
+pub(crate) async fn with_asked<T: Send + 'static>(
+    place: &Place,
+    words: &[&str],
+    (answers, asked): (Answers, Asked),
+    work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     let mut command = tokio::process::Command::from(place.command(words));
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn().unwrap();
@@ -62,6 +75,7 @@ pub(crate) async fn with_client<T: Send + 'static>(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _cx| {
+                asked.lock().unwrap().push(request.tool_call.clone());
                 let answer = match answers {
                     Answers::With(answer) => answer,
                     Answers::Fails => return responder.respond_with_result(Err(Error::internal_error())),
