@@ -46,6 +46,7 @@ mod pipes;
 mod prefix;
 mod proxied;
 mod questions;
+mod quiet_logs;
 mod ready;
 mod sampling;
 mod sandbox;
