@@ -6,6 +6,7 @@
 
 mod agent;
 mod before;
+mod changes;
 mod choices;
 mod in_hand;
 mod prompting;

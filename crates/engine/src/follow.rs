@@ -71,7 +71,9 @@ async fn look(inner: &Arc<Inner>) {
         match inner.catch_up(&live).await {
             Ok(()) => inner.mirror(&live),
             Err(StoreError::Gone { .. }) => {}
-            Err(error) => tracing::warn!(conversation = %live.id, %error, "cannot see what other processes stored"),
+            Err(error) => {
+                live.context().in_scope(|| tracing::warn!(%error, "cannot see what other processes stored"));
+            }
         }
     }
 }

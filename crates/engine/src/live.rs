@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tracing::Span;
 use turnwright_core::{
     AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Sampled,
     SamplingOutcome, Seq, StoredEntry, Turn, TurnId, UserId,
@@ -15,6 +16,7 @@ use turnwright_core::{
 use crate::fold;
 use crate::in_flight::{InFlight, tell_at_another_place, tell_message};
 use crate::nodes::mirror::{self, Mirror};
+use crate::telemetry::spans;
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
 use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError};
 
@@ -36,6 +38,7 @@ pub(crate) struct Live {
 /// What is known of a conversation.
 #[derive(Debug)]
 pub(crate) struct State {
+    id: ConversationId,
     pub(crate) owner: UserId,
     pub(crate) journal: Journal,
     pub(crate) in_flight: Option<InFlight>,
@@ -112,6 +115,7 @@ struct News {
 impl Live {
     pub(crate) fn new(id: ConversationId, owner: UserId, overlay: SettingsOverlay, title: Option<String>) -> Self {
         let state = State {
+            id: id.clone(),
             owner: owner.clone(),
             journal: Journal::default(),
             in_flight: None,
@@ -134,6 +138,12 @@ impl Live {
     /// The state, for as long as nothing is awaited.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the log says beside a line about it: its name, and its open turn.
+    pub(crate) fn context(&self) -> Span {
+        let turn = self.lock().journal.open_turn().map(Turn::id);
+        spans::turn_context(&self.id, turn)
     }
 
     /// Takes stored entries and tells watchers.
@@ -277,7 +287,9 @@ impl State {
         let entry = stored.entry.clone();
         let seq = stored.seq;
         if let Err(error) = self.journal.apply(stored) {
-            tracing::error!(%error, "the journal is damaged; the conversation can only be read");
+            let turn = self.journal.open_turn().map(Turn::id);
+            let told = || tracing::error!(%error, "the journal is damaged; the conversation can only be read");
+            spans::turn_context(&self.id, turn).in_scope(told);
             self.broken = Some(error);
             return;
         }

@@ -42,6 +42,8 @@ mod nodes;
 mod owners;
 #[path = "turns/pages.rs"]
 mod pages;
+#[path = "turns/parked.rs"]
+mod parked;
 #[path = "turns/people.rs"]
 mod people;
 #[path = "turns/plain.rs"]

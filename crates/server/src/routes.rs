@@ -36,7 +36,7 @@ use axum::extract::{Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use http::StatusCode;
 use utoipa::OpenApi;
@@ -167,14 +167,20 @@ described_routes! {
     ag_ui::run;
 }
 
+described_routes! {
+    /// What MCP clients ask.
+    mcp, mcp_description:
+    mcp_endpoint::send, mcp_endpoint::listen, mcp_endpoint::leave;
+}
+
 /// All routes, each for callers who may use it.
 pub fn router(state: ServerState) -> Router {
     let path = state.site().path.clone();
     let routes = health()
         .merge(pages())
+        .merge(mcp())
         .nest("/api/v1", api())
         .nest("/v1", v1::router())
-        .route("/mcp", any(mcp_endpoint::answer))
         .route("/openapi.json", get(described::document))
         .route("/docs", get(described::page))
         .route("/docs/{file}", get(described::file))
@@ -192,8 +198,8 @@ pub fn router(state: ServerState) -> Router {
     below(path, routes)
 }
 
-/// The OpenAPI document of all routes that answer programs, from the code; what is under `/mcp` is described by the Model Context
-/// Protocol.
+/// The OpenAPI document of all routes that answer programs, from the code; what the messages at `/mcp` mean is described by the
+/// Model Context Protocol.
 ///
 /// `openapi.json` in this crate's folder is kept the same by a test, and is what a server hands out.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -201,6 +207,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         .nest("/api/v1", api_description())
         .nest("/v1", v1::description())
         .merge(pages_description())
+        .merge(mcp_description())
         .merge(health_description());
     described_by(routes.split_for_parts().1)
 }

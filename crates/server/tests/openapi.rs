@@ -46,6 +46,44 @@ fn every_operation_has_its_own_name_a_summary_and_answers_for_good_and_bad() {
 }
 
 #[test]
+fn every_operation_that_is_not_for_all_says_how_it_is_refused_to_whoever_may_not() {
+    let document = described();
+    let for_all = ["/healthz", "/readyz"];
+    for (path, item) in document["paths"].as_object().unwrap().iter().filter(|(path, _)| !for_all.contains(&path.as_str())) {
+        for (method, operation) in item.as_object().unwrap() {
+            let missing: Vec<_> =
+                ["401", "403"].into_iter().filter(|status| operation["responses"][status].is_null()).collect();
+            assert_eq!(missing, Vec::<&str>::new(), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn every_list_is_told_page_by_page() {
+    let document = described();
+    // The best that is found, and what others are asked for at that moment.
+    let whole = ["/api/v1/knowledge/{name}/search", "/api/v1/models", "/api/v1/usage"];
+    let mut lists = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let operation = &item["get"];
+        let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+        let Some(schema) = schema["$ref"].as_str().and_then(|named| document.pointer(named.trim_start_matches('#'))) else {
+            continue;
+        };
+        let is_list = |text: String| text.contains("\"next_cursor\"") || text.contains("schemas/List_");
+        if whole.contains(&path.as_str()) || !is_list(schema.to_string()) {
+            continue;
+        }
+        lists += 1;
+        let parameters = operation["parameters"].as_array().unwrap();
+        for name in ["limit", "cursor"] {
+            assert!(parameters.iter().any(|one| one["name"] == name && one["in"] == "query"), "{path} has no `{name}`");
+        }
+    }
+    assert!(lists > 15, "{lists} lists");
+}
+
+#[test]
 fn what_the_document_refers_to_is_in_it() {
     fn walk<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {

@@ -54,19 +54,28 @@ export async function refusal(response) {
 
 /**
  * All of a list, page by page.
- * @param {string} path below /api/v1, without a query
+ * @param {string} path below /api/v1, perhaps with a query
+ * @param {{signal?: AbortSignal}} [options]
  * @returns {Promise<any[]>}
  */
-export async function listed(path) {
-  /** @type {any[]} */
-  const all = [];
-  let cursor = "";
-  do {
-    const page = await call(path + (cursor && `?cursor=${encodeURIComponent(cursor)}`));
-    all.push(...page.data);
-    cursor = page.has_more ? (page.next_cursor ?? "") : "";
-  } while (cursor !== "");
-  return all;
+export async function listed(path, options) {
+  return (await wholeList(path, options)).data;
+}
+
+/**
+ * The same with what the first page tells beside it.
+ * @param {string} path below /api/v1, perhaps with a query
+ * @param {{signal?: AbortSignal}} [options]
+ * @returns {Promise<any>}
+ */
+export async function wholeList(path, options) {
+  const first = await call(path, options);
+  const data = [...first.data];
+  for (let page = first; page.has_more && page.next_cursor; ) {
+    page = await call(`${path}${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(page.next_cursor)}`, options);
+    data.push(...page.data);
+  }
+  return { ...first, data };
 }
 
 /**

@@ -129,7 +129,7 @@ export const loadCaller = () => call("/me").then((me) => (caller.value = me), ()
 let known = null;
 /** The tool of this name, as its server told it lately. @param {string} name */
 export async function toolNamed(name) {
-  known ??= call("/tools").then(({ data }) => data);
+  known ??= whole("/tools");
   try {
     return (await known).find((tool) => tool.id === name);
   } finally {

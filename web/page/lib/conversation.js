@@ -4,7 +4,7 @@
 // put together anew: nothing can be lost or doubled. Between turns we listen for anything that happens.
 
 import { batch, signal } from "@preact/signals";
-import { call, fresh, part, Refused, sentence } from "./api.js";
+import { call, fresh, listed, part, Refused, sentence } from "./api.js";
 import { emptyMessage, isAsFar, take } from "./message.js";
 import { follow } from "./stream.js";
 
@@ -121,7 +121,7 @@ export class OpenConversation {
       page = await call(`${this.path}/turns?limit=${FIRST_TURNS}`, { signal });
       known.length = 0;
     }
-    const waits = info.turn && info.turn.status !== "completed" ? (await call(`${this.path}/calls`, { signal })).data : [];
+    const waits = info.turn && info.turn.status !== "completed" ? await listed(`${this.path}/calls`, { signal }) : [];
     batch(() => {
       this.seen = info.last_seq ?? 0;
       this.info.value = info;
@@ -199,8 +199,8 @@ export class OpenConversation {
   /** Why a call is asked about stands beside the call. */
   async #lookWhatWaits() {
     try {
-      const { data } = await call(`${this.path}/calls`, { signal: this.closing.signal });
-      this.waiting.value = new Map(data.map((/** @type {any} */ wait) => [wait.id, wait]));
+      const waits = await listed(`${this.path}/calls`, { signal: this.closing.signal });
+      this.waiting.value = new Map(waits.map((/** @type {any} */ wait) => [wait.id, wait]));
     } catch {
       // It can be answered without, and is asked for again where the turn parks.
     }

@@ -1,7 +1,7 @@
 // Connecting a model: by the key of a provider, or a server that was found on this machine.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence } from "../lib/api.js";
 import { announce, caller, draft, loadModels, models, open, tell, unavailable } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
@@ -77,7 +77,7 @@ export function Connect() {
   const [failure, fail] = useState("");
   const found = [...new Set((models.value ?? []).map((model) => model.provider))].filter((name) => name !== "practice");
   useEffect(() => {
-    if (found.length > 0) call("/providers").then(({ data }) => list(data.filter((/** @type {any} */ one) => one.origin === "local server").map((/** @type {any} */ one) => one.id)), () => {});
+    if (found.length > 0) listed("/providers").then((all) => list(all.filter((/** @type {any} */ one) => one.origin === "local server").map((/** @type {any} */ one) => one.id)), () => {});
   }, [found.join()]);
   const here = found.filter((name) => local.includes(name));
   const other = found.filter((name) => !local.includes(name));

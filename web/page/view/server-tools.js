@@ -1,7 +1,7 @@
 // The tools of a server: what they are, what happens to their calls, and a call to try one.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, listed, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence, wholeList } from "../lib/api.js";
 import { tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Arguments, readArguments } from "./arguments.js";
@@ -15,13 +15,13 @@ export function ToolsOf({ server }) {
   const [q, search] = useState("");
   const loadRules = () => listed("/approvals/rules").then(know, () => {});
   useEffect(() => {
-    call(`/mcp/servers/${part(server.id)}/tools`).then(list, (error) => tell(sentence(error)));
+    wholeList(`/mcp/servers/${part(server.id)}/tools`).then(list, (error) => tell(sentence(error)));
     void loadRules();
   }, [server.tools.length]);
   if (tools === null) return html`<p class="faint">Asking…</p>`;
   const agree = async (/** @type {string} */ tool) => {
     await call(`/mcp/servers/${part(server.id)}/tools/${part(tool)}/approve`, { body: {} }).catch((error) => tell(sentence(error)));
-    list(await call(`/mcp/servers/${part(server.id)}/tools`));
+    list(await wholeList(`/mcp/servers/${part(server.id)}/tools`));
   };
   const shown = tools.data.filter((/** @type {any} */ tool) => `${tool.id} ${tool.description}`.toLowerCase().includes(q.toLowerCase()));
   return html`<div>

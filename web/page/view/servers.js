@@ -113,7 +113,7 @@ function SignIn({ server }) {
 /** @param {{server: any}} props */
 function LogsOf({ server }) {
   const [lines, list] = useState(/** @type {any[] | null} */ (null));
-  const load = () => call(`/mcp/servers/${part(server.id)}/logs`).then(({ data }) => list(data), (error) => tell(sentence(error)));
+  const load = () => listed(`/mcp/servers/${part(server.id)}/logs`).then(list, (error) => tell(sentence(error)));
   useEffect(() => {
     void load();
     const timer = setInterval(load, LOOK_EVERY_MS);

@@ -1,7 +1,7 @@
 // The settings of the installation, as far as whoever looks may see them, and of this browser.
 
 import { useEffect, useState } from "preact/hooks";
-import { call, part, sentence } from "../lib/api.js";
+import { call, listed, part, sentence } from "../lib/api.js";
 import { caller, loadModels, models } from "../lib/app.js";
 import { appearance } from "../lib/appearance.js";
 import { html } from "../lib/html.js";
@@ -39,7 +39,7 @@ function Providers() {
   const [providers, list] = useState(/** @type {any[] | null} */ (null));
   const [failure, fail] = useState("");
   const [tests, tell] = useState(/** @type {{took_ms: number, failures: Record<string, string>} | "testing" | null} */ (null));
-  const load = () => call("/providers").then(({ data }) => list(data), (error) => fail(sentence(error)));
+  const load = () => listed("/providers").then(list, (error) => fail(sentence(error)));
   useEffect(() => void load(), []);
   const isAdmin = caller.value?.scopes?.includes("admin");
   const remove = (/** @type {string} */ id) => call(`/providers/${part(id)}`, { method: "DELETE" }).then(load).then(loadModels).catch((error) => fail(sentence(error)));

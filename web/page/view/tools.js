@@ -1,7 +1,7 @@
 // Which tools a conversation offers.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, sentence } from "../lib/api.js";
+import { listed, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
 import { Icon } from "./icon.js";
 
@@ -25,8 +25,8 @@ function Tools({ conversation, change, close }) {
   const [q, search] = useState("");
   useEffect(() => {
     dialog.current?.showModal();
-    const asked = conversation ? call(`${conversation.path}/tools/available`) : call("/tools");
-    asked.then(({ data }) => list(data.map((/** @type {any} */ tool) => ({ enabled: true, ...tool }))), (error) => fail(sentence(error)));
+    const asked = listed(conversation ? `${conversation.path}/tools/available` : "/tools");
+    asked.then((all) => list(all.map((/** @type {any} */ tool) => ({ enabled: true, ...tool }))), (error) => fail(sentence(error)));
   }, []);
   const choose = async (/** @type {(tool: any) => boolean} */ isOffered) => {
     const chosen = (tools ?? []).map((tool) => ({ ...tool, enabled: isOffered(tool) }));

@@ -1,7 +1,7 @@
 // What models were asked, what that cost, and what tools did.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { call, sentence } from "../lib/api.js";
+import { call, listed, sentence } from "../lib/api.js";
 import { html } from "../lib/html.js";
 import { save } from "../lib/export.js";
 import { caller } from "../lib/app.js";
@@ -105,8 +105,8 @@ function Users({ span }) {
   const [users, know] = useState(/** @type {any[] | null} */ (null));
   const [failure, fail] = useState("");
   useEffect(() => {
-    call(`/usage/users?from=${dayOf(span - 1)}&until=${dayOf(0)}`).then(({ data }) => {
-      know(data);
+    listed(`/usage/users?from=${dayOf(span - 1)}&until=${dayOf(0)}`).then((all) => {
+      know(all);
       fail("");
     }, (error) => fail(sentence(error)));
   }, [span]);

@@ -1,7 +1,7 @@
 // The first thing that people see: what can be tried, and how to connect a model.
 
 import { useEffect, useState } from "preact/hooks";
-import { call } from "../lib/api.js";
+import { listed } from "../lib/api.js";
 import { models, practice, say, tellError } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Connect } from "./connect.js";
@@ -18,7 +18,7 @@ export function Welcome() {
   const [tools, know] = useState(/** @type {any[] | null} */ (null));
   // With the first model the form to practise with goes.
   useEffect(() => {
-    call("/tools").then((list) => know(list.data), tellError);
+    listed("/tools").then(know, tellError);
   }, [models.value]);
   const isPractice = practice.value;
   return html`<div class="transcript"><div class="inner welcome">

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ContentBlock as Block, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    SessionId, SessionNotification, StopReason, ToolCallUpdate, ToolCallUpdateFields,
+    ContentBlock as Block, Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    SessionId, SessionNotification, StopReason, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
+use serde_json::Value;
 use turnwright_core::policy::Scope;
 use turnwright_core::{
     AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, ToolDefinition, Verdict,
@@ -18,6 +19,7 @@ use turnwright_engine::{
     WatchFrom,
 };
 
+use super::changes;
 use super::in_hand::Prompted;
 use super::updates::{Rest, Updates};
 
@@ -150,6 +152,15 @@ impl Prompting<'_> {
         }
     }
 
+    /// What a call is about to change, with what is there.
+    async fn changes(&self, name: &str, input: Option<Value>) -> Option<Diff> {
+        let (folder, name, input, known) = (self.folder.to_owned(), name.to_owned(), input?, self.engine.secrets());
+        let reading = tokio::task::spawn_blocking(move || changes::read(&folder, &name, &input));
+        let diff = reading.await.ok()??;
+        let before = diff.old_text.as_deref().map(|text| known.now().hide(text).into_owned());
+        Some(diff.old_text(before))
+    }
+
     async fn verdict(&self, call: &WaitingCall) -> Result<(Verdict, Option<Remember>), Error> {
         let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
         let (title, options) = match call.reason {
@@ -178,7 +189,9 @@ impl Prompting<'_> {
                 .collect(),
             ),
         };
-        let fields = ToolCallUpdateFields::new().title(title).raw_input(serde_json::from_str(&call.arguments).ok());
+        let input: Option<Value> = serde_json::from_str(&call.arguments).ok();
+        let changes = self.changes(&call.name, input.clone()).await.map(|change| vec![ToolCallContent::Diff(change)]);
+        let fields = ToolCallUpdateFields::new().title(title).raw_input(input).content(changes);
         let request =
             RequestPermissionRequest::new(self.session.clone(), ToolCallUpdate::new(call.call.to_string(), fields), options);
         // Nobody decided: a client that went away answers so too.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    Content, ContentBlock as Block, ContentChunk, Diff, MessageId as MessageName, SessionUpdate, ToolCall, ToolCallContent,
+    Content, ContentBlock as Block, ContentChunk, MessageId as MessageName, SessionUpdate, ToolCall, ToolCallContent,
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use serde_json::Value;
@@ -13,6 +13,7 @@ use turnwright_core::{CallId, ContentBlock, Control, Entry, Journal, MessageId, 
 use turnwright_engine::Event;
 
 use super::before::text_before;
+use super::changes;
 
 /// How a turn came to rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,8 +159,9 @@ impl Updates {
         let title = definition.and_then(|tool| tool.title.clone()).unwrap_or_else(|| name.to_owned());
         let subject = ["path", "command", "url", "query"].iter().find_map(|key| input.get(key)?.as_str());
         let title = subject.map_or(title.clone(), |subject| format!("{title}: {}", shortened(subject)));
-        let locations: Vec<ToolCallLocation> = self.path(input).into_iter().map(ToolCallLocation::new).collect();
-        let content = self.diff(name, input).map(ToolCallContent::Diff).into_iter().collect::<Vec<_>>();
+        let locations: Vec<ToolCallLocation> =
+            changes::path(&self.folder, input).into_iter().map(ToolCallLocation::new).collect();
+        let content = changes::told(&self.folder, name, input).map(ToolCallContent::Diff).into_iter().collect::<Vec<_>>();
         ToolCall::new(id.to_string(), title)
             .kind(kind(name, definition.map(|tool| &**tool)))
             .locations(locations)
@@ -167,29 +169,13 @@ impl Updates {
             .raw_input(input.clone())
     }
 
-    /// The file that a call is about; the protocol wants absolute paths.
-    fn path(&self, input: &Value) -> Option<PathBuf> {
-        Some(self.folder.join(input.get("path")?.as_str()?))
-    }
-
-    /// What a call changes in a file, as far as its arguments say.
-    fn diff(&self, name: &str, input: &Value) -> Option<Diff> {
-        let path = self.path(input)?;
-        let text = |key: &str| input.get(key).and_then(Value::as_str);
-        match name {
-            "filesystem__write" => Some(Diff::new(path, text("content")?)),
-            "filesystem__edit" => Some(Diff::new(path, text("new_text")?).old_text(text("old_text")?.to_owned())),
-            _ => None,
-        }
-    }
-
     /// What a call changed. What a file held that was written, its tool tells only now.
     fn diffs(&self, id: CallId, is_error: bool, result: Option<&Value>) -> Vec<ToolCallContent> {
         let made = self.calls.get(&id).filter(|_| !is_error);
         let diff = made.and_then(|(name, input)| {
-            let diff = self.diff(name, input)?;
-            let changes = result.filter(|_| name == "filesystem__write").and_then(|result| result.get("diff")?.as_str());
-            let before = changes.and_then(|changes| text_before(&diff.new_text, changes));
+            let diff = changes::told(&self.folder, name, input)?;
+            let lines = result.filter(|_| name == "filesystem__write").and_then(|result| result.get("diff")?.as_str());
+            let before = lines.and_then(|lines| text_before(&diff.new_text, lines));
             Some(if before.is_some() { diff.old_text(before) } else { diff })
         });
         diff.map(ToolCallContent::Diff).into_iter().collect()

@@ -1,101 +1,17 @@
 //! `turnwright acp`, asked by the protocol's own client library.
 
-use std::process::Stdio;
-use std::sync::{Arc, Mutex};
-
-use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, CloseSessionRequest, ContentBlock, DeleteSessionRequest, EmbeddedResource, EmbeddedResourceResource,
-    InitializeRequest, ListSessionsRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind, PromptRequest,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ResourceLink, ResumeSessionRequest,
-    SelectedPermissionOutcome, SessionConfigKind, SessionConfigSelectOptions, SessionId, SessionNotification, SessionUpdate,
+    ListSessionsRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind, PromptRequest, ResourceLink,
+    ResumeSessionRequest, SessionConfigKind, SessionConfigSelectOptions, SessionId, SessionUpdate,
     SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason, TextResourceContents, ToolCallContent, ToolCallStatus,
     ToolKind,
 };
-use agent_client_protocol::{Agent, ByteStreams, Client, Error};
-use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
+use agent_client_protocol::{Agent, Error};
 
-use crate::support::{LIMIT, Place};
-
-pub(crate) type Told = Arc<Mutex<Vec<SessionUpdate>>>;
-
-/// What a client does with a question.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Answers {
-    /// It takes an option of this kind.
-    With(PermissionOptionKind),
-    /// It says that it cannot ask.
-    Fails,
-    /// It never does.
-    Never,
-}
-
-/// Runs `work` against an agent in `place` whose client answers every question with an option of this kind.
-pub(crate) async fn with_agent<T: Send + 'static>(
-    place: &Place,
-    answer: PermissionOptionKind,
-    work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
-) -> Result<T, Error> {
-    with_client(place, &["acp"], Answers::With(answer), work).await
-}
-
-/// The same with an agent that is started with these words.
-pub(crate) async fn with_client<T: Send + 'static>(
-    place: &Place,
-    words: &[&str],
-    answers: Answers,
-    work: impl AsyncFnOnce(ConnectionTo<Agent>, Told) -> Result<T, Error> + Send,
-) -> Result<T, Error> {
-    let mut command = tokio::process::Command::from(place.command(words));
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn().unwrap();
-    let streams = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
-    let told = Told::default();
-    let into = told.clone();
-    let unanswered = Mutex::new(Vec::new());
-    let done = Client
-        .v1()
-        .on_receive_notification(
-            async move |notification: SessionNotification, _cx| {
-                into.lock().unwrap().push(notification.update);
-                Ok(())
-            },
-            agent_client_protocol::on_receive_notification!(),
-        )
-        .on_receive_request(
-            async move |request: RequestPermissionRequest, responder, _cx| {
-                let answer = match answers {
-                    Answers::With(answer) => answer,
-                    Answers::Fails => return responder.respond_with_result(Err(Error::internal_error())),
-                    Answers::Never => {
-                        unanswered.lock().unwrap().push(responder);
-                        return Ok(());
-                    }
-                };
-                let chosen = request.options.iter().find(|option| option.kind == answer).unwrap().option_id.clone();
-                let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(chosen));
-                responder.respond(RequestPermissionResponse::new(outcome))
-            },
-            agent_client_protocol::on_receive_request!(),
-        )
-        .connect_with(streams, async move |agent: ConnectionTo<Agent>| {
-            agent.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
-            tokio::time::timeout(LIMIT, work(agent, told)).await.unwrap()
-        })
-        .await;
-    child.kill().await.unwrap();
-    done
-}
-
-pub(crate) async fn session(agent: &ConnectionTo<Agent>, place: &Place) -> Result<SessionId, Error> {
-    Ok(agent.send_request(NewSessionRequest::new(place.path(""))).block_task().await?.session_id)
-}
-
-pub(crate) async fn prompt(agent: &ConnectionTo<Agent>, session: &SessionId, text: &str) -> Result<StopReason, Error> {
-    let request = PromptRequest::new(session.clone(), vec![ContentBlock::from(text)]);
-    Ok(agent.send_request(request).block_task().await?.stop_reason)
-}
+use crate::editor::{Answers, Asked, prompt, session, text, with_agent, with_asked, with_client};
+use crate::support::Place;
 
 /// Prompts, and cancels that as soon as it is time.
 async fn stopped_once(
@@ -113,17 +29,6 @@ async fn stopped_once(
     let (stopped, sent) = tokio::join!(prompt(agent, session, text), stopping);
     sent?;
     stopped
-}
-
-pub(crate) fn text(told: &Told) -> String {
-    let chunk = |update: &SessionUpdate| match update {
-        SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
-            ContentBlock::Text(text) => Some(text.text.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    told.lock().unwrap().iter().filter_map(chunk).collect()
 }
 
 #[tokio::test]
@@ -191,6 +96,30 @@ async fn a_file_that_was_written_over_is_shown_with_what_it_held() {
     });
     let diff = diff.unwrap();
     assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("hello file\n"), "hi"));
+}
+
+#[tokio::test]
+async fn who_is_asked_about_a_write_sees_what_is_there_and_what_will_be() {
+    let place = Place::new();
+    let asked = Asked::default();
+    let answers = (Answers::With(PermissionOptionKind::RejectOnce), asked.clone());
+    with_asked(&place, &["acp"], answers, async |agent, _| {
+        let session = session(&agent, &place).await?;
+        for file in ["a.txt", "new.txt"] {
+            prompt(&agent, &session, &format!("write \"hi\" to file \"{file}\"")).await?;
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let folder = place.path("").canonicalize().unwrap();
+    let asked = asked.lock().unwrap();
+    let shown = asked.iter().map(|call| match call.fields.content.as_deref() {
+        Some([ToolCallContent::Diff(diff)]) => (diff.path.clone(), diff.old_text.as_deref(), diff.new_text.as_str()),
+        other => panic!("{other:?}"),
+    });
+    let shown: Vec<_> = shown.collect();
+    assert_eq!(shown, [(folder.join("a.txt"), Some("hello file\n"), "hi"), (folder.join("new.txt"), None, "hi")]);
 }
 
 #[tokio::test]

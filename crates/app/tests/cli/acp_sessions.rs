@@ -9,9 +9,9 @@ use agent_client_protocol::v1::schema::{
     SessionUpdate, StopReason,
 };
 use serde_json::{Value, json};
-use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use crate::acp::{Answers, prompt, session, text, with_agent, with_client};
+use crate::editor::{Answers, prompt, session, text, with_agent, with_client};
+use crate::scripted::{asks_once, chosen};
 use crate::serve::Server;
 use crate::support::Place;
 
@@ -72,27 +72,13 @@ async fn sessions_are_of_the_user_whom_the_command_line_names() {
 
 #[tokio::test]
 async fn what_an_mcp_server_asks_over_its_open_call_is_declined_at_once() {
-    let model = ModelServer::start(None, |request| {
-        if results_shown(request) == 0 {
-            return vec![call_chunk(0, "asks__t", "{}"), finish_chunk("tool_calls"), Piece::Done];
-        }
-        let messages = request["messages"].as_array().cloned().unwrap_or_default();
-        let said = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
-        vec![text_chunk(&format!("It said: {said}")), finish_chunk("stop"), Piece::Done]
-    })
-    .unwrap();
+    let model = asks_once("asks__t", "{}");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
     let question = json!({"message": "Well?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}});
     let place = Place::new();
-    place.write(
-        "turnwright.toml",
-        format!(
-            "model = \"scripted/m\"\napprove = \"all\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
-             models = [\"m\"]\n[mcp.servers.asks]\ncommand = \"python3\"\nargs = [\"{}\", \"elicits\", '{question}']\n",
-            model.base_url(),
-            script.display()
-        ),
-    );
+    let server =
+        format!("[mcp.servers.asks]\ncommand = \"python3\"\nargs = [\"{}\", \"elicits\", '{question}']\n", script.display());
+    place.write("turnwright.toml", chosen(&model, "all") + &server);
     let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
         let session = session(&agent, &place).await?;
         assert_eq!(prompt(&agent, &session, "ask").await?, StopReason::EndTurn);

@@ -4,7 +4,7 @@ use agent_client_protocol::v1::schema::{PermissionOptionKind, StopReason};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use crate::acp;
+use crate::editor;
 use crate::questions::{body, status};
 use crate::serve::Server;
 use crate::support::{LIMIT, Place, wait_for};
@@ -179,17 +179,17 @@ fn every_stream_tells_which_budget_it_was() {
 async fn an_editor_is_told_which_budget_stopped_its_turn_and_may_go_on() {
     let model = reader(None);
     let place = place(&model, "[budgets]\nturn = { tokens = 6000 }\n");
-    let told = acp::with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
-        let session = acp::session(&agent, &place).await?;
-        assert_eq!(acp::prompt(&agent, &session, "read").await?, StopReason::MaxTurnRequests);
-        let stopped = acp::text(&told);
+    let told = editor::with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = editor::session(&agent, &place).await?;
+        assert_eq!(editor::prompt(&agent, &session, "read").await?, StopReason::MaxTurnRequests);
+        let stopped = editor::text(&told);
         assert!(stopped.contains("this turn's budget (`budgets.turn`) is 6000 tokens"), "{stopped}");
-        assert_eq!(acp::prompt(&agent, &session, "short").await?, StopReason::EndTurn);
+        assert_eq!(editor::prompt(&agent, &session, "short").await?, StopReason::EndTurn);
         Ok(told)
     })
     .await
     .unwrap();
-    assert!(acp::text(&told).ends_with("Short."), "{told:?}");
+    assert!(editor::text(&told).ends_with("Short."), "{told:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{PermissionOptionKind, StopReason};
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
-use crate::acp;
+use crate::editor;
 use crate::interactive::Terminal;
 use crate::openai::clients;
 use crate::serve::Server;
@@ -96,13 +96,13 @@ fn python(place: &Place, door: &str) -> Option<Read> {
 fn editors(place: &Place) -> Read {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (conversation, told) = runtime
-        .block_on(acp::with_agent(place, PermissionOptionKind::AllowOnce, async |agent, told| {
-            let session = acp::session(&agent, place).await?;
-            assert_eq!(acp::prompt(&agent, &session, PROMPT).await?, StopReason::EndTurn);
+        .block_on(editor::with_agent(place, PermissionOptionKind::AllowOnce, async |agent, told| {
+            let session = editor::session(&agent, place).await?;
+            assert_eq!(editor::prompt(&agent, &session, PROMPT).await?, StopReason::EndTurn);
             Ok((session.to_string(), told))
         }))
         .unwrap();
-    Read { conversation, text: acp::text(&told) }
+    Read { conversation, text: editor::text(&told) }
 }
 
 /// By a person at a terminal.

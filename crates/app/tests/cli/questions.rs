@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
+use turnwright_testkit::model_server::ModelServer;
 
 use crate::interactive::Terminal;
+use crate::scripted::{asks_once, chosen};
 use crate::serve::Server;
 use crate::support::{Place, wait_for};
 
@@ -30,19 +31,7 @@ pub(crate) fn installed() -> Option<PathBuf> {
 /// A place whose model asks for this tool once and then says what it gave.
 fn place(tool: &'static str, arguments: &'static str, approve: &str) -> Option<(Place, ModelServer)> {
     let installed = installed()?;
-    let model = ModelServer::start(None, move |request| {
-        if results_shown(request) == 0 {
-            return vec![call_chunk(0, tool, arguments), finish_chunk("tool_calls"), Piece::Done];
-        }
-        let messages = request["messages"].as_array().cloned().unwrap_or_default();
-        let said = messages.iter().rev().find_map(|message| (message["role"] == "tool").then(|| message["content"].clone()));
-        let said = match said {
-            Some(Value::String(text)) => text,
-            other => other.unwrap_or_default().to_string(),
-        };
-        vec![text_chunk(&format!("It said: {said}")), finish_chunk("stop"), Piece::Done]
-    })
-    .unwrap();
+    let model = asks_once(tool, arguments);
     let asks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/asks.py");
     let python = installed.join("python/bin/python");
     let everything = installed.join("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
@@ -52,14 +41,7 @@ fn place(tool: &'static str, arguments: &'static str, approve: &str) -> Option<(
     } else {
         format!("[mcp.servers.everything]\ncommand = \"node\"\nargs = [\"{}\"]\n", everything.display())
     };
-    place.write(
-        "turnwright.toml",
-        format!(
-            "model = \"scripted/m\"\napprove = \"{approve}\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
-             models = [\"m\"]\nmax_retries = 0\n{server}",
-            model.base_url()
-        ),
-    );
+    place.write("turnwright.toml", chosen(&model, approve) + &server);
     Some((place, model))
 }
 
@@ -248,25 +230,10 @@ fn an_address_is_shown_whole_with_its_host_and_not_opened() {
 fn an_address_is_answered_by_its_server_once_it_is_done_there() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/servers/misbehave.py");
     for (mode, said_at_the_end) in [("completes", r#"It said: {"action": "accept"}"#), ("completes_later", "It said: paid")] {
-        let model = ModelServer::start(None, |request| {
-            if results_shown(request) == 0 {
-                return vec![call_chunk(0, "pays__t", "{}"), finish_chunk("tool_calls"), Piece::Done];
-            }
-            let messages = request["messages"].as_array().cloned().unwrap_or_default();
-            let said = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
-            vec![text_chunk(&format!("It said: {said}")), finish_chunk("stop"), Piece::Done]
-        })
-        .unwrap();
+        let model = asks_once("pays__t", "{}");
         let place = Place::new();
-        place.write(
-            "turnwright.toml",
-            format!(
-                "model = \"scripted/m\"\napprove = \"all\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\
-                 models = [\"m\"]\n[mcp.servers.pays]\ncommand = \"python3\"\nargs = [\"{}\", \"{mode}\"]\n",
-                model.base_url(),
-                script.display()
-            ),
-        );
+        let pays = format!("[mcp.servers.pays]\ncommand = \"python3\"\nargs = [\"{}\", \"{mode}\"]\n", script.display());
+        place.write("turnwright.toml", chosen(&model, "all") + &pays);
         let server = Server::start(&place);
         server.request("POST /api/v1/conversations", r#"{"id":"c"}"#);
         server.request("POST /api/v1/conversations/c/messages", r#"{"content":"pay"}"#);

@@ -65,6 +65,11 @@ impl Server {
         request(&self.address, head, body)
     }
 
+    /// What is there for whoever has this token.
+    pub(crate) fn look(&self, path: &str, token: &str) -> String {
+        request_with(&self.address, &format!("GET {path}"), &format!("Authorization: Bearer {token}\r\n"), "")
+    }
+
     /// Asks for JSON with JSON; anything but success fails the test.
     pub(crate) fn ask(&self, head: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -126,10 +131,15 @@ impl Server {
 
 /// What comes of a request to whoever is at an address.
 pub(crate) fn request(address: &str, head: &str, body: &str) -> String {
+    request_with(address, head, "", body)
+}
+
+/// The same with more headers, each with the end of its line.
+fn request_with(address: &str, head: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
     let rest = format!("Host: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close");
-    stream.write_all(format!("{head} HTTP/1.1\r\n{rest}\r\n\r\n{body}").as_bytes()).unwrap();
+    stream.write_all(format!("{head} HTTP/1.1\r\n{headers}{rest}\r\n\r\n{body}").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer

@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
 use serde_json::{Value, json};
 use turnwright_testkit::model_server::{Piece, call_chunk};
 
-use crate::acp;
+use crate::editor;
 use crate::openai::{clients, scripts, talk};
 use crate::serve::Server;
 use crate::support::{LIMIT, Place, wait_for};
@@ -98,9 +98,9 @@ fn a_stop_by_another_process_is_told_by_every_stream_while_a_deaf_tool_still_run
 fn an_editor_is_told_at_each_call_that_runs_that_the_turn_was_stopped_elsewhere() {
     let (place, _model, first, second) = two(deaf);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stopped = runtime.block_on(acp::with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
-        let session = acp::session(&agent, &place).await?;
-        let prompted = acp::prompt(&agent, &session, "Go.");
+    let stopped = runtime.block_on(editor::with_agent(&place, PermissionOptionKind::AllowOnce, async |agent, told| {
+        let session = editor::session(&agent, &place).await?;
+        let prompted = editor::prompt(&agent, &session, "Go.");
         let stop = async {
             until(|| place.path("running").exists()).await;
             let conversation = conversation(&place, &second);

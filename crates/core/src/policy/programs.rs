@@ -1,5 +1,6 @@
 //! The programs that a command line starts, seen through what only starts others.
 
+use super::outputs::beside;
 use super::shell::{self, Command, Word};
 use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, wrapper};
 
@@ -25,7 +26,7 @@ pub(super) struct Programs {
     pub(super) found: Vec<Program>,
     /// Whether there may be others.
     pub(super) has_unknown: bool,
-    /// Whether an output goes to a file.
+    /// Whether an output goes to a file, or may.
     pub(super) writes: bool,
 }
 
@@ -111,6 +112,9 @@ impl Programs {
                 "printf" => self.has_unknown |= rest.iter().any(|word| word.text.starts_with("-v")),
                 _ => self.has_unknown |= is_opaque(name),
             }
+            let beside = beside(name, rest, tail == Tail::Follows);
+            self.writes |= beside.writes;
+            self.has_unknown |= beside.starts_others;
             false
         };
         // What lies elsewhere only has the wrapper's name.
@@ -163,7 +167,12 @@ impl Programs {
                 self.has_unknown = true;
             }
         }
-        let inner: Vec<Word> = words.cloned().collect();
+        let mut inner: Vec<Word> = words.cloned().collect();
+        if let Some(mark) = &replaced {
+            for word in &mut inner {
+                word.may_be_options |= word.text.starts_with(mark) || word.text.starts_with('-') && word.text.contains(mark);
+            }
+        }
         let Some(first) = inner.first() else {
             self.has_unknown |= tail == Tail::Follows;
             return false;
@@ -264,7 +273,7 @@ impl Programs {
                     self.has_unknown |= starts_others && inner.iter().any(|word| word.text.contains("{}"));
                     self.command(&inner, Tail::Whole, depth);
                 }
-                "-fprint" | "-fprint0" | "-fprintf" | "-fls" => self.writes = true,
+                "-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" => self.writes = true,
                 _ => {}
             }
         }

@@ -20,6 +20,8 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether the text is all there is: nothing is expanded in it.
     pub(super) is_literal: bool,
+    /// Whether what is put in may begin it, or make several words of it: then it may be an option.
+    pub(super) may_be_options: bool,
     is_quoted: bool,
     /// The variable that it sets, where it stands before a command.
     sets: Option<String>,
@@ -28,7 +30,7 @@ pub(super) struct Word {
 impl Word {
     /// A word that stands for itself.
     pub(super) fn literal(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_literal: true, is_quoted: true, sets: None }
+        Self { text: text.into(), is_literal: true, may_be_options: false, is_quoted: true, sets: None }
     }
 }
 
@@ -235,7 +237,7 @@ impl Reader {
             if place == Place::Closed || !is_whole {
                 return None;
             }
-            let word = Word { text: String::new(), is_literal: false, is_quoted: false, sets: None };
+            let word = Word { text: String::new(), is_literal: false, may_be_options: false, is_quoted: false, sets: None };
             command.words.push(word);
             return Some(());
         }
@@ -321,7 +323,7 @@ impl Reader {
     }
 
     fn word(&mut self) -> Option<Word> {
-        let mut word = Word { text: String::new(), is_literal: true, is_quoted: false, sets: None };
+        let mut word = Word { text: String::new(), is_literal: true, may_be_options: false, is_quoted: false, sets: None };
         while let Some(c) = self.peek() {
             if matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') {
                 break;
@@ -349,8 +351,10 @@ impl Reader {
                     self.double_quoted(&mut word)?;
                 }
                 '$' if matches!(self.peek(), Some('\'' | '"')) => return None,
-                '$' => self.dollar(&mut word)?,
-                '`' => self.backtick(&mut word)?,
+                '$' | '`' => {
+                    self.put_in(c, &mut word)?;
+                    word.may_be_options |= !word.is_literal;
+                }
                 '{' if self.peek() == Some('}') => {
                     self.chars.next();
                     word.text.push_str("{}");
@@ -358,6 +362,7 @@ impl Reader {
                 '{' if word.text.is_empty() && matches!(self.peek(), Some(' ' | '\t' | '\n')) => word.text.push(c),
                 '*' | '?' | '[' | '{' => {
                     word.is_literal = false;
+                    word.may_be_options |= word.text.is_empty();
                     word.text.push(c);
                 }
                 // After a continuation of the line a comment begins here.
@@ -389,11 +394,19 @@ impl Reader {
                     escaped @ ('$' | '`' | '"' | '\\') => word.text.push(escaped),
                     other => word.text.extend(['\\', other]),
                 },
-                '$' => self.dollar(word)?,
-                '`' => self.backtick(word)?,
+                sign @ ('$' | '`') => {
+                    let begins = word.text.is_empty();
+                    self.put_in(sign, word)?;
+                    word.may_be_options |= begins && word.text.is_empty();
+                }
                 c => word.text.push(c),
             }
         }
+    }
+
+    /// After one of the two signs of what the shell puts in.
+    fn put_in(&mut self, sign: char, word: &mut Word) -> Option<()> {
+        if sign == '$' { self.dollar(word) } else { self.backtick(word) }
     }
 
     /// After a `$`.

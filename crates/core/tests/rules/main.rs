@@ -6,6 +6,7 @@ use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ApproveMode, Declared};
 
 mod commands;
+mod outputs;
 mod values;
 
 /// What a rule makes of a call that the approve mode would ask about (`allow`, `deny`) or allow (`ask`).

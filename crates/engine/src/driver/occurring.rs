@@ -97,7 +97,7 @@ impl Driver {
                     Err(StoreError::Gone { .. }) => return Err(Halt::Quietly),
                     // What runs goes on; the next append tells what was missed.
                     Err(error) => {
-                        tracing::warn!(conversation = %self.live.id, %error, "cannot see what other processes stored");
+                        tracing::warn!(%error, "cannot see what other processes stored");
                     }
                 },
             }

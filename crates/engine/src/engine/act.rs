@@ -249,7 +249,7 @@ impl Engine {
             let (decided, agreed) = act(&engine.inner, &live, decide).await?;
             // The decision holds whether or not the definition can be kept.
             if let Err(error) = engine.inner.agree(&agreed).await {
-                tracing::warn!(%error, "what a person agreed to cannot be kept");
+                live.context().in_scope(|| tracing::warn!(%error, "what a person agreed to cannot be kept"));
             }
             Ok(decided)
         };
@@ -513,7 +513,7 @@ async fn acted(inner: &Arc<Inner>, live: &Arc<Live>, stored: Vec<StoredEntry>, b
         None => match inner.move_on(live).await {
             Ok(()) | Err(EngineError::ShuttingDown) => {}
             // It is stored, so whoever sent it is not told otherwise; servers look for open turns again and again.
-            Err(error) => tracing::warn!(conversation = %live.id, %error, "the turn is not driven for the moment"),
+            Err(error) => live.context().in_scope(|| tracing::warn!(%error, "the turn is not driven for the moment")),
         },
     }
 }

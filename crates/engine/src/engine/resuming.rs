@@ -57,7 +57,9 @@ impl Engine {
             match turn {
                 Ok(turn) => resumed += usize::from(turn.is_some()),
                 Err(EngineError::NotFound { .. }) => {}
-                Err(error) => tracing::error!(conversation = %open.conversation, %error, "a turn could not be taken up"),
+                Err(error) => {
+                    tracing::error!(conversation = %open.conversation, turn = %open.turn, %error, "a turn could not be taken up");
+                }
             }
         }
         Ok(resumed)

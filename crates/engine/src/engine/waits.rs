@@ -74,7 +74,7 @@ impl Engine {
                 Ok(live) => live,
                 Err(EngineError::NotFound { .. }) => continue,
                 Err(error) => {
-                    tracing::warn!(conversation = %open.conversation, %error, "cannot look for what a turn waits for");
+                    tracing::warn!(conversation = %open.conversation, turn = %open.turn, %error, "cannot look for what a turn waits for");
                     looked.insert(open.conversation.clone(), last);
                     continue;
                 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::Instrument;
 use turnwright_core::{Claim, ConversationId};
 
 use super::{Alone, News, Nodes, NotOffered, Offer, WATCHED_FOR, relay};
@@ -126,13 +127,15 @@ impl Inner {
             return self.ensure_driven(live).await.map(drop);
         }
         let (inner, live) = (self.clone(), live.clone());
-        self.tasks.spawn(async move {
+        let moving = async move {
             inner.tell_appended(&live).await;
             match inner.offer_where_vacant(&live).await {
                 Ok(()) | Err(EngineError::ShuttingDown) => {}
-                Err(error) => tracing::warn!(conversation = %live.id, %error, "the turn is not driven for the moment"),
+                Err(error) => live.context().in_scope(|| tracing::warn!(%error, "the turn is not driven for the moment")),
             }
-        });
+        };
+        // What is logged on the way names the request that it came from.
+        self.tasks.spawn(moving.in_current_span());
         Ok(())
     }
 
@@ -170,7 +173,7 @@ impl Inner {
             Ok(()) => Ok(()),
             Err(NotOffered::Alone) => self.ensure_driven(live).await.map(drop),
             Err(error @ (NotOffered::Unreachable { .. } | NotOffered::Full { .. })) => {
-                tracing::warn!(conversation = %live.id, %error, "the turn is driven where it was asked for");
+                live.context().in_scope(|| tracing::warn!(%error, "the turn is driven where it was asked for"));
                 self.ensure_driven(live).await.map(drop)
             }
         }
@@ -210,7 +213,8 @@ impl Inner {
         let home = self.home_of(live).await.unwrap_or_default();
         let offer = Offer { conversation: live.id.clone(), let_go: self.own_claim(live), home };
         if let Err(error) = self.nodes().offer(&offer).await {
-            tracing::warn!(conversation = %live.id, %error, "the turn is not handed over; a sweep finds it once this process is gone");
+            let told = || tracing::warn!(%error, "the turn is not handed over; a sweep finds it once this process is gone");
+            live.context().in_scope(told);
         }
     }
 

@@ -59,7 +59,7 @@ fn look(inner: &Arc<Inner>, conversation: &ConversationId, seq: Option<Seq>) {
         match inner.catch_up(&live).await {
             Ok(()) => inner.mirror(&live),
             Err(StoreError::Gone { .. }) => {}
-            Err(error) => tracing::warn!(conversation = %live.id, %error, "cannot see what another node stored"),
+            Err(error) => live.context().in_scope(|| tracing::warn!(%error, "cannot see what another node stored")),
         }
     });
 }

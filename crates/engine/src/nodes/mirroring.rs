@@ -59,7 +59,7 @@ async fn run(inner: Arc<Inner>, live: Arc<Live>) {
     if let Err(error) = following.follow().await
         && !matches!(error, StoreError::Gone { .. })
     {
-        tracing::warn!(conversation = %following.live.id, %error, "cannot see what another node drives");
+        following.live.context().in_scope(|| tracing::warn!(%error, "cannot see what another node drives"));
     }
     let (inner, live) = (following.inner.clone(), following.live.clone());
     drop(following);

@@ -65,7 +65,9 @@ impl Inner {
                 }
                 Ok(Looked::Offered) => offered = offered.saturating_add(1),
                 Err(EngineError::NotFound { .. }) => {}
-                Err(error) => tracing::error!(conversation = %turn.conversation, %error, "a turn could not be looked at"),
+                Err(error) => {
+                    tracing::error!(conversation = %turn.conversation, turn = %turn.turn, %error, "a turn could not be looked at");
+                }
             }
         }
         seen.0 = now;

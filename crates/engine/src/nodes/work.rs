@@ -9,6 +9,7 @@ use turnwright_core::ConversationId;
 use super::{Offered, PROGRESS_EVERY};
 use crate::inner::Inner;
 use crate::live::Live;
+use crate::telemetry::spans::turn_context;
 use crate::{EngineError, StoreError};
 
 /// How often it is looked whether there is room for another turn here, while there is none.
@@ -74,6 +75,7 @@ async fn hold(inner: Arc<Inner>, offered: Box<dyn Offered>) {
     {
         return;
     }
+    let context = |live: Option<&Arc<Live>>| live.map_or_else(|| turn_context(&conversation, None), |live| live.context());
     let (outcome, live) = match load(&inner, &conversation).await {
         Ok(live) => (drive(&inner, &live, &*offered).await, Some(live)),
         Err(error) => (Err(error), None),
@@ -82,7 +84,8 @@ async fn hold(inner: Arc<Inner>, offered: Box<dyn Offered>) {
         EngineError::NotFound { .. } | EngineError::Store(StoreError::Gone { .. }) => Outcome::Done,
         EngineError::ShuttingDown => Outcome::Again(Duration::ZERO),
         error => {
-            tracing::warn!(%conversation, %error, "a turn that was offered cannot be driven here for the moment");
+            let told = || tracing::warn!(%error, "a turn that was offered cannot be driven here for the moment");
+            context(live.as_ref()).in_scope(told);
             Outcome::Again(TRY_AGAIN_AFTER)
         }
     });

@@ -109,7 +109,7 @@ impl Running {
                     }
                 };
                 if let Err(why) = self.reply(question_id, reply).await {
-                    tracing::warn!(conversation = %self.conversation, why, "a question of a tool stays open");
+                    tracing::warn!(conversation = %self.conversation, turn = %self.turn, why, "a question of a tool stays open");
                 }
                 None
             }
@@ -151,7 +151,7 @@ impl Running {
         if let Err(error) = self.engine.resume(&self.conversation).await
             && error != EngineError::ShuttingDown
         {
-            tracing::warn!(conversation = %self.conversation, %error, "a call that was decided about does not go on yet");
+            tracing::warn!(conversation = %self.conversation, turn = %self.turn, %error, "a call that was decided about does not go on yet");
         }
     }
 }
@@ -208,7 +208,9 @@ impl RunningCall for Running {
             Ok(_) => self.go_on().await,
             // It ended by itself.
             Err(EngineError::NoOpenTurn { .. }) => {}
-            Err(error) => tracing::warn!(conversation = %self.conversation, %error, "a call cannot be stopped"),
+            Err(error) => {
+                tracing::warn!(conversation = %self.conversation, turn = %self.turn, %error, "a call cannot be stopped")
+            }
         }
         // Nothing is driven to its end any more; it ends as stopped at the next start.
         if self.engine.is_draining() {
@@ -216,7 +218,7 @@ impl RunningCall for Running {
         }
         let ended = async { while !matches!(self.next().await, Happened::Ended(_)) {} };
         if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
-            tracing::warn!(conversation = %self.conversation, "a call that was stopped goes on");
+            tracing::warn!(conversation = %self.conversation, turn = %self.turn, "a call that was stopped goes on");
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use turnwright_core::{ConversationId, Seq, UserId};
+use turnwright_core::{ConversationId, Seq, TurnId, UserId};
 use turnwright_engine::{EngineError, TurnWaits, Wait};
 
 use super::channel::{Channel, NotTold};
@@ -55,6 +55,7 @@ impl Progress {
 /// Something to tell.
 struct Due {
     conversation: ConversationId,
+    turn: TurnId,
     owner: UserId,
     channel: usize,
     event: Event,
@@ -86,7 +87,7 @@ impl Notifier {
                     progress.failures = progress.failures.saturating_add(1);
                     progress.next_ms = now_ms.saturating_add(millis(pause));
                     let reason = not_told.reason;
-                    tracing::warn!(conversation = %due.conversation, channel, reason, again_in_s = pause.as_secs(), "nobody could be told that a turn waits");
+                    tracing::warn!(conversation = %due.conversation, turn = %due.turn, channel, reason, again_in_s = pause.as_secs(), "nobody could be told that a turn waits");
                 }
             }
         }
@@ -128,7 +129,8 @@ impl Notifier {
             let waits: Vec<&Wait> = turn.waits.iter().filter(is_ripe).collect();
             let event = event(turn, &waits, telling).filter(|_| progress.next_ms <= now_ms)?;
             let until = waits.iter().map(|wait| wait.seq.get()).max()?;
-            Some(Due { conversation: turn.conversation.clone(), owner: turn.owner.clone(), channel: index, event, until })
+            let (conversation, owner) = (turn.conversation.clone(), turn.owner.clone());
+            Some(Due { conversation, turn: turn.turn, owner, channel: index, event, until })
         });
         due.collect()
     }
@@ -155,7 +157,7 @@ impl Notifier {
             let around = (&*self.documents, &self.engine);
             let kept = told::keep(around, (&due.conversation, &due.owner), channel.name(), due.until);
             if let Err(error) = kept.await {
-                tracing::warn!(conversation = %due.conversation, %error, "it is not kept that people were told; the next start tells again");
+                tracing::warn!(conversation = %due.conversation, turn = %due.turn, %error, "it is not kept that people were told; the next start tells again");
             }
         }
         (due, told)

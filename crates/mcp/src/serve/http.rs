@@ -100,15 +100,15 @@ impl HttpEndpoint {
             return too_many(self.max_sessions);
         }
         if request.method() != Method::POST {
-            return self.service.handle(request).await.map(Answer::Served);
+            return as_message(self.service.handle(request).await, &Bytes::new()).await;
         }
         let (head, sent) = request.into_parts();
+        if announced(&head.headers).is_some_and(|bytes| bytes > self.body_limit_bytes) {
+            return too_long(self.body_limit_bytes);
+        }
         let sent = match body::read(sent, self.body_limit_bytes).await {
             Ok(sent) => sent,
-            Err(Unread::TooLong) => {
-                let why = format!("the request is longer than {} bytes", self.body_limit_bytes);
-                return refusal(StatusCode::PAYLOAD_TOO_LARGE, &batch::error(INVALID_REQUEST, &why, &Value::Null));
-            }
+            Err(Unread::TooLong) => return too_long(self.body_limit_bytes),
             Err(Unread::Broken(why)) => {
                 let why = format!("the request broke off: {why}");
                 return refusal(StatusCode::BAD_REQUEST, &batch::error(INVALID_REQUEST, &why, &Value::Null));
@@ -180,6 +180,16 @@ fn too_many<B>(limit: usize) -> http::Response<Answer<B>> {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, &batch::error(TOO_MANY, &why, &Value::Null));
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
     response
+}
+
+/// How many bytes a request says that it has. What is no number is none of ours: its connection knows better.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_long<B>(limit_bytes: usize) -> http::Response<Answer<B>> {
+    let why = format!("the request is longer than {limit_bytes} bytes");
+    refusal(StatusCode::PAYLOAD_TOO_LARGE, &batch::error(INVALID_REQUEST, &why, &Value::Null))
 }
 
 fn refusal<B>(status: StatusCode, error: &Value) -> http::Response<Answer<B>> {

@@ -20,14 +20,18 @@ use crate::waiting::{waiting_call, waiting_question};
     path = "/conversations/{id}/calls",
     operation_id = "listWaitingCalls",
     tag = "approvals",
-    params(ConversationPath),
-    responses((status = 200, description = "They.", body = api::List<api::Call>), Refused, NotThere)
+    params(ConversationPath, PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::Call>), Refused, NotThere)
 )]
-pub(super) async fn list(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(state): State,
+    InConversation(id): InConversation,
+    Search(page): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     let (waiting, questions) = (state.engine().waiting(&id).await?, state.engine().questions(&id).await?);
     let calls = waiting.into_iter().map(waiting_call).chain(questions.into_iter().map(waiting_question));
     let calls = calls.map(|call| api::Call { conversation_id: None, ..call }).collect();
-    Ok(json(StatusCode::OK, api::List::whole(calls)))
+    Ok(json(StatusCode::OK, page.part_in_order(calls, |call: &api::Call| call.id.clone())?))
 }
 
 /// The calls of all conversations that wait, by conversation.

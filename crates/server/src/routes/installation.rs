@@ -12,7 +12,7 @@ use turnwright_engine::{ModelInfo, SetAside, SourceState};
 use super::json;
 use super::providers::provider;
 use crate::error::ApiError;
-use crate::extract::State;
+use crate::extract::{PageQuery, Search, State};
 use crate::metrics::CONTENT_TYPE;
 use crate::openai::models::listed;
 use crate::openapi::Refused;
@@ -24,18 +24,20 @@ use crate::state::ServerState;
     path = "/tools",
     operation_id = "listTools",
     tag = "tools",
-    responses((status = 200, description = "They, and those that cannot be offered.", body = api::ToolList<api::Tool>), Refused)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them, and all that cannot be offered.", body = api::ToolList<api::Tool>), Refused)
 )]
-pub(super) async fn tools(State(state): State) -> Response {
+pub(super) async fn tools(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let tools = state.engine().tools().await.iter().map(|definition| tool(&state, definition)).collect();
-    json(StatusCode::OK, with_set_aside(&state, tools))
+    let page = page.part(tools, |tool: &api::Tool| tool.id.clone())?;
+    Ok(json(StatusCode::OK, with_set_aside(&state, page)))
 }
 
-/// The tools, and those that cannot be offered.
-pub(super) fn with_set_aside<T>(state: &ServerState, tools: Vec<T>) -> api::ToolList<T> {
+/// A page of tools, and those that cannot be offered.
+pub(super) fn with_set_aside<T>(state: &ServerState, list: api::List<T>) -> api::ToolList<T> {
     let told = |tool: SetAside| api::SetAsideTool { server_id: tool.source, tool_name: tool.tool, reason: tool.reason };
     let set_aside = state.engine().tools_set_aside().into_iter().map(told).collect();
-    api::ToolList { list: api::List::whole(tools), set_aside }
+    api::ToolList { list, set_aside }
 }
 
 /// All providers are asked at once.
@@ -69,11 +71,13 @@ pub(super) async fn models(State(state): State) -> Response {
     path = "/providers",
     operation_id = "listProviders",
     tag = "installation",
-    responses((status = 200, description = "They.", body = api::List<api::Provider>), Refused)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::Provider>), Refused)
 )]
-pub(super) async fn providers(State(state): State) -> Response {
-    let names = state.engine().providers().names();
-    json(StatusCode::OK, api::List::whole(names.into_iter().map(|name| provider(&state, name)).collect()))
+pub(super) async fn providers(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
+    let page = page.part(state.engine().providers().names(), Clone::clone)?;
+    let data = page.data.into_iter().map(|name| provider(&state, name)).collect();
+    Ok(json(StatusCode::OK, api::List { data, next_cursor: page.next_cursor, has_more: page.has_more }))
 }
 
 /// A model as the API tells it.

@@ -37,16 +37,17 @@ fn unstored(error: StoreError) -> ApiError {
     path = "/knowledge",
     operation_id = "listKnowledge",
     tag = "knowledge",
-    responses((status = 200, description = "They.", body = api::List<api::Knowledge>), Refused)
+    params(PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::Knowledge>), Refused)
 )]
-pub(super) async fn list(State(state): State) -> Result<Response, ApiError> {
+pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let mut all = Vec::new();
     if let Some(knowledge) = state.knowledge() {
         for name in knowledge.names() {
             all.extend(knowledge.size(name).await.map_err(unstored)?.map(|size| folder(name, &size)));
         }
     }
-    Ok(json(StatusCode::OK, api::List { data: all, next_cursor: None, has_more: false }))
+    Ok(json(StatusCode::OK, page.part(all, |folder: &api::Knowledge| folder.id.clone())?))
 }
 
 fn folder(name: &str, size: &CollectionSize) -> api::Knowledge {

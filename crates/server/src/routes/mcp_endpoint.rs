@@ -1,15 +1,89 @@
 //! The endpoint for MCP clients. The protocol has its own methods, headers and errors, which are not this server's.
 
+mod forms;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use turnwright_api::Problem;
 
+use self::forms::{McpHeaders, McpLastEvent, McpMessage, McpMethodHeaders, McpRefusal};
 use crate::error::ApiError;
 use crate::extract::State;
+use crate::openapi::Refused;
 use crate::pace::paced;
 
-/// Answers one request of an MCP client.
-pub(super) async fn answer(State(state): State, request: Request) -> Result<Response, ApiError> {
+/// Takes a message of an MCP client: opens a session, asks for something, or answers. Clients accept both `application/json` and
+/// `text/event-stream`.
+#[utoipa::path(
+    post,
+    path = "/mcp",
+    operation_id = "mcpSend",
+    tag = "mcp",
+    params(McpHeaders, McpMethodHeaders),
+    request_body = McpMessage,
+    responses(
+        Refused,
+        (status = 200, description = "What comes of it: one answer, or events up to it.", content((McpMessage = "application/json"), (serde_json::Value = "text/event-stream")), headers(("Mcp-Session-Id" = String, description = "The session, where this opened one."))),
+        (status = 202, description = "It is taken, and has no answer."),
+        (status = 400, description = "It is no message, or a header does not fit it.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 404, description = "The session is over, there is no such method, or nothing is served here.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),
+        (status = 406, description = "`Accept` does not name both `application/json` and `text/event-stream`.", body = McpRefusal, content_type = "application/json"),
+        (status = 413, description = "The message is too long.", body = McpRefusal, content_type = "application/json"),
+        (status = 415, description = "The body is not of the type `application/json`.", body = McpRefusal, content_type = "application/json"),
+        (status = 500, description = "What is stored is damaged, or the session failed.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 503, description = "As many sessions are open as may, the store does not answer, or the server is shutting down. Worth repeating.", content((McpRefusal = "application/json"), (Problem = "application/problem+json")))
+    )
+)]
+pub(super) async fn send(state: State, request: Request) -> Result<Response, ApiError> {
+    answer(state, request).await
+}
+
+/// What the server says and asks of its own accord, as events. Clients accept `text/event-stream`. Not from 2026-07-28 on.
+#[utoipa::path(
+    get,
+    path = "/mcp",
+    operation_id = "mcpListen",
+    tag = "mcp",
+    params(McpHeaders, McpLastEvent),
+    responses(
+        Refused,
+        (status = 200, description = "Its events, as they come.", body = serde_json::Value, content_type = "text/event-stream"),
+        (status = 400, description = "A header is missing or wrong.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 404, description = "The session is over, or nothing is served here.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),
+        (status = 406, description = "`Accept` does not name `text/event-stream`.", body = McpRefusal, content_type = "application/json"),
+        (status = 500, description = "What is stored is damaged, or the session failed.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 503, description = "As many sessions are open as may, the store does not answer, or the server is shutting down. Worth repeating.", content((McpRefusal = "application/json"), (Problem = "application/problem+json")))
+    )
+)]
+pub(super) async fn listen(state: State, request: Request) -> Result<Response, ApiError> {
+    answer(state, request).await
+}
+
+/// Ends a session. Its calls that run are cancelled.
+#[utoipa::path(
+    delete,
+    path = "/mcp",
+    operation_id = "mcpLeave",
+    tag = "mcp",
+    params(McpHeaders),
+    responses(
+        Refused,
+        (status = 202, description = "It is over, or there was none of that name."),
+        (status = 400, description = "A header is missing or wrong.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 404, description = "Nothing is served here."),
+        (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),
+        (status = 500, description = "What is stored is damaged, or the session failed.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
+        (status = 503, description = "As many sessions are open as may, the store does not answer, or the server is shutting down. Worth repeating.", content((McpRefusal = "application/json"), (Problem = "application/problem+json")))
+    )
+)]
+pub(super) async fn leave(state: State, request: Request) -> Result<Response, ApiError> {
+    answer(state, request).await
+}
+
+async fn answer(State(state): State, request: Request) -> Result<Response, ApiError> {
     let Some(endpoint) = state.mcp() else { return Err(super::no_route(request).await) };
     let request = request.map(|body| Body::from_stream(paced(body, state.options().body_bytes_per_second)));
     Ok(endpoint.http().answer(request).await.map(Body::new))

@@ -203,14 +203,18 @@ pub(super) async fn sign_in(State(state): State, Params(named): Params<Named>) -
     path = "/mcp/servers/{id}/tools",
     operation_id = "listMcpServerTools",
     tag = "mcp",
-    params(Named),
-    responses((status = 200, description = "They.", body = api::ToolList<api::Tool>), Refused, NotThere)
+    params(Named, PageQuery),
+    responses((status = 200, description = "A page of them, and all that cannot be offered.", body = api::ToolList<api::Tool>), Refused, NotThere)
 )]
-pub(super) async fn tools(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
+pub(super) async fn tools(
+    State(state): State,
+    Params(named): Params<Named>,
+    Search(page): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     state.servers()?.one(&named.id).await?;
     let all = state.engine().tools().await;
     let tools = all.iter().filter(|tool| tool.source == named.id).map(|definition| tool(&state, definition)).collect();
-    let mut list = with_set_aside(&state, tools);
+    let mut list = with_set_aside(&state, page.part(tools, |tool: &api::Tool| tool.id.clone())?);
     list.set_aside.retain(|tool| tool.server_id == named.id);
     Ok(json(StatusCode::OK, list))
 }
@@ -244,16 +248,33 @@ pub(super) async fn approve(State(state): State, Params(named): Params<NamedTool
     path = "/mcp/servers/{id}/logs",
     operation_id = "listMcpServerLogs",
     tag = "mcp",
-    params(Named),
-    responses((status = 200, description = "They.", body = api::List<api::McpLogLine>), Refused, NotThere)
+    params(Named, PageQuery),
+    responses((status = 200, description = "A page of them.", body = api::List<api::McpLogLine>), Refused, NotThere)
 )]
-pub(super) async fn logs(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
-    let lines = state.servers()?.logs(&named.id).await?.into_iter().map(|line| api::McpLogLine {
+pub(super) async fn logs(
+    State(state): State,
+    Params(named): Params<Named>,
+    Search(page): Search<PageQuery>,
+) -> Result<Response, ApiError> {
+    let lines = in_time(state.servers()?.logs(&named.id).await?, |line| line.at_ms);
+    let page = page.part_in_order(lines, |(name, _)| name.clone())?;
+    let data = page.data.into_iter().map(|(_, line)| api::McpLogLine {
         timestamp: timestamp(line.at_ms),
         origin: line.origin.as_str().to_owned(),
         text: line.text,
     });
-    Ok(json(StatusCode::OK, api::List::whole(lines.collect())))
+    Ok(json(StatusCode::OK, api::List { data: data.collect(), next_cursor: page.next_cursor, has_more: page.has_more }))
+}
+
+/// Lines with names in their order: when each came, by a clock that never goes back, and its number in that millisecond.
+fn in_time<T>(lines: Vec<T>, at_ms: impl Fn(&T) -> u64) -> Vec<(String, T)> {
+    let (mut latest_ms, mut number) = (0, 0_usize);
+    let name = |line: T| {
+        number = if at_ms(&line) > latest_ms { 0 } else { number.saturating_add(1) };
+        latest_ms = latest_ms.max(at_ms(&line));
+        (format!("{latest_ms}_{number}"), line)
+    };
+    lines.into_iter().map(name).collect()
 }
 
 /// The keys of a request, wherever it gives them.
@@ -343,5 +364,17 @@ impl From<McpChangeError> for ApiError {
             McpChangeError::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
         };
         Self::new(status, code, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_time;
+
+    #[test]
+    fn lines_are_named_by_when_they_came_also_where_the_clock_was_set_back() {
+        let named = in_time(vec![7, 7, 9, 8, 10], |at_ms| *at_ms);
+        let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["7_0", "7_1", "9_0", "9_1", "10_0"]);
     }
 }

@@ -14,7 +14,7 @@ use turnwright_engine::{ConversationChange, SettingsOverlay};
 use super::installation::{tool, with_set_aside};
 use super::{asked, json};
 use crate::error::ApiError;
-use crate::extract::{InConversation, Search, State, Whole};
+use crate::extract::{InConversation, PageQuery, Search, State, Whole};
 use crate::openapi::{
     BodyRefused, Conditional, Conflicting, ConversationPath, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader,
 };
@@ -28,17 +28,18 @@ use crate::tag::Tag;
     path = "/conversations/{id}/tools",
     operation_id = "listEnabledTools",
     tag = "tools",
-    params(ConversationPath, IfNoneMatch),
-    responses((status = 200, description = "They.", body = api::List<api::ConversationTool>), (status = 304, description = "The client has them."), Refused, NotThere)
+    params(ConversationPath, PageQuery, IfNoneMatch),
+    responses((status = 200, description = "A page of them.", body = api::List<api::ConversationTool>), (status = 304, description = "The client has them."), Refused, NotThere)
 )]
 pub(super) async fn enabled(
     State(state): State,
     InConversation(id): InConversation,
+    Search(page): Search<PageQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let chosen = state.engine().conversation(&id).await?.overlay.tools;
     let tools = conversation_tools(&state, &id).await?.into_iter().filter(|tool| tool.enabled).collect();
-    let list: api::List<api::ConversationTool> = api::List::whole(tools);
+    let list = page.part(tools, named)?;
     Ok(Tag::of(&chosen, &list).answer(&headers, &list))
 }
 
@@ -48,13 +49,21 @@ pub(super) async fn enabled(
     path = "/conversations/{id}/tools/available",
     operation_id = "listAvailableTools",
     tag = "tools",
-    params(ConversationPath),
-    responses((status = 200, description = "They, and those that cannot be offered.", body = api::ToolList<api::ConversationTool>), Refused, NotThere)
+    params(ConversationPath, PageQuery),
+    responses((status = 200, description = "A page of them, and all that cannot be offered.", body = api::ToolList<api::ConversationTool>), Refused, NotThere)
 )]
-pub(super) async fn available(State(state): State, InConversation(id): InConversation) -> Result<Response, ApiError> {
+pub(super) async fn available(
+    State(state): State,
+    InConversation(id): InConversation,
+    Search(page): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     let mut tools = conversation_tools(&state, &id).await?;
     tools.retain(|tool| tool.tool.server_state == "ready");
-    Ok(json(StatusCode::OK, with_set_aside(&state, tools)))
+    Ok(json(StatusCode::OK, with_set_aside(&state, page.part(tools, named)?)))
+}
+
+fn named(tool: &api::ConversationTool) -> String {
+    tool.tool.id.clone()
 }
 
 /// Offers a tool. The first one that is named makes the list; before, all tools are offered.

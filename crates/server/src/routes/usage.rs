@@ -12,7 +12,7 @@ use turnwright_engine::{Spending, Spent, ToolUse};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{Search, State, id};
+use crate::extract::{PageQuery, Search, State, id};
 use crate::openapi::Refused;
 use crate::report;
 use crate::state::ServerState;
@@ -56,10 +56,14 @@ pub(super) async fn usage(State(state): State, Search(days): Search<Days>) -> Re
     path = "/usage/users",
     operation_id = "getUsageOfUsers",
     tag = "installation",
-    params(Days),
-    responses((status = 200, description = "The most used first.", body = api::List<api::UserUsageLine>), Refused)
+    params(Days, PageQuery),
+    responses((status = 200, description = "A page of them, the most used first.", body = api::List<api::UserUsageLine>), Refused)
 )]
-pub(super) async fn of_users(State(state): State, Search(days): Search<Days>) -> Result<Response, ApiError> {
+pub(super) async fn of_users(
+    State(state): State,
+    Search(days): Search<Days>,
+    Search(page): Search<PageQuery>,
+) -> Result<Response, ApiError> {
     let (from, until) = span(&state, &days)?;
     let (from_ms, until_ms) = (start_of(from), start_of(until.saturating_add(1.day())));
     let mut users = vec![(UserId::local(), UserId::LOCAL.to_owned())];
@@ -74,7 +78,7 @@ pub(super) async fn of_users(State(state): State, Search(days): Search<Days>) ->
         }
     }
     lines.sort_by_key(|line| std::cmp::Reverse((line.model_calls, line.tool_calls, line.turns)));
-    Ok(json(StatusCode::OK, api::List::whole(lines)))
+    Ok(json(StatusCode::OK, page.part(lines, |line: &api::UserUsageLine| line.id.clone())?))
 }
 
 fn line_of(user: &UserId, name: String, spending: &Spending) -> api::UserUsageLine {
