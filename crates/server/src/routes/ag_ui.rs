@@ -49,7 +49,7 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
         Some((key, fingerprint)) => state.engine().said_before(key, fingerprint).await?.is_some(),
         None => false,
     };
-    let answered = match answered(&state, &conversation, &input, &idempotency).await {
+    let answered = match answered(&state, &conversation, &input, idempotency.as_ref()).await {
         // It is told again, whatever waits by now.
         _ if was_said && input.resume.is_empty() => None,
         Ok(answered) => answered,
@@ -92,12 +92,13 @@ async fn answered(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
-    idempotency: &Option<(String, String)>,
+    idempotency: Option<&(String, String)>,
 ) -> Result<Option<(Part, Beside)>, ApiError> {
     if !input.resume.is_empty() {
-        let (beside, key) = match says_more(state, conversation, input).await? {
-            true => (Beside::More, None),
-            false => (Beside::Nothing, idempotency.clone()),
+        let (beside, key) = if says_more(state, conversation, input).await? {
+            (Beside::More, None)
+        } else {
+            (Beside::Nothing, idempotency.cloned())
         };
         return Ok(Some((resume(state, conversation, &input.resume, key).await?, beside)));
     }

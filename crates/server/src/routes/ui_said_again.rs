@@ -29,15 +29,14 @@ pub(super) fn question(journal: &Journal, messages: &[&RawValue]) -> Option<Mess
 /// The message of a person's that has this name, such as `msg_4`, or to which the message of a model's with this name, such as
 /// `msg_5`, `turn_4` or `turn_1_4`, is the answer; `None` where the name is not ours, or the message is not shown.
 pub(super) fn named(journal: &Journal, name: &str) -> Option<MessageId> {
-    let message = match name.strip_prefix("turn_") {
-        Some(places) => MessageId(Seq::new(places.rsplit('_').next()?.parse().ok()?)?),
-        None => {
-            let message: MessageId = name.parse().ok()?;
-            match &*journal.entry(message.0)?.entry {
-                Entry::Assistant(answer) => shown(journal, None).take_while(|shown| shown.0 <= answer.saw).last()?,
-                _ => message,
-            }
-        }
+    let place = name.strip_prefix("turn_").map(|places| places.rsplit('_').next()?.parse::<u64>().ok());
+    let message = match place {
+        Some(place) => MessageId(Seq::new(place?)?),
+        None => name.parse().ok()?,
+    };
+    let message = match &*journal.entry(message.0)?.entry {
+        Entry::Assistant(answer) => shown(journal, None).take_while(|shown| shown.0 <= answer.saw).last()?,
+        _ => message,
     };
     shown(journal, None).find(|shown| *shown == message)
 }
