@@ -4,6 +4,8 @@
 //! Every decision names the rule that made it. Nothing here trusts what a tool source says about its tools; only what the
 //! operator declared counts. What cannot be judged for certain is never allowed by a rule, and always denied by one.
 
+mod builtins;
+mod limits;
 mod outputs;
 mod path;
 mod predicate;

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use turnwright_core::{ApproveMode, ModelRef, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition, TurnSettings};
 
+/// How many globs choose tools, and how many wildcards are in all of them: each is made ready for a turn.
+const MAX_GLOBS: usize = 1_000;
+const MAX_WILDCARDS: usize = 1_000;
+
 /// Settings that somebody chose, to be laid over others. What is `None` was not chosen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -130,8 +134,28 @@ impl SettingsOverlay {
                 return Some("the output's schema is not a JSON object".to_owned());
             }
         }
-        let globs = self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
-        let bad_glob = globs.into_iter().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
+        let globs = || self.tools.iter().flatten().chain(self.always_ask.iter().flatten());
+        let wildcards = globs().flat_map(|glob| glob.chars()).filter(|c| matches!(c, '*' | '?' | '[' | '{')).count();
+        if globs().count() > MAX_GLOBS || wildcards > MAX_WILDCARDS {
+            let (count, limits) = (globs().count(), format!("limits {MAX_GLOBS} and {MAX_WILDCARDS}"));
+            return Some(format!("tools and always_ask are {count} globs with {wildcards} wildcards, {limits}"));
+        }
+        let bad_glob = globs().find_map(|glob| Some((glob, globset::Glob::new(glob).err()?)));
         bad_glob.map(|(glob, error)| format!("`{glob}` in tools is not a glob: {}", error.kind()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_globs_that_choose_tools_have_a_limit() {
+        let problem = |globs: Vec<String>| SettingsOverlay { tools: Some(globs), ..SettingsOverlay::default() }.problem();
+        assert_eq!(problem(vec!["x__*".to_owned(); 1_000]), None);
+        let expected = "tools and always_ask are 1001 globs with 0 wildcards, limits 1000 and 1000";
+        assert_eq!(problem(vec!["x__y".to_owned(); 1_001]).as_deref(), Some(expected));
+        let expected = "tools and always_ask are 1 globs with 5000 wildcards, limits 1000 and 1000";
+        assert_eq!(problem(vec!["*".repeat(5_000)]).as_deref(), Some(expected));
     }
 }

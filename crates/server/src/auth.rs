@@ -109,8 +109,10 @@ async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> 
         return Ok(Caller::local());
     }
     let need = need(&request.method, route);
+    // Who looks after the server may ask how it is by any name; a browser is signed in by ours alone.
+    let signs_in = route.is_some_and(|route| route.starts_with("/login") || route == "/logout");
     if let Some(hosts) = &state.site().host
-        && need != Need::Nobody
+        && (need != Need::Nobody || signs_in)
     {
         guard::named(&request.uri, &request.headers, hosts)?;
     }

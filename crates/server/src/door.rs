@@ -2,6 +2,8 @@
 //!
 //! Without logins a connection from this machine is a person's, unless the process at its other end belongs to a tool: it
 //! descends from this process, or it or one of its ancestors carries the mark that every process of a tool is started with.
+//! Nor is a process of this program a person: its commands work on the database, and what it asks over HTTP it asks for a
+//! tool, or because an MCP server or its sign-in has led it here. Another one may be a client of `/mcp`, which asks its person.
 //! The system tells who holds the other end of a loopback connection. Who has cut all ties (no ancestor, no mark) is not
 //! told apart; such a program can also write the database. On systems without `/proc` nobody is told apart. Who comes by a proxy that
 //! says so is nobody here: at its other end may be anything of this machine.
@@ -47,6 +49,15 @@ impl Connection {
         Self::of(request).map(|Self(ends)| ends as Arc<dyn Door>)
     }
 
+    /// The door of a route for people alone.
+    fn door_of(path: &str, auth: Auth, request: &Extensions) -> Option<Arc<dyn Door>> {
+        let is_of_clients = path == "/mcp" && !(auth == Auth::Local && Client::of(request).is_handed_on());
+        match Self::of(request).filter(|_| is_of_clients) {
+            Some(Self(ends)) => Some(Arc::new(OfClients(ends))),
+            None => Self::door(auth, request),
+        }
+    }
+
     fn of(extensions: &Extensions) -> Option<Self> {
         let named = || extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(theirs)| Self::to(*theirs));
         extensions.get::<Self>().cloned().or_else(named)
@@ -56,17 +67,41 @@ impl Connection {
 #[async_trait]
 impl Door for Ends {
     async fn open(&self) -> Result<(), String> {
+        match self.look().await {
+            Finding::Person => Ok(()),
+            Finding::Own | Finding::Another => {
+                Err("this request comes from Turnwright itself, which a tool or an MCP server has led here".to_owned())
+            }
+            Finding::Tool => Err("this request comes from a process that a tool has started".to_owned()),
+            Finding::Gone => Err("whoever sent this does not wait for the answer".to_owned()),
+        }
+    }
+}
+
+impl Ends {
+    async fn look(&self) -> Finding {
         if self.is_a_persons.get().is_some() {
-            return Ok(());
+            return Finding::Person;
         }
         let theirs = self.theirs;
-        match tokio::task::spawn_blocking(move || belongs_to_a_tool(theirs)).await {
-            Ok(Finding::Person) => {
-                self.is_a_persons.get_or_init(|| ());
-                Ok(())
-            }
-            Ok(Finding::Tool) => Err("this request comes from a process that a tool has started".to_owned()),
-            Ok(Finding::Gone) | Err(_) => Err("whoever sent this does not wait for the answer".to_owned()),
+        let found = tokio::task::spawn_blocking(move || belongs_to_a_tool(theirs)).await.unwrap_or(Finding::Gone);
+        if found == Finding::Person {
+            self.is_a_persons.get_or_init(|| ());
+        }
+        found
+    }
+}
+
+/// The door of `/mcp`: its clients ask their person about each call, also where another process of this program is one.
+#[derive(Debug)]
+struct OfClients(Arc<Ends>);
+
+#[async_trait]
+impl Door for OfClients {
+    async fn open(&self) -> Result<(), String> {
+        match self.0.look().await {
+            Finding::Another => Ok(()),
+            Finding::Person | Finding::Own | Finding::Tool | Finding::Gone => self.0.open().await,
         }
     }
 }
@@ -88,7 +123,7 @@ impl Door for ByProxy {
 /// looked at by the engine, which is given the same door.
 pub(crate) async fn people_only(auth: Auth, request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
     if decides(request.method(), request.uri().path())
-        && let Some(door) = Connection::door(auth, request.extensions())
+        && let Some(door) = Connection::door_of(request.uri().path(), auth, request.extensions())
         && let Err(why) = door.open().await
     {
         return ApiError::from(EngineError::PeopleOnly { why }).into_response();
@@ -122,6 +157,10 @@ fn decides(method: &Method, path: &str) -> bool {
 enum Finding {
     Person,
     Tool,
+    /// This very process.
+    Own,
+    /// Another process of this program.
+    Another,
     /// Nobody holds the other end any more.
     Gone,
 }
@@ -138,10 +177,15 @@ fn belongs_to_a_tool(theirs: SocketAddr) -> Finding {
     }
     let own_mark = mark_of(std::process::id());
     let is_tool = |process: u32| is_of_a_tool(process, own_mark.as_deref());
+    if holds(std::process::id(), &links) == Some(true) {
+        return Finding::Own;
+    }
+    let own_program = program_of(std::process::id());
     let mut is_seen = false;
     for process in processes() {
         match holds(process, &links) {
             Some(true) if is_tool(process) => return Finding::Tool,
+            Some(true) if own_program.is_some() && program_of(process) == own_program => return Finding::Another,
             Some(true) => is_seen = true,
             // It hides what it holds: enough where it is known to be a tool's.
             None if !is_seen && is_child(process) => return Finding::Tool,
@@ -194,18 +238,24 @@ fn holds(process: u32, links: &[OsString]) -> Option<bool> {
     )
 }
 
+/// The file that a process runs, also where another has been put in its place since.
+fn program_of(process: u32) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    let path = path.to_str()?;
+    Some(path.strip_suffix(" (deleted)").unwrap_or(path).to_owned())
+}
+
 fn is_of_a_tool(process: u32, own_mark: Option<&str>) -> bool {
     let own = std::process::id();
     // Where this process is itself started by a tool of another, its mark is on everything around.
     let is_foreign = |mark: String| Some(mark.as_str()) != own_mark;
-    // This very process is no tool; what descends from it is.
-    process != own && lineage(process).any(|at| at == own || mark_of(at).is_some_and(is_foreign))
+    lineage(process).any(|at| at == own || mark_of(at).is_some_and(is_foreign))
 }
 
 /// Whether a process descends from this one.
 fn is_child(process: u32) -> bool {
     let own = std::process::id();
-    process != own && lineage(process).any(|at| at == own)
+    lineage(process).any(|at| at == own)
 }
 
 #[cfg(test)]
@@ -213,15 +263,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_found_in_the_tables_of_the_system() {
+    fn what_this_process_asks_of_itself_is_no_persons() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (_server, theirs) = listener.accept().unwrap();
         if !Path::new("/proc/net/tcp").exists() {
             return;
         }
-        // This very process holds it.
-        assert_eq!(belongs_to_a_tool(theirs), Finding::Person);
+        assert_eq!(belongs_to_a_tool(theirs), Finding::Own);
         drop(client);
         assert_eq!(belongs_to_a_tool(theirs), Finding::Gone);
     }

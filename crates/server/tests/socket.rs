@@ -41,6 +41,43 @@ async fn chat(address: std::net::SocketAddr, size: usize) -> String {
 }
 
 #[tokio::test]
+async fn what_the_server_asks_of_itself_decides_nothing() {
+    if !std::path::Path::new("/proc/net/tcp").exists() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    // As a tool that calls an API over HTTP does: the connection is this process's own.
+    let client = async {
+        let mut told = Vec::new();
+        for (path, body) in [
+            ("/api/v1/approvals/rules", r#"{"tool":"*","action":"allow","scope":"user"}"#),
+            ("/api/v1/tools/call", r#"{"tool":"command__run","arguments":"{}","approve":"all"}"#),
+            ("/api/v1/mcp/servers/me/tools/command__run/approve", "{}"),
+            ("/api/v1/conversations", r#"{"settings":{"approve":"all"}}"#),
+        ] {
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            told.push((path, answer));
+        }
+        shutdown.cancel();
+        told
+    };
+    let (served, told) = tokio::join!(serve(listener, app(), shutdown.clone().cancelled_owned()), client);
+    served.unwrap();
+    for (path, answer) in told {
+        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("people_only"), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_large_prompt_works_and_one_over_the_limit_is_refused_where_its_sender_sees_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -325,10 +325,30 @@ async fn a_token_does_what_its_scopes_say_by_every_door() {
         let refused = server.post(path, &chats, body).await;
         assert!(matches!(refused.status.as_u16(), 400 | 403), "{path}: {} {}", refused.status, refused.body);
     }
+    // Nor is it declined in a person's name.
+    let declines = json!({"content": "never mind", "on_waiting": "deny"});
+    let refused = server.post("/api/v1/conversations/c/messages", &chats, declines).await;
+    assert_eq!(refused.code(), (403, "insufficient_scope".to_owned()));
+    let input = json!({"model": "test/scripted", "conversation": "c", "input": "never mind"});
+    let refused = server.post("/v1/responses", &chats, input).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
     let still = server.get("/api/v1/approvals", &chats).await.json();
     assert_eq!(still["data"][0]["id"], call.as_str());
     assert_eq!(server.post(&door, &whole, json!({"decision": "allow"})).await.status, StatusCode::OK);
     server.engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_copy_made_with_a_token_that_may_not_decide_is_asked_about() {
+    let server = server().await;
+    let (anna, whole) = server.member("anna").await;
+    let (chats, _) = server.token(&anna.id, [Scope::Read, Scope::Chat], None).await;
+    let all = json!({"id": "c", "settings": {"approve": "all"}});
+    assert_eq!(server.post("/api/v1/conversations", &whole, all).await.status, StatusCode::CREATED);
+    for (token, approve) in [(&chats, Value::Null), (&whole, json!("all"))] {
+        let copy = server.post("/api/v1/conversations/c/fork", token, json!({})).await;
+        assert_eq!((copy.status, &copy.json()["settings"]["approve"]), (StatusCode::CREATED, &approve), "{}", copy.body);
+    }
 }
 
 #[tokio::test]

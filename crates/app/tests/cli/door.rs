@@ -16,6 +16,7 @@ fn obedient() -> ModelServer {
         let said = messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
         let call = match said.strip_prefix("run: ") {
             Some(line) => call_chunk(0, "command__run", &json!({"command": line}).to_string()),
+            None if said == "remove" => call_chunk(0, "self__removeConversation", r#"{"id":"kept"}"#),
             None => call_chunk(0, "filesystem__write", r#"{"path":"b.txt","content":"hi"}"#),
         };
         vec![call, finish_chunk("tool_calls"), Piece::Done]
@@ -146,6 +147,8 @@ fn a_command_that_a_model_runs_has_nothing_run_that_nobody_is_asked_about() {
         curl("POST", "11", "/ag-ui", run),
         // What waits, declined in a person's name.
         curl("POST", "12", "/api/v1/conversations/parked/messages", json!({"content": "no", "on_waiting": "deny"})),
+        // Or stopped together with its turn.
+        curl("POST", "23", "/api/v1/conversations/parked/cancel", json!({})),
         // What else decides: servers, providers, ways in.
         curl("POST", "13", "/api/v1/mcp/servers", json!({"name": "mine", "command": "true"})),
         curl("PUT", "14", "/api/v1/providers/mine", json!({"dialect": "openai-chat", "base_url": model.base_url()})),
@@ -162,7 +165,7 @@ fn a_command_that_a_model_runs_has_nothing_run_that_nobody_is_asked_about() {
     let fork = curl("POST", "17", "/api/v1/conversations/free/fork", json!({"id": "copy"}));
     assert!(printed(&server, "forks", &fork)["stdout"].as_str().unwrap().contains(" 201"));
     let said = curl("POST", "18", "/api/v1/conversations/copy/chat", says.clone());
-    assert!(printed(&server, "says", &said)["stdout"].as_str().unwrap().contains("people_only"));
+    assert!(printed(&server, "says", &said)["stdout"].as_str().unwrap().contains("suspended"));
     assert!(!place.path("b.txt").exists());
 
     // What asks a person as ever, or nobody because nothing runs, is let through.
@@ -185,6 +188,36 @@ fn a_command_that_a_model_runs_has_nothing_run_that_nobody_is_asked_about() {
     // A person's own request is carried out.
     assert_eq!(chat(&server, "free", "write")["turn"]["status"], "completed");
     assert!(place.path("b.txt").exists());
+    server.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_tool_that_calls_the_server_over_http_does_not_decide() {
+    let model = obedient();
+    let place = place(&model, "sandbox = \"off\"");
+    let before = Server::start(&place);
+    let address = before.address().to_owned();
+    before.ask("POST /api/v1/conversations", &json!({"id": "kept"}));
+    before.stop();
+    let remove = json!({"operationId": "removeConversation", "responses": {"204": {"description": "It is gone."}}, "parameters": [
+        {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]});
+    let description = json!({"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": {
+        "/api/v1/conversations/{id}": {"delete": remove}}});
+    place.write("self.json", description.to_string());
+    let config = std::fs::read_to_string(place.path("turnwright.toml")).unwrap();
+    let more = format!(
+        "[tools.http.self]\ndescription = \"self.json\"\nbase_url = \"http://{address}\"\n\
+         [[approval.rules]]\ntool = \"self__*\"\naction = \"allow\"\n"
+    );
+    place.write("turnwright.toml", config + &more);
+    let server = Server::start_at(&place, &address);
+    let told = chat(&server, "c", "remove").to_string();
+    assert!(told.contains("people_only"), "{told}");
+    // Nor does one that another process of the same program calls.
+    let ran = place.run(&["tools", "call", "self__removeConversation", "--arguments", r#"{"id":"kept"}"#]);
+    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("people_only"), "{ran:?}");
+    server.ask("GET /api/v1/conversations/kept", &Value::Null);
     server.stop();
 }
 

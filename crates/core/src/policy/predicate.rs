@@ -357,7 +357,9 @@ fn named(text: &str) -> Result<Named, Wrong> {
     if text.contains('/') {
         return Err(wrong(format!("`{text}` is neither a name, such as `git`, nor an absolute path")));
     }
-    let glob = text.contains(['*', '?', '[', '{']).then(|| compile("program", text)).transpose()?;
+    // The program `[` is a name; a glob is longer.
+    let is_glob = text != "[" && text.contains(['*', '?', '[', '{']);
+    let glob = is_glob.then(|| compile("program", text)).transpose()?;
     Ok(Named::Name(text.to_owned(), glob))
 }
 

@@ -1,5 +1,6 @@
 //! The programs that a command line starts, seen through what only starts others.
 
+use super::builtins::{self, Dialect};
 use super::outputs::beside;
 use super::shell::{self, Command, Word};
 use super::wrappers::{Meaning, Wrapper, is_opaque, is_shell, is_treacherous, wrapper};
@@ -28,6 +29,8 @@ pub(super) struct Programs {
     pub(super) has_unknown: bool,
     /// Whether an output goes to a file, or may.
     pub(super) writes: bool,
+    /// That of the line which is read.
+    dialect: Dialect,
 }
 
 impl Program {
@@ -80,7 +83,7 @@ impl Programs {
         };
         self.writes |= read.writes;
         for Command { sets, words } in &read.commands {
-            self.has_unknown |= sets.iter().any(|name| is_treacherous(name));
+            self.has_unknown |= sets.iter().any(|set| is_treacherous(&set.name, set.is_number));
             self.command(words, Tail::Whole, depth);
         }
     }
@@ -100,17 +103,18 @@ impl Programs {
         let is_seen_through = if let Some(wrapper) = wrapper(name) {
             self.wrapped(wrapper, name, rest, tail, depth) && wrapper.is_transparent
         } else if is_shell(name) {
-            self.shell(rest, depth)
+            let around = std::mem::replace(&mut self.dialect, Dialect::of(name));
+            let is_all_seen = self.shell(rest, depth);
+            self.dialect = around;
+            is_all_seen
         } else {
+            // Read otherwise where it is not a word of the shell's own.
+            self.has_unknown |= first.is_quoted && builtins::sets_variables(name) && rest.iter().any(|word| word.splits);
             match name {
                 "eval" => self.eval(rest, tail, depth),
                 "find" | "gfind" => self.find(rest, tail, depth),
                 "git" => self.has_unknown |= git_may_start_others(rest, tail),
-                "export" | "declare" | "typeset" | "readonly" | "local" | "set" | "setopt" | "shopt" | "unset" => {
-                    self.has_unknown |= changes_surroundings(rest);
-                }
-                "printf" => self.has_unknown |= rest.iter().any(|word| word.text.starts_with("-v")),
-                _ => self.has_unknown |= is_opaque(name),
+                _ => self.has_unknown |= is_opaque(name) || builtins::may_do_more(name, rest, self.dialect),
             }
             let beside = beside(name, rest, tail == Tail::Follows);
             self.writes |= beside.writes;
@@ -158,8 +162,9 @@ impl Programs {
                 word.text.split_once('=').filter(|(name, _)| shell::is_name(name)).map(|(name, _)| name.to_owned())
             };
             while let Some(variable) = words.peek().and_then(sets) {
-                self.has_unknown |= is_treacherous(&variable);
-                words.next();
+                let is_harmless =
+                    |word: &Word| builtins::sets_one(word, variable.len()) && !is_treacherous(&variable, word.sets_number());
+                self.has_unknown |= !words.next().is_some_and(is_harmless);
             }
         }
         for _ in 0..wrapper.before {
@@ -177,6 +182,7 @@ impl Programs {
             self.has_unknown |= tail == Tail::Follows;
             return false;
         };
+        self.has_unknown |= builtins::sets_variables(base(&first.text)) && inner.iter().any(|word| word.splits);
         // Options after variables, and variables whose names are none, are read otherwise by some.
         self.has_unknown |= first.text.contains('=') || first.text.starts_with('-');
         if let Some(mark) = replaced {
@@ -210,15 +216,17 @@ impl Programs {
                 continue;
             }
             for letter in word.text.chars().skip(1) {
-                match letter {
-                    'c' => runs_line = true,
-                    'e' | 'u' | 'x' | 'v' | 'l' | 'f' | 'n' | 'a' | 'b' | 'h' | 'k' | 'm' | 'p' | 'r' | 't' | 'B' | 'C'
-                    | 'E' | 'H' | 'P' | 'T' => {}
-                    'o' | 'O' => drop(words.next()),
-                    _ => {
-                        self.has_unknown = true;
-                        return false;
+                let is_known = match letter {
+                    'c' => {
+                        runs_line = true;
+                        true
                     }
+                    'o' | 'O' => words.next().is_some_and(builtins::is_plain_setting),
+                    letter => builtins::is_plain_letter(letter) || matches!(letter, 'l' | 'p' | 'r' | 't'),
+                };
+                if !is_known {
+                    self.has_unknown = true;
+                    return false;
                 }
             }
         }
@@ -349,21 +357,15 @@ fn git_command_starts_others(command: &str, rest: &[&str]) -> bool {
         "bisect" => rest.contains(&"run"),
         "rebase" => begins(&["--ex"]) || has_letter(&['x']),
         "clone" => begins(&["--u", "--c", "--te"]) || has_letter(&['u', 'c']),
+        // What a template brings are hooks.
+        "init" | "init-db" => begins(&["--t"]),
         "fetch" | "pull" | "ls-remote" | "fetch-pack" | "archive" | "remote" => begins(&["--u", "--exe"]),
         "push" | "send-pack" => begins(&["--rec", "--exe"]),
         "grep" => begins(&["--op"]) || has_letter(&['O']),
         "filter-branch" | "difftool" | "mergetool" | "config" | "daemon" | "instaweb" | "send-email" | "merge-index"
-        | "hook" | "shell" | "remote-ext" | "web--browse" => true,
+        | "hook" | "shell" | "remote-ext" | "web--browse" | "svn" | "p4" | "cvsimport" | "for-each-repo" => true,
         _ => false,
     }
-}
-
-/// Whether a builtin that sets variables or options changes what names stand for.
-fn changes_surroundings(words: &[Word]) -> bool {
-    words.iter().any(|word| {
-        let name = word.text.split('=').next().unwrap_or_default();
-        !word.is_literal && !shell::is_name(name) || is_treacherous(name.trim_end_matches('+')) || name == "expand_aliases"
-    })
 }
 
 /// Words with which a shell's own constructions begin: behind a wrapper they are read by nobody here.

@@ -44,7 +44,10 @@ fn command(key: &str, value: &Value, arguments: &Value, action: Action) -> Predi
         return exactly(value);
     }
     // A path is one as it is written; a name may be a glob.
-    let name = |program: &Program| program.trusted_name().map_or_else(|| program.word.clone(), escaped);
+    let name = |program: &Program| match program.trusted_name() {
+        Some("[") | None => program.trusted_name().unwrap_or(&program.word).to_owned(),
+        Some(name) => escaped(name),
+    };
     let names: BTreeSet<String> = found.counted().map(name).collect();
     // In a glob a backslash says something else than in a name.
     if !names.iter().all(|name| can_name_program(name) && !name.contains('\\')) {

@@ -67,10 +67,18 @@ impl Rule {
             Origin::Remembered(id, _) => format!("rule {id}"),
         };
         let error = |at: String, reason: String| RuleError { rule: name.clone(), at, reason };
+        if text.tool.is_empty() {
+            return Err(error("tool".into(), "is empty, so that it could never match; `*` means all tools".into()));
+        }
         let tool = compile("tool", &text.tool).map_err(|_| {
             error("tool".into(), format!("is `{}`, which is not a glob; `filesystem__write*` would be one", text.tool))
         })?;
         let when = text.when.iter().map(|(key, predicate)| {
+            if !can_point(key) {
+                let what =
+                    "is no JSON pointer, so that it could never match: in one, `~` is written `~0`, and `/` in a name `~1`";
+                return Err(error(format!("when.{key}"), what.to_owned()));
+            }
             let predicate = Predicate::read(predicate).map_err(|wrong| {
                 let at = if wrong.at.is_empty() { format!("when.{key}") } else { format!("when.{key}.{}", wrong.at) };
                 error(at, wrong.what)
@@ -97,6 +105,11 @@ impl Rule {
     pub(super) fn is_remembered(&self) -> bool {
         matches!(self.origin, Origin::Remembered(..))
     }
+}
+
+/// Whether the name of an argument is no pointer, or one that may lead somewhere.
+fn can_point(key: &str) -> bool {
+    !key.starts_with('/') || key.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']))
 }
 
 impl std::fmt::Display for RuleText {

@@ -20,9 +20,13 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether the text is all there is: nothing is expanded in it.
     pub(super) is_literal: bool,
+    /// Where in the text something is put in that may be any text; what only is a number is none.
+    pub(super) varies_at: Option<usize>,
+    /// Whether it may become several words.
+    pub(super) splits: bool,
     /// Whether what is put in may begin it, or make several words of it: then it may be an option.
     pub(super) may_be_options: bool,
-    is_quoted: bool,
+    pub(super) is_quoted: bool,
     /// The variable that it sets, where it stands before a command.
     sets: Option<String>,
 }
@@ -30,15 +34,78 @@ pub(super) struct Word {
 impl Word {
     /// A word that stands for itself.
     pub(super) fn literal(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_literal: true, may_be_options: false, is_quoted: true, sets: None }
+        Self { text: text.into(), is_quoted: true, ..Self::empty() }
     }
+
+    fn empty() -> Self {
+        Self {
+            text: String::new(),
+            is_literal: true,
+            varies_at: None,
+            splits: false,
+            may_be_options: false,
+            is_quoted: false,
+            sets: None,
+        }
+    }
+
+    /// Something is put in here.
+    fn takes(&mut self, put_in: PutIn, is_quoted: bool) {
+        if put_in == PutIn::Known {
+            return;
+        }
+        self.is_literal = false;
+        if put_in == PutIn::Number {
+            return;
+        }
+        self.varies_at.get_or_insert(self.text.len());
+        let splits = put_in == PutIn::List || !is_quoted;
+        self.splits |= splits;
+        self.may_be_options |= splits || self.text.is_empty();
+    }
+
+    /// File names are put in here: each begins as the word does.
+    fn globs(&mut self) {
+        let may_be_options = self.may_be_options || self.text.is_empty();
+        self.takes(PutIn::List, false);
+        self.may_be_options = may_be_options;
+    }
+
+    fn set(&self) -> Option<Set> {
+        self.sets.clone().map(|name| Set { name, is_number: self.sets_number() })
+    }
+
+    /// Whether what it sets is a plain number.
+    pub(super) fn sets_number(&self) -> bool {
+        let value = self.text.split_once('=').map(|(_, value)| value);
+        self.is_literal && value.is_some_and(|value| value.bytes().all(|b| b.is_ascii_digit()))
+    }
+}
+
+/// What a shell puts into a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PutIn {
+    /// Nothing: what stands there is the text.
+    Known,
+    Number,
+    Text,
+    /// Words, also between quotes.
+    List,
+}
+
+/// A variable that is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Set {
+    pub(super) name: String,
+    /// Whether its value is a plain number.
+    pub(super) is_number: bool,
 }
 
 /// A command with its words, the program first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Command {
     /// The variables that are set for it, or by it where it has no words.
-    pub(super) sets: Vec<String>,
+    pub(super) sets: Vec<Set>,
     /// The program and its arguments; may be empty.
     pub(super) words: Vec<Word>,
 }
@@ -104,6 +171,11 @@ struct Reader {
 impl Reader {
     fn peek(&mut self) -> Option<char> {
         self.chars.peek().copied()
+    }
+
+    /// Whether a word is over here.
+    fn is_at_end(&mut self) -> bool {
+        matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'))
     }
 
     fn eat(&mut self, expected: char) -> bool {
@@ -185,6 +257,10 @@ impl Reader {
         if is_number && matches!(self.peek(), Some('<' | '>')) {
             return self.redirection(command, *place);
         }
+        // A shell may take what is in the braces for the variable of the redirection that follows.
+        if word.text.starts_with('{') && !word.is_literal && matches!(self.peek(), Some('<' | '>')) {
+            return None;
+        }
         // A lone continuation of the line.
         if word.text.is_empty() && !word.is_quoted && word.is_literal {
             return Some(());
@@ -200,8 +276,8 @@ impl Reader {
                 "fi" | "done" | "}" if command.sets.is_empty() => *place = Place::Closed,
                 "for" if command.sets.is_empty() => *place = Place::Values,
                 "case" | "esac" | "select" | "function" | "coproc" | "[[" | "in" | "foreach" | "repeat" => return None,
-                _ => match word.sets {
-                    Some(name) => command.sets.push(name),
+                _ => match word.set() {
+                    Some(set) => command.sets.push(set),
                     None => command.words.push(word),
                 },
             },
@@ -219,7 +295,8 @@ impl Reader {
             if words.next().is_some_and(|word| word.text != "in" || word.is_quoted) {
                 return None;
             }
-            self.line.commands.push(Command { sets: vec![variable.text], words: Vec::new() });
+            let set = Set { name: variable.text, is_number: false };
+            self.line.commands.push(Command { sets: vec![set], words: Vec::new() });
         } else if over != Command::default() {
             self.line.commands.push(over);
         }
@@ -233,12 +310,10 @@ impl Reader {
             self.chars.next();
             self.list(Until::Parenthesis)?;
             // A word that goes on: what looks like a comment is none.
-            let is_whole = matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'));
-            if place == Place::Closed || !is_whole {
+            if place == Place::Closed || !self.is_at_end() {
                 return None;
             }
-            let word = Word { text: String::new(), is_literal: false, may_be_options: false, is_quoted: false, sets: None };
-            command.words.push(word);
+            command.words.push(Word { is_literal: false, ..Word::empty() });
             return Some(());
         }
         if sign == '>' {
@@ -323,12 +398,10 @@ impl Reader {
     }
 
     fn word(&mut self) -> Option<Word> {
-        let mut word = Word { text: String::new(), is_literal: true, may_be_options: false, is_quoted: false, sets: None };
-        while let Some(c) = self.peek() {
-            if matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') {
-                break;
-            }
-            self.chars.next();
+        let mut word = Word::empty();
+        while !self.is_at_end()
+            && let Some(c) = self.chars.next()
+        {
             match c {
                 '\\' => match self.chars.next()? {
                     '\n' => {}
@@ -351,18 +424,23 @@ impl Reader {
                     self.double_quoted(&mut word)?;
                 }
                 '$' if matches!(self.peek(), Some('\'' | '"')) => return None,
-                '$' | '`' => {
-                    self.put_in(c, &mut word)?;
-                    word.may_be_options |= !word.is_literal;
+                '$' => {
+                    let put_in = self.dollar(&mut word)?;
+                    word.takes(put_in, false);
+                }
+                '`' => {
+                    self.backtick()?;
+                    word.takes(PutIn::Text, false);
                 }
                 '{' if self.peek() == Some('}') => {
                     self.chars.next();
                     word.text.push_str("{}");
                 }
                 '{' if word.text.is_empty() && matches!(self.peek(), Some(' ' | '\t' | '\n')) => word.text.push(c),
+                // The program of that name, or a part of a name: in a glob more would come.
+                '[' if word.is_literal && self.is_at_end() => word.text.push(c),
                 '*' | '?' | '[' | '{' => {
-                    word.is_literal = false;
-                    word.may_be_options |= word.text.is_empty();
+                    word.globs();
                     word.text.push(c);
                 }
                 // After a continuation of the line a comment begins here.
@@ -394,31 +472,29 @@ impl Reader {
                     escaped @ ('$' | '`' | '"' | '\\') => word.text.push(escaped),
                     other => word.text.extend(['\\', other]),
                 },
-                sign @ ('$' | '`') => {
-                    let begins = word.text.is_empty();
-                    self.put_in(sign, word)?;
-                    word.may_be_options |= begins && word.text.is_empty();
+                '$' => {
+                    let put_in = self.dollar(word)?;
+                    word.takes(put_in, true);
+                }
+                '`' => {
+                    self.backtick()?;
+                    word.takes(PutIn::Text, true);
                 }
                 c => word.text.push(c),
             }
         }
     }
 
-    /// After one of the two signs of what the shell puts in.
-    fn put_in(&mut self, sign: char, word: &mut Word) -> Option<()> {
-        if sign == '$' { self.dollar(word) } else { self.backtick(word) }
-    }
-
     /// After a `$`.
-    fn dollar(&mut self, word: &mut Word) -> Option<()> {
+    fn dollar(&mut self, word: &mut Word) -> Option<PutIn> {
         match self.peek() {
             Some('(') => {
                 self.chars.next();
                 if self.peek() == Some('(') {
                     return None;
                 }
-                word.is_literal = false;
-                self.list(Until::Parenthesis)
+                self.list(Until::Parenthesis)?;
+                Some(PutIn::Text)
             }
             Some('{') => {
                 self.chars.next();
@@ -429,34 +505,31 @@ impl Reader {
                         c => name.push(c),
                     }
                 }
-                word.is_literal = false;
-                (is_name(&name) || matches!(name.as_str(), "?" | "#" | "@" | "*" | "!" | "-" | "$")).then_some(())
+                if is_name(&name) { Some(PutIn::Text) } else { special(&name) }
             }
             // What is continued on the next line is its name, or a parenthesis.
             Some('[' | '\\') => None,
             Some(c) if c.is_ascii_alphanumeric() || c == '_' => {
-                word.is_literal = false;
                 while self.chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
-                Some(())
+                // To some shells an index, which is an expression.
+                (self.peek() != Some('[')).then_some(PutIn::Text)
             }
-            Some('?' | '#' | '@' | '*' | '!' | '-' | '$') => {
+            Some(c) if special(c.encode_utf8(&mut [0; 4])).is_some() => {
                 self.chars.next();
-                word.is_literal = false;
-                Some(())
+                special(c.encode_utf8(&mut [0; 4]))
             }
             _ => {
                 word.text.push('$');
-                Some(())
+                Some(PutIn::Known)
             }
         }
     }
 
     /// After a backtick.
-    fn backtick(&mut self, word: &mut Word) -> Option<()> {
+    fn backtick(&mut self) -> Option<()> {
         if !self.here.is_empty() {
             return None;
         }
-        word.is_literal = false;
         let mut inner = String::new();
         loop {
             match self.chars.next()? {
@@ -469,6 +542,16 @@ impl Reader {
         self.line.commands.extend(line.commands);
         self.line.writes |= line.writes;
         Some(())
+    }
+}
+
+/// What a parameter that the shell sets itself puts in; `None` where there is none of the name.
+fn special(name: &str) -> Option<PutIn> {
+    match name {
+        "?" | "#" | "!" | "$" => Some(PutIn::Number),
+        "-" => Some(PutIn::Text),
+        "@" | "*" => Some(PutIn::List),
+        _ => None,
     }
 }
 

@@ -124,7 +124,9 @@ pub(super) fn is_opaque(name: &str) -> bool {
         "busybox",
         "bwrap",
         "chpst",
+        "compgen",
         "complete",
+        "compopt",
         "coproc",
         "cpulimit",
         "crontab",
@@ -139,13 +141,16 @@ pub(super) fn is_opaque(name: &str) -> bool {
         "fc",
         "firejail",
         "fish",
+        "float",
         "flock",
         "getopts",
         "gosu",
         "hash",
+        "integer",
         "let",
         "ltrace",
         "mapfile",
+        "nameref",
         "nsenter",
         "nu",
         "numactl",
@@ -209,12 +214,47 @@ pub(super) fn is_shell(name: &str) -> bool {
     matches!(name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "rbash" | "rzsh")
 }
 
-/// Whether a variable changes which program a name stands for, or what a program starts.
-pub(super) fn is_treacherous(variable: &str) -> bool {
+/// Whether setting a variable changes which program a name stands for, or what a program starts; to a number, whether
+/// that is all that is set.
+pub(super) fn is_treacherous(variable: &str, is_number: bool) -> bool {
+    // The value of these is read as an expression by some shells, in which an index may be a command: `a[$(rm x)]`.
+    const EXPRESSIONS: &[&str] = &[
+        "BASHPID",
+        "COLUMNS",
+        "EGID",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "ERRNO",
+        "EUID",
+        "FUNCNEST",
+        "GID",
+        "HISTCMD",
+        "HISTSIZE",
+        "KEYTIMEOUT",
+        "LINENO",
+        "LINES",
+        "LISTMAX",
+        "LOGCHECK",
+        "MAILCHECK",
+        "OPTERR",
+        "OPTIND",
+        "PPID",
+        "RANDOM",
+        "SAVEHIST",
+        "SECONDS",
+        "SHLVL",
+        "SRANDOM",
+        "TMOUT",
+        "TRY_BLOCK_ERROR",
+        "TTYIDLE",
+        "UID",
+    ];
     const NAMES: &[&str] = &[
         "PATH",
         "IFS",
         "ENV",
+        "BASH_ALIASES",
+        "BASH_CMDS",
         "BASH_ENV",
         "SHELL",
         "SHELLOPTS",
@@ -252,6 +292,7 @@ pub(super) fn is_treacherous(variable: &str) -> bool {
     ];
     const ENDS: &[&str] = &["PAGER", "EDITOR", "_COMMAND", "_PRELOAD", "_ASKPASS", "_OPTIONS", "OPTS", "_WRAPPER"];
     NAMES.contains(&variable)
+        || !is_number && EXPRESSIONS.contains(&variable)
         || STARTS.iter().any(|start| variable.starts_with(start))
         || ENDS.iter().any(|end| variable.ends_with(end))
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use turnwright_core::policy::{Action, Policy, RuleText};
 use turnwright_core::{ApproveMode, Declared};
 
+mod builtins;
 mod commands;
 mod outputs;
 mod values;

@@ -149,6 +149,14 @@ fn a_rule_that_cannot_be_used_says_what_would_be_right() {
             "`when.c.program` `git status` is not a program alone, such as `git`; its arguments are not part of a rule",
         ),
         (
+            json!({"/a~2": "x"}),
+            "`when./a~2` is no JSON pointer, so that it could never match: in one, `~` is written `~0`, and `/` in a name `~1`",
+        ),
+        (
+            json!({"/a/b~": {"min": 1}}),
+            "`when./a/b~` is no JSON pointer, so that it could never match: in one, `~` is written `~0`, and `/` in a name `~1`",
+        ),
+        (
             json!({"c": {"program": ["./git"]}}),
             "`when.c.program` `./git` is neither a name, such as `git`, nor an absolute path",
         ),
@@ -160,6 +168,51 @@ fn a_rule_that_cannot_be_used_says_what_would_be_right() {
     let unknown = serde_json::from_value::<RuleText>(json!({"tool": "*", "when": {"a": {"belw": "/tmp"}}, "action": "deny"}));
     let expected = "unknown field `belw`, expected one of `glob`, `below`, `min`, `max`, `one_of`, `program`";
     assert_eq!(unknown.unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_rule_for_no_tool_is_refused() {
+    let rule: RuleText = serde_json::from_value(json!({"tool": "", "action": "deny"})).unwrap();
+    let expected = "approval rule 1: `tool` is empty, so that it could never match; `*` means all tools";
+    assert_eq!(Policy::new([rule]).unwrap_err().to_string(), expected);
+    // Such names are no pointers, or lead somewhere.
+    for key in ["a~2", "/a~0~1b", "/", "/a/0"] {
+        let rule: RuleText = serde_json::from_value(json!({"tool": "*", "when": {key: "x"}, "action": "deny"})).unwrap();
+        assert!(Policy::new([rule]).is_ok(), "{key}");
+    }
+}
+
+#[test]
+fn a_rule_that_is_added_is_no_larger_than_is_made_ready_at_once() {
+    let rule = |tool: &str, when: Value| -> RuleText {
+        serde_json::from_value(json!({"tool": tool, "when": when, "action": "allow"})).unwrap()
+    };
+    let keys = |count: usize, glob: &str| (0..count).map(|n| (format!("k{n:03}"), json!(glob))).collect::<Value>();
+    let names = |count: usize| (0..count).map(|n| json!(format!("p{n}"))).collect::<Value>();
+    for (rule, expected) in [
+        (rule("x__*", keys(64, "/tmp/**")), None),
+        (rule("x__*", keys(65, "a")), Some("`when` has 65 arguments, limit 64")),
+        (rule(&"*".repeat(256), json!({})), None),
+        (
+            rule(&"*".repeat(257), json!({})),
+            Some("`tool` brings the wildcards of the rule to more than 256, which is the limit"),
+        ),
+        (
+            rule("*", keys(3, &"?[a]".repeat(50))),
+            Some("`when.k002` brings the wildcards of the rule to more than 256, which is the limit"),
+        ),
+        (
+            rule("*", json!({"a": {"glob": "{a,*}".repeat(200)}})),
+            Some("`when.a.glob` brings the wildcards of the rule to more than 256, which is the limit"),
+        ),
+        (rule(&"a".repeat(5_000), json!({})), Some("`tool` has 5000 bytes, limit 4096")),
+        (rule("*", json!({"c": {"program": names(1_000)}})), None),
+        (rule("*", json!({"c": {"program": names(1_001)}})), Some("`when.c.program` has 1001 values, limit 1000")),
+        (rule("*", json!({"c": {"one_of": names(1_001)}})), Some("`when.c.one_of` has 1001 values, limit 1000")),
+    ] {
+        let found = rule.fits().map_err(|error| format!("`{}` {}", error.at, error.reason));
+        assert_eq!(found, expected.map_or(Ok(()), |why| Err(why.to_owned())));
+    }
 }
 
 #[test]
@@ -181,6 +234,7 @@ fn what_is_proposed_is_the_narrowest_rule_and_covers_the_call() {
         ("command__run", json!({"command": "git", "args": ["log"]}), "allow command__run when command program git"),
         ("command__run", json!({"command": "sudo /usr/bin/git x"}), "allow command__run when command program git, sudo"),
         ("command__run", json!({"command": "/opt/a/b x"}), "allow command__run when command program /opt/a/b"),
+        ("command__run", json!({"command": "[ -d x ] && ls"}), "allow command__run when command program [, ls"),
         ("command__run", json!({"command": "ls > x"}), "allow command__run when command one of \"ls > x\""),
         ("command__run", json!({"command": "eval $x"}), "allow command__run when command one of \"eval $x\""),
         ("command__run", json!({"command": "./x"}), "allow command__run when command one of \"./x\""),

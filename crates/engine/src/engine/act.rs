@@ -260,12 +260,20 @@ impl Engine {
     /// Asks an open turn to stop. Stored when this returns; it reaches the provider, the tools and what they started.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::NoOpenTurn`] where that turn is not open.
+    /// [`EngineError::NotFound`], [`EngineError::NoOpenTurn`] where that turn is not open; [`EngineError::PeopleOnly`] where
+    /// something waits in it for a person.
     pub async fn cancel(&self, id: &ConversationId, turn: Option<TurnId>) -> Result<TurnId, EngineError> {
         let (engine, id) = (self.clone(), id.clone());
         let cancel = async move {
             let live = engine.load_newest(&id).await?;
-            act(&engine.inner, &live, |state| cancel(&engine.inner, state, turn)).await
+            let bounds = engine.bounds();
+            match act(&engine.inner, &live, |state| cancel(&engine.inner, state, (turn, bounds))).await {
+                Err(EngineError::NotAllowed { what }) => {
+                    let wider = engine.wider(bounds, what).await?;
+                    act(&engine.inner, &live, |state| cancel(&engine.inner, state, (turn, wider))).await
+                }
+                cancelled => cancelled,
+            }
         };
         self.inner.whole(cancel).await
     }
@@ -518,12 +526,13 @@ async fn acted(inner: &Arc<Inner>, live: &Arc<Live>, stored: Vec<StoredEntry>, b
     }
 }
 
-fn cancel(inner: &Inner, state: &State, turn: Option<TurnId>) -> Result<Act<TurnId>, EngineError> {
+fn cancel(inner: &Inner, state: &State, (turn, bounds): (Option<TurnId>, Bounds)) -> Result<Act<TurnId>, EngineError> {
     let open = state.journal.open_turn().filter(|open| turn.is_none_or(|turn| turn == open.id()));
     let Some(open) = open else {
         let why = turn.map_or_else(|| "no turn is open".to_owned(), |turn| format!("turn `{turn}` is not open"));
         return Err(EngineError::NoOpenTurn { why });
     };
+    bounds.hold_stopping(open)?;
     let turn = open.id();
     let entries = vec![Entry::Control(Control::CancelRequested { turn })];
     Ok(Act::of(entries, vec![still_open(inner, state, turn)], turn))

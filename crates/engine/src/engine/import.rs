@@ -8,7 +8,7 @@ use super::{Conversation, Engine, NewConversation, act, new_id, record};
 use crate::artifacts::held_by;
 use crate::live::From;
 use crate::registry::live_of;
-use crate::{Append, EngineError, Idempotent, SideRecord, StoreError};
+use crate::{Append, EngineError, Idempotent, SettingsOverlay, SideRecord, StoreError};
 
 /// A conversation with its journal, all of whose turns are over.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +56,8 @@ impl Engine {
     }
 
     /// Creates a conversation that begins as another does: with all that was said there before the message `before`, or
-    /// with all of it. Nothing of it runs again, and the other stays as it is.
+    /// with all of it. Nothing of it runs again, and the other stays as it is. Whoever may not choose its approve mode has
+    /// the installation's in the copy.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; [`EngineError::Invalid`] where `before` is no message there; those of [`Engine::import`].
@@ -75,7 +76,14 @@ impl Engine {
         }
         let (entries, times_ms) = fork(&journal, before).into_iter().map(|(entry, at_ms)| (entry, Some(at_ms))).unzip();
         let title = new.title.or(conversation.title);
-        let conversation = NewConversation { title, overlay: conversation.overlay, ..new };
+        let overlay = match self.must_not_decide(&conversation.overlay).await {
+            Ok(()) => conversation.overlay,
+            Err(EngineError::NotAllowed { .. } | EngineError::PeopleOnly { .. }) => {
+                SettingsOverlay { approve: None, ..conversation.overlay }
+            }
+            Err(error) => return Err(error),
+        };
+        let conversation = NewConversation { title, overlay, ..new };
         self.take_in(WholeJournal { conversation, created_at_ms: None, entries, times_ms }).await
     }
 

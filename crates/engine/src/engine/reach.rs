@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use turnwright_core::{ApproveMode, ConversationId, UserId};
+use turnwright_core::{ApproveMode, ConversationId, QuestionReason, Turn, UserId};
 
 use super::Engine;
 use crate::live::Live;
@@ -28,7 +28,8 @@ pub(super) enum Bounds {
     /// Nothing runs without a person that would not by the installation's settings and by the conversation's own, in a turn
     /// that is open neither; and nothing that waits is declined.
     Installation,
-    /// No turn begins in which more runs without a person than was chosen for its conversation.
+    /// No turn begins in which more runs without a person than was chosen for its conversation, and nothing that waits for a
+    /// person is declined.
     Conversation,
     /// None: a person asks.
     Lifted,
@@ -52,14 +53,26 @@ impl Bounds {
         }
     }
 
-    /// Refuses to decline what waits.
-    pub(super) fn hold_declining(self) -> Result<(), EngineError> {
+    /// Refuses to decline what waits in this turn. What waits for a client alone, whoever says something there may decline.
+    pub(super) fn hold_declining(self, turn: &Turn) -> Result<(), EngineError> {
+        let is_for_people = turn.questions().next().is_some()
+            || turn.waiting().any(|(_, question)| self == Self::Installation || question.reason != QuestionReason::ClientTool);
+        if self == Self::Lifted || !is_for_people {
+            return Ok(());
+        }
+        let what = "the message would decline what waits for a person; with `on_waiting: hold` it waits too".to_owned();
+        Err(EngineError::NotAllowed { what })
+    }
+
+    /// Refuses to stop a turn in which something waits for a person.
+    pub(super) fn hold_stopping(self, turn: &Turn) -> Result<(), EngineError> {
+        let waits = turn.waiting().next().is_some() || turn.questions().next().is_some();
         match self {
-            Self::Installation => {
-                let what = "the message would decline what waits for a person; with `on_waiting: hold` it waits too".to_owned();
+            Self::Installation if waits => {
+                let what = "the turn waits for a person, and what waits would be gone".to_owned();
                 Err(EngineError::NotAllowed { what })
             }
-            Self::Conversation | Self::Lifted => Ok(()),
+            Self::Installation | Self::Conversation | Self::Lifted => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the rules say, what is remembered of decisions, and what would happen to a call.
 
 use turnwright_core::policy::{
-    Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleText, Scope, Verdict, Whose, proposed,
+    Action, Asked, Explanation, Policy, Reach, ReadyRule, Remembered, RuleError, RuleText, Scope, Verdict, Whose, proposed,
 };
 use turnwright_core::{ApproveMode, ConversationId, TurnId};
 
@@ -207,11 +207,13 @@ pub(super) fn remembered(
 
 fn ready(rule: RuleText, reach: Reach, at_ms: u64) -> Result<ReadyRule, EngineError> {
     let invalid = |what: String| EngineError::Invalid { what };
+    let unusable = |error: RuleError| invalid(format!("the rule cannot be used: `{}` {}", error.at, error.reason));
+    rule.fits().map_err(unusable)?;
     let mut bytes = [0_u8; 5];
     getrandom::fill(&mut bytes).map_err(|error| invalid(format!("no random numbers: {error}")))?;
     let id = format!("rule_{}", crate::names::hex(&bytes));
     let remembered = Remembered { id: id.clone(), reach, rule, at_ms };
-    ReadyRule::new(remembered).map_err(|error| invalid(format!("the rule cannot be used: `{}` {}", error.at, error.reason)))
+    ReadyRule::new(remembered).map_err(unusable)
 }
 
 /// Whether a verdict is this very rule's.

@@ -137,10 +137,58 @@ async fn what_a_person_began_is_not_used_by_whoever_is_none() {
     let declines = NewMessage { on_waiting: OnWaiting::Deny, ..NewMessage::text("never mind") };
     assert_eq!(tool.send(&world.id, declines.clone()).await.unwrap_err(), refused());
     tool.send(&world.id, NewMessage { on_waiting: OnWaiting::Hold, ..declines.clone() }).await.unwrap();
+    // Nor is what waits gone by a stop of its turn, or declined by whoever may not decide.
+    assert_eq!(tool.cancel(&world.id, None).await.unwrap_err(), refused());
+    let bounded = world.engine.without_decisions();
+    let what = "the message would decline what waits for a person; with `on_waiting: hold` it waits too".to_owned();
+    assert_eq!(bounded.send(&world.id, declines.clone()).await.unwrap_err(), EngineError::NotAllowed { what });
     assert_eq!(world.engine.waiting(&world.id).await.unwrap(), waiting);
     let turn = world.engine.send(&world.id, declines).await.unwrap().turn_id;
     world.engine.wait(&world.id, turn).await.unwrap();
     assert!(world.source.effects().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_may_not_decide_stops_a_turn_and_a_person_one_in_which_something_waits() {
+    for may_decide in [true, false] {
+        let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__write", "{}")])]);
+        let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+        let world = world(provider, source, Setup { approve: ApproveMode::Ask, ..Setup::default() }).await;
+        assert_eq!(world.turn("go").await, TurnState::Parked);
+        let person = world.engine.at_door(Some(Arc::new(Open)));
+        let person = if may_decide { person } else { person.without_decisions() };
+        let turn = person.cancel(&world.id, None).await.unwrap();
+        assert_ne!(world.engine.wait(&world.id, turn).await.unwrap(), TurnState::Parked);
+        assert!(world.source.effects().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_whoever_may_not_decide_is_one_in_which_they_are_asked() {
+    use ApproveMode::{All, Ask, None as Nothing};
+    let table = [
+        // The installation's mode, the conversation's, what a copy has of whoever may not decide.
+        (Ask, Some(All), None),
+        (Ask, Some(Nothing), Some(Nothing)),
+        (Ask, None, None),
+        (Nothing, Some(Ask), None),
+        (All, Some(All), Some(All)),
+    ];
+    for (default, stored, copied) in table {
+        let world = with_answers(default, 0).await;
+        let overlay = SettingsOverlay { max_steps: Some(7), ..overlay(stored) };
+        let new = NewConversation { overlay: overlay.clone(), ..NewConversation::default() };
+        let made = world.engine.create(new).await.unwrap();
+        let about = format!("{default} {stored:?}");
+        for (engine, approve) in [
+            (world.engine.clone(), stored),
+            (world.engine.without_decisions(), copied),
+            (world.engine.at_door(Some(Arc::new(Closed::default()))), copied),
+        ] {
+            let copy = engine.fork(&made.id, None, NewConversation::default()).await.unwrap();
+            assert_eq!(copy.overlay, SettingsOverlay { approve, ..overlay.clone() }, "{about}");
+        }
+    }
 }
 
 #[tokio::test]

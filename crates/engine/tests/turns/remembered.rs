@@ -165,6 +165,9 @@ async fn what_cannot_be_remembered_decides_nothing() {
     let wrong = Remember { tool: Some("[".to_owned()), ..Remember::proposed(Scope::User) };
     let said = "the rule cannot be used: `tool` is `[`, which is not a glob; `filesystem__write*` would be one";
     assert_eq!(attempt(wrong).await, EngineError::Invalid { what: said.to_owned() });
+    let large = Remember { tool: Some("*".repeat(5_000)), ..Remember::proposed(Scope::User) };
+    let said = "the rule cannot be used: `tool` has 5000 bytes, limit 4096";
+    assert_eq!(attempt(large).await, EngineError::Invalid { what: said.to_owned() });
     assert_eq!(world.engine.waiting(&world.id).await.unwrap().len(), 1);
     assert_eq!(world.engine.rules().await, []);
 }

@@ -120,6 +120,9 @@ fn counts(claims: &Map<String, Value>, expected: &Expected<'_>) -> Result<(), Un
     if time_s("iat").is_none_or(|begin| begin > now_s + skew_s) {
         return wrong("it is of the future");
     }
+    if claims.get("nbf").is_some_and(|begin| begin.as_f64().is_none_or(|begin| begin > now_s + skew_s)) {
+        return wrong("its time has not come");
+    }
     if text("nonce") != Some(expected.nonce) {
         return wrong("it is of another sign-in");
     }

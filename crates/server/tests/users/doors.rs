@@ -95,6 +95,21 @@ async fn a_page_of_another_site_and_another_name_get_nothing_at_any_door() {
 }
 
 #[tokio::test]
+async fn nobody_is_signed_in_or_out_by_another_name() {
+    let server = server_at(Site { host: Some(turnwright_server::Hosts::Named("tw.example".into())), ..Site::default() }).await;
+    for door in DOORS.iter().filter(|door| door.path.starts_with("/log")) {
+        let foreign = send(&server.router, door, "evil.example", &[OURS, ("content-type", door.kind)], Vec::new()).await;
+        assert_eq!(foreign.status, StatusCode::FORBIDDEN, "{} {}: {}", door.method, door.path, foreign.body);
+        assert!(foreign.body.contains("host_not_allowed"), "{}", foreign.body);
+        let ours = send(&server.router, door, "tw.example", &[OURS, ("content-type", door.kind)], Vec::new()).await;
+        assert!(!ours.body.contains("host_not_allowed"), "{} {}: {}", door.method, door.path, ours.body);
+    }
+    // Who looks after it asks by whatever name it has there.
+    let healthy = send(&server.router, &shows("/healthz"), "10.0.0.7:8700", &[], Vec::new()).await;
+    assert_eq!(healthy.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn with_a_session_a_page_of_another_site_gets_nothing_at_any_door() {
     let server = server_at(Site { host: Some(turnwright_server::Hosts::Named("tw.example".into())), ..Site::default() }).await;
     let (_, token) = server.member("anna").await;

@@ -43,9 +43,7 @@ pub(super) fn say(
                 Act::of(vec![user], Vec::new(), answer)
             }
             OnWaiting::Deny => {
-                if turn.waiting().next().is_some() || turn.questions().next().is_some() {
-                    bounds.hold_declining()?;
-                }
+                bounds.hold_declining(turn)?;
                 let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
                 let unanswered = turn.questions().map(|question| {
                     let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);

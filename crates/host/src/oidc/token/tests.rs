@@ -49,6 +49,7 @@ fn only_what_the_provider_signed_for_us_and_this_sign_in_counts() {
     let read = |claims: Value| read_token(&provider.token(&header(), &claims), &provider.keys(), &EXPECTED).map(|_| ());
     assert_eq!(read(claims()), Ok(()));
     assert_eq!(read(with("aud", json!(["turnwright"]))), Ok(()));
+    assert_eq!(read(with("nbf", json!(1_000_010))), Ok(()));
     let mut several = with("aud", json!(["turnwright", "other"]));
     assert_eq!(read(several.clone()), Err(Unread::Wrong("it was given to somebody else than this server")));
     several["azp"] = json!("turnwright");
@@ -60,6 +61,8 @@ fn only_what_the_provider_signed_for_us_and_this_sign_in_counts() {
         (with("exp", json!(999_000)), "its time is over"),
         (with("exp", Value::Null), "its time is over"),
         (with("iat", json!(1_001_000)), "it is of the future"),
+        (with("nbf", json!(1_001_000)), "its time has not come"),
+        (with("nbf", json!("tomorrow")), "its time has not come"),
         (with("nonce", json!("m")), "it is of another sign-in"),
         (with("nonce", Value::Null), "it is of another sign-in"),
     ];
