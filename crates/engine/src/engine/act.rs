@@ -85,6 +85,8 @@ impl Engine {
             return Err(EngineError::Invalid { what: problem });
         }
         self.limits().admit(&message.content)?;
+        self.limits().admit_chosen(None, &message.overlay)?;
+        self.limits().admit_chosen(None, &message.conversation)?;
         self.must_not_decide(&message.overlay).await?;
         self.must_not_decide(&message.conversation).await?;
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
@@ -260,11 +262,12 @@ impl Engine {
     /// Takes the last turn up again that did not end well, with other settings where some are given.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::NoOpenTurn`] where the last turn is open or ended well.
+    /// [`EngineError::NotFound`], [`EngineError::TurnOpen`], [`EngineError::NoOpenTurn`] where the last turn ended well.
     pub async fn retry(&self, id: &ConversationId, overlay: SettingsOverlay) -> Result<TurnId, EngineError> {
         if let Some(problem) = overlay.problem() {
             return Err(EngineError::Invalid { what: problem });
         }
+        self.limits().admit_chosen(None, &overlay)?;
         self.must_not_decide(&overlay).await?;
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
