@@ -12,6 +12,7 @@ use turnwright_core::{
     CallId, ConversationId, DriverId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId,
 };
 
+use crate::acting::Acting;
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
 use crate::follow::Follower;
@@ -185,6 +186,7 @@ impl Engine {
             secrets: OnceLock::new(),
             context: OnceLock::new(),
             registry: Registry::default(),
+            acting: Acting::default(),
             running: Slots::default(),
             choices: Choices::default(),
             result_cache: Arc::default(),

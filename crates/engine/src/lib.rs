@@ -5,6 +5,7 @@
 //! no database and no protocol.
 
 pub mod accounts;
+mod acting;
 mod arguments;
 pub mod artifacts;
 pub mod asks;

@@ -171,6 +171,7 @@ impl Engine {
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
+        let _under_way = inner.acting.begin(id);
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await;
         let stored = stored.map_err(|error| inner.refusal(error))?;
         acted(inner, &inner.registry.keep(live), stored, beside).await;
@@ -362,6 +363,7 @@ pub(super) async fn act<T>(
         act.side.extend(inner.ledger_records(&live.owner, closed, &act.entries).await?);
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let rules = rules_in(&act.side);
+        let _under_way = inner.acting.begin(&live.id);
         match inner.store.append(append(inner, live, at, act.entries, act.side)).await {
             Ok(stored) => {
                 // Before anybody goes on with the turn: what follows is decided by them.

@@ -6,9 +6,9 @@ use tokio::sync::Semaphore;
 use turnwright_engine::{
     ConversationChange, EngineError, Limits, NewConversation, NewMessage, OverLimit, SentState, SettingsOverlay,
 };
-use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, text};
+use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, text};
 
-use crate::support::{Setup, World, completed, world};
+use crate::support::{Setup, World, completed, engine, world};
 
 /// A world in which one turn of one user runs at a time, and one that runs.
 async fn full() -> (World, Arc<Semaphore>, turnwright_core::TurnId) {
@@ -104,4 +104,33 @@ async fn a_title_or_settings_that_are_too_large_are_refused_at_every_door() {
     gate.add_permits(100);
     assert_eq!(engine.wait(&world.id, turn).await.unwrap(), completed());
     assert_eq!(engine.conversations(None, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_request_at_once_waits_for_the_turn_that_the_first_of_them_is_about_to_begin() {
+    let store = Arc::new(MemoryStore::default());
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Done.")]));
+    let source = Arc::new(ScriptedSource::new("tools", []));
+    let engine = engine(store.clone(), provider, source, Setup::default());
+    let gate = Arc::new(Semaphore::new(0));
+    store.acknowledge_through(&gate);
+    let ask = || {
+        let engine = engine.clone();
+        let idempotency = Some(("key".to_owned(), "print".to_owned()));
+        let message = NewMessage { create: true, idempotency, ..NewMessage::text("one") };
+        tokio::spawn(async move {
+            let id = "c1".parse().unwrap();
+            let sent = engine.send(&id, message).await?;
+            engine.wait(&id, sent.turn_id).await
+        })
+    };
+    let asked: Vec<_> = (0..20).map(|_| ask()).collect();
+    // The first is stored, and the others read it, before the first hears of that.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(1);
+    for one in asked {
+        assert_eq!(one.await.unwrap(), Ok(completed()));
+    }
 }
