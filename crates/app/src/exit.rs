@@ -105,6 +105,7 @@ impl From<EngineError> for Failure {
             ),
             EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
+            | EngineError::TurnOpen { .. }
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
             | EngineError::NotAllowed { .. }

@@ -9,12 +9,14 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
+mod address;
 mod forms;
 mod names;
 mod stream;
 mod views;
 mod walk;
 
+pub use address::{OfPath, in_addresses};
 use forms::Form;
 pub use names::{given, is_filler, of_address};
 pub use stream::SecretStream;

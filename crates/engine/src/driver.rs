@@ -118,6 +118,7 @@ impl Drop for Driver {
             drop(state);
             self.live.settled.notify_waiters();
         }
+        self.inner.registry.weigh(&self.live);
     }
 }
 

@@ -12,6 +12,7 @@ use turnwright_core::{
     CallId, ConversationId, DriverId, Journal, ModelRef, QuestionReason, ToolDefinition, TurnId, TurnSettings, UserId,
 };
 
+use crate::acting::Acting;
 use crate::arguments::Validators;
 use crate::catalog::Catalogs;
 use crate::follow::Follower;
@@ -185,6 +186,7 @@ impl Engine {
             secrets: OnceLock::new(),
             context: OnceLock::new(),
             registry: Registry::default(),
+            acting: Acting::default(),
             running: Slots::default(),
             choices: Choices::default(),
             result_cache: Arc::default(),
@@ -319,8 +321,9 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Exists`] where there is one with the id, [`EngineError::Invalid`] where a setting is out of range,
-    /// [`EngineError::KeyReused`].
+    /// [`EngineError::OverLimit`] where its title or settings are too large, [`EngineError::KeyReused`].
     pub async fn create(&self, new: NewConversation) -> Result<Conversation, EngineError> {
+        self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
         self.must_not_decide(&new.overlay).await?;
         if new.idempotency.is_some() {
             return self.import(WholeJournal::empty(new)).await;
@@ -362,8 +365,10 @@ impl Engine {
     /// Changes a conversation's title or settings; turns that are open go on with what they began with.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::Invalid`].
+    /// [`EngineError::NotFound`], [`EngineError::Invalid`]; [`EngineError::OverLimit`] where its title or settings are too large.
     pub async fn update(&self, id: &ConversationId, change: ConversationChange) -> Result<Conversation, EngineError> {
+        let title = change.title.as_ref().and_then(Option::as_deref);
+        self.limits().admit_chosen(title, change.overlay.as_ref().unwrap_or(&SettingsOverlay::default()))?;
         let mut conversation = self.conversation(id).await?;
         if let Some(overlay) = change.overlay.as_ref().filter(|after| after.approve != conversation.overlay.approve) {
             let default = self.inner.defaults().approve;
@@ -375,8 +380,10 @@ impl Engine {
         self.inner.store.update(record(&conversation)?).await?;
         if let Some(live) = self.inner.registry.known(id) {
             let mut state = live.lock();
-            state.overlay = conversation.overlay.clone();
+            state.choose(conversation.overlay.clone());
             state.title.clone_from(&conversation.title);
+            drop(state);
+            self.inner.registry.weigh(&live);
         }
         Ok(conversation)
     }

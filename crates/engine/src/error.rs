@@ -27,6 +27,12 @@ pub enum EngineError {
         /// Which turn was meant and what is the case.
         why: String,
     },
+    /// The request is about a turn that is over, and it is open.
+    #[error("{why}")]
+    TurnOpen {
+        /// Which turn, and what to do first.
+        why: String,
+    },
     /// The request chooses settings for an open turn, which keeps what it began with.
     #[error(
         "{turn} is open and goes on with {}, approve {}, max steps {}, and the prompt and tools that it began with; \

@@ -11,7 +11,7 @@ use turnwright_core::{
     CallId, ContentBlock, ContextPart, ElicitationId, Entry, MessageId, ModelRef, Sampling, Seq, TurnId, Usage,
 };
 
-use crate::live::content_weight;
+use crate::weight::of_content;
 
 /// One event. Serialized with its name as `type`, such as `text.delta`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -307,7 +307,7 @@ impl Event {
             Self::ToolApprovalDecided { arguments, .. } => arguments.as_ref().map_or(0, String::len),
             Self::ToolProgress { message, .. } => message.as_ref().map_or(0, String::len),
             // The structured form is about as long as the text beside it.
-            Self::ToolFinished { content, .. } => content_weight(content).saturating_mul(2),
+            Self::ToolFinished { content, .. } => of_content(content).saturating_mul(2),
         };
         texts.saturating_add(size_of::<Self>())
     }

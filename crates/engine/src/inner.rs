@@ -13,6 +13,7 @@ use turnwright_core::secrets::Secrets;
 use turnwright_core::{Claim, Control, ConversationId, Entry, Journal, TurnSettings, UserId};
 
 use crate::accounts::Accounts;
+use crate::acting::Acting;
 use crate::arguments::Validators;
 use crate::artifacts::Artifacts;
 use crate::catalog::Catalogs;
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     /// What gathers what models are shown besides what was said.
     pub(crate) context: OnceLock<Arc<dyn ContextSource>>,
     pub(crate) registry: Registry,
+    /// What is being stored.
+    pub(crate) acting: Acting,
     /// The turns that this process drives.
     pub(crate) running: Slots,
     pub(crate) choices: Choices,

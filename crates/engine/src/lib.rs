@@ -5,6 +5,7 @@
 //! no database and no protocol.
 
 pub mod accounts;
+mod acting;
 mod arguments;
 pub mod artifacts;
 pub mod asks;
@@ -53,6 +54,7 @@ pub mod tool_search;
 pub mod upkeep;
 mod uses;
 mod watch;
+mod weight;
 mod writes;
 
 pub use asks::{Asks, Completed, Nobody, Reply, Standstill, Tasks, ToolReply};
@@ -68,7 +70,7 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use event::Event;
-pub use limits::{Limits, OverLimit};
+pub use limits::{Limits, MAX_TITLE_CHARS, OverLimit};
 pub use locks::{Lock, Locks};
 pub use names::qualified;
 pub use nodes::{Alone, Nodes};

@@ -9,7 +9,7 @@ use turnwright_core::{ContentBlock, UserId};
 
 use crate::engine::Engine;
 use crate::inner::Inner;
-use crate::{EngineError, Full, KeptBy, SideRecord, Slot, StoreError};
+use crate::{EngineError, Full, KeptBy, SettingsOverlay, SideRecord, Slot, StoreError, weight};
 
 /// What an engine takes; nothing is limited by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Limits {
     pub turns: usize,
     /// How many of them may belong to one user; where nodes share turns, of those that run over all of them.
     pub turns_per_user: usize,
-    /// The most text of one message, in bytes.
+    /// The most text of one message, in bytes, and the most of what is chosen for a conversation or a turn.
     pub message_bytes: usize,
     /// The most images, sounds and files of one message.
     pub attachments: usize,
@@ -56,6 +56,24 @@ pub enum OverLimit {
         /// The limit.
         most: usize,
     },
+    /// What is chosen is too much: a system prompt, tools of a client, a form.
+    #[error(
+        "the system prompt, tools and form that are chosen are {bytes} bytes, the limit is {most} bytes (`[server.limits] message_bytes`)"
+    )]
+    Settings {
+        /// How much it is.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A title is too long.
+    #[error("the title is {characters} characters long, the limit is {most}")]
+    Title {
+        /// How long it is.
+        characters: usize,
+        /// The limit.
+        most: usize,
+    },
     /// A message has too many attachments.
     #[error("the message has {count} attachments, the limit is {most} (`[server.limits] attachments`)")]
     Attachments {
@@ -83,7 +101,23 @@ impl From<Full> for OverLimit {
     }
 }
 
+/// The longest title, in characters.
+pub const MAX_TITLE_CHARS: usize = 1_000;
+
 impl Limits {
+    /// Whether this title and these settings are taken.
+    pub(crate) fn admit_chosen(&self, title: Option<&str>, chosen: &SettingsOverlay) -> Result<(), OverLimit> {
+        let characters = title.map_or(0, |title| title.chars().count());
+        if characters > MAX_TITLE_CHARS {
+            return Err(OverLimit::Title { characters, most: MAX_TITLE_CHARS });
+        }
+        let bytes = weight::written_overlay(chosen);
+        if bytes > self.message_bytes {
+            return Err(OverLimit::Settings { bytes, most: self.message_bytes });
+        }
+        Ok(())
+    }
+
     /// Whether a message of this content is taken.
     pub(crate) fn admit(&self, content: &[ContentBlock]) -> Result<(), OverLimit> {
         let (mut text, mut count) = (0_usize, 0_usize);
@@ -225,6 +259,27 @@ mod tests {
         ];
         for (content, expected) in table {
             assert_eq!(limits.admit(&content), expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn a_title_is_measured_in_characters_and_what_is_chosen_by_all_its_texts() {
+        let limits = Limits { message_bytes: 60, ..Limits::default() };
+        let title = "é".repeat(MAX_TITLE_CHARS);
+        assert_eq!(limits.admit_chosen(Some(&title), &SettingsOverlay::default()), Ok(()));
+        let longer = title + "x";
+        let over = OverLimit::Title { characters: MAX_TITLE_CHARS + 1, most: MAX_TITLE_CHARS };
+        assert_eq!(limits.admit_chosen(Some(&longer), &SettingsOverlay::default()), Err(over));
+        let prompt = SettingsOverlay { system_prompt: Some("x".repeat(60)), ..SettingsOverlay::default() };
+        assert_eq!(limits.admit_chosen(None, &prompt), Ok(()));
+        let schema = serde_json::json!({"type": "object", "description": "y".repeat(60)});
+        let output = Some(turnwright_core::OutputFormat { name: "o".to_owned(), schema, strict: true });
+        for chosen in [
+            SettingsOverlay { tools: Some(vec!["z".to_owned()]), ..prompt },
+            SettingsOverlay { output, ..SettingsOverlay::default() },
+        ] {
+            let refused = limits.admit_chosen(None, &chosen);
+            assert!(matches!(refused, Err(OverLimit::Settings { most: 60, .. })), "{refused:?}");
         }
     }
 

@@ -8,17 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tracing::Span;
-use turnwright_core::{
-    AssistantBlock, Claim, ContentBlock, Control, ConversationId, DriverId, Entry, Journal, JournalError, Sampled,
-    SamplingOutcome, Seq, StoredEntry, Turn, TurnId, UserId,
-};
+use turnwright_core::{Claim, ConversationId, DriverId, Entry, Journal, JournalError, Seq, StoredEntry, Turn, TurnId, UserId};
 
 use crate::fold;
 use crate::in_flight::{InFlight, tell_at_another_place, tell_message};
 use crate::nodes::mirror::{self, Mirror};
 use crate::telemetry::spans;
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
-use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError};
+use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError, weight};
 
 /// How many entries are read from the store at once.
 const READ_PAGE: usize = 5_000;
@@ -59,6 +56,7 @@ pub(crate) struct State {
     pub(crate) title: Option<String>,
     pub(crate) last_used: u64,
     weight: usize,
+    overlay_weight: usize,
 }
 
 /// Whether it is listened to what the node tells that drives a conversation.
@@ -127,6 +125,7 @@ impl Live {
             is_gone: false,
             keeper: None,
             broken: None,
+            overlay_weight: weight::of_overlay(&overlay),
             overlay,
             title,
             last_used: 0,
@@ -283,7 +282,7 @@ impl State {
     }
 
     fn take(&mut self, stored: StoredEntry, next: Option<&Entry>, events: &mut Vec<Event>) {
-        self.weight = self.weight.saturating_add(weight(&stored.entry));
+        self.weight = self.weight.saturating_add(weight::of_entry(&stored.entry));
         let entry = stored.entry.clone();
         let seq = stored.seq;
         if let Err(error) = self.journal.apply(stored) {
@@ -369,63 +368,18 @@ impl State {
 
     /// About how many bytes it holds.
     pub(crate) fn weight(&self) -> usize {
-        self.weight
+        let title = self.title.as_ref().map_or(0, String::len);
+        self.weight.saturating_add(self.overlay_weight).saturating_add(title).saturating_add(weight::OF_CONVERSATION)
     }
 
-    /// Whether it may be forgotten: nobody drives or watches.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.is_driven && !self.watchers.are_there()
+    /// Takes the conversation's own settings.
+    pub(crate) fn choose(&mut self, overlay: SettingsOverlay) {
+        self.overlay_weight = weight::of_overlay(&overlay);
+        self.overlay = overlay;
     }
-}
 
-/// What an entry holds beside its texts, about, in bytes.
-const BASE_WEIGHT: usize = 400;
-
-/// About how many bytes an entry holds.
-fn weight(entry: &Entry) -> usize {
-    let texts = match entry {
-        Entry::User(message) => content_weight(&message.content),
-        Entry::Assistant(message) => message.blocks.iter().map(block_weight).sum(),
-        Entry::Result(result) => content_weight(&result.content),
-        Entry::Control(Control::Compacted(compacted)) => compacted.summary.len(),
-        Entry::Control(Control::Offered { definitions } | Control::Found { definitions }) => {
-            definitions.len().saturating_mul(BASE_WEIGHT * 4)
-        }
-        Entry::Control(Control::Context(context)) => context.text.len(),
-        Entry::Elicited(elicited) => elicited.asks.len().saturating_mul(BASE_WEIGHT * 4),
-        Entry::Sampled(Sampled { outcome: SamplingOutcome::Answered(message), .. }) => {
-            message.blocks.iter().map(block_weight).sum()
-        }
-        Entry::TaskAccepted(_)
-        | Entry::Sampled(_)
-        | Entry::Decision(_)
-        | Entry::Question(_)
-        | Entry::Started(_)
-        | Entry::Answered(_)
-        | Entry::Control(_) => 0,
-    };
-    texts.saturating_add(BASE_WEIGHT)
-}
-
-fn block_weight(block: &AssistantBlock) -> usize {
-    let (text, native) = match block {
-        AssistantBlock::Text { text, native } | AssistantBlock::Reasoning { text, native } => (text.len(), native.as_ref()),
-        AssistantBlock::Refusal { text } => (text.len(), None),
-        AssistantBlock::Call(call) => (BASE_WEIGHT.saturating_add(call.arguments.len()), call.native.as_ref()),
-        AssistantBlock::Opaque { native } => (0, Some(native)),
-    };
-    text.saturating_add(native.map_or(0, |native| native.0.len()))
-}
-
-/// About how many bytes content holds.
-pub(crate) fn content_weight(blocks: &[ContentBlock]) -> usize {
-    let weight = |block: &ContentBlock| match block {
-        ContentBlock::Text { text } => text.len(),
-        ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => data.len(),
-        ContentBlock::Resource { resource } => {
-            resource.text.as_ref().map_or(0, String::len) + resource.blob.as_ref().map_or(0, String::len)
-        }
-        ContentBlock::ResourceLink { .. } => BASE_WEIGHT,
-    };
-    blocks.iter().map(weight).sum()
+    /// Whether it may be forgotten: nobody drives or watches. Watchers that are gone are forgotten already.
+    pub(crate) fn is_idle(&mut self) -> bool {
+        self.watchers.count() == 0 && !self.is_driven
+    }
 }

@@ -1,7 +1,7 @@
 //! The conversations that are in memory.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turnwright_core::ConversationId;
@@ -11,6 +11,8 @@ use crate::{ConversationRecord, EngineError, EngineLoad, SettingsOverlay, Store,
 
 /// The most bytes of idle conversations, about, that are kept in memory to spare a read.
 const MAX_IDLE_BYTES: usize = 64 << 20;
+/// How many bytes may come to rest before it is looked how much that is in all.
+const WEIGH_EVERY: usize = MAX_IDLE_BYTES / 8;
 /// The most idle conversations that are kept.
 const MAX_IDLE: usize = 256;
 
@@ -19,6 +21,8 @@ const MAX_IDLE: usize = 256;
 pub(crate) struct Registry {
     all: Mutex<HashMap<ConversationId, Arc<Live>>>,
     uses: AtomicU64,
+    /// What has come to rest, in bytes, since room was made.
+    weighed: AtomicUsize,
 }
 
 impl Registry {
@@ -54,11 +58,22 @@ impl Registry {
         if all.len() > MAX_IDLE + MAX_IDLE / 4 {
             shrink(&mut all);
         }
+        drop(all);
+        self.weigh(&kept);
         kept
+    }
+
+    /// A conversation came in, or to rest: makes room where that was much since the last time.
+    pub(crate) fn weigh(&self, live: &Live) {
+        let weight = live.lock().weight();
+        if self.weighed.fetch_add(weight, Ordering::Relaxed).saturating_add(weight) >= WEIGH_EVERY {
+            self.make_room();
+        }
     }
 
     /// Makes room where what is in memory has grown too large.
     pub(crate) fn make_room(&self) {
+        self.weighed.store(0, Ordering::Relaxed);
         shrink(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -85,7 +100,7 @@ impl Registry {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let mut load = EngineLoad { conversations: all.len(), ..EngineLoad::default() };
         for live in all.values() {
-            let state = live.lock();
+            let mut state = live.lock();
             load.driven_turns += usize::from(state.is_driven);
             load.watchers += state.watchers.count();
         }
@@ -109,7 +124,7 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
         .values()
         .filter(|live| Arc::strong_count(live) == 1)
         .filter_map(|live| {
-            let state = live.lock();
+            let mut state = live.lock();
             state.is_idle().then(|| (state.last_used, state.weight(), live.id.clone()))
         })
         .collect();
@@ -134,4 +149,22 @@ pub(crate) fn overlay_of(record: &ConversationRecord) -> Result<SettingsOverlay,
         let what = format!("the settings of conversation `{}`", record.id);
         EngineError::Store(StoreError::Damaged { what, reason: error.to_string() })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_conversations_with_large_settings_go_before_they_are_many() {
+        let registry = Registry::default();
+        for number in 0..30 {
+            let overlay = SettingsOverlay { system_prompt: Some("x".repeat(MAX_IDLE_BYTES / 8)), ..SettingsOverlay::default() };
+            let id = format!("c{number}").parse().unwrap();
+            registry.keep(Arc::new(Live::new(id, "me".parse().unwrap(), overlay, None)));
+        }
+        assert!(registry.workload().conversations <= 8, "{:?}", registry.workload());
+        registry.make_room();
+        assert_eq!(registry.workload().conversations, 7);
+    }
 }

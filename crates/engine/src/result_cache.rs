@@ -12,7 +12,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use turnwright_core::UserId;
 
-use crate::live::content_weight;
+use crate::weight::of_content;
 use crate::{SourceCall, ToolOutput};
 
 /// The most results that are kept.
@@ -118,7 +118,7 @@ impl ResultCache {
     /// Keeps what was fetched for so long. What failed is not kept.
     pub(crate) fn keep(&self, mut flight: Flight, output: &ToolOutput, time_to_live: Duration) {
         let structured = output.structured_content.as_ref().map_or(0, |value| value.to_string().len());
-        let bytes = content_weight(&output.content).saturating_add(structured);
+        let bytes = of_content(&output.content).saturating_add(structured);
         let now = Instant::now();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if output.is_error || bytes > MOST_BYTES / 8 {

@@ -105,7 +105,9 @@ struct Watcher {
 }
 
 impl Watchers {
-    pub(crate) fn count(&self) -> usize {
+    /// How many are there; those that are gone are forgotten.
+    pub(crate) fn count(&mut self) -> usize {
+        self.all.retain(|watcher| !watcher.frames.is_closed());
         self.all.len()
     }
 
@@ -221,6 +223,17 @@ mod tests {
         watchers.release();
         assert_eq!([next(&mut early), next(&mut early)], [Some(frame("one")), Some(frame("two"))]);
         assert_eq!([next(&mut late), next(&mut late)], [Some(frame("two")), None]);
+    }
+
+    #[test]
+    fn who_is_gone_is_not_counted_and_forgotten() {
+        let mut watchers = Watchers::default();
+        let (early, late) = (watch(&mut watchers), watch(&mut watchers));
+        assert_eq!(watchers.count(), 2);
+        drop(early);
+        assert_eq!(watchers.count(), 1);
+        drop(late);
+        assert_eq!((watchers.count(), watchers.is_empty()), (0, true));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use turnwright_network::Network;
 pub(crate) use docker::DEFAULT_ENGINE;
 pub use docker::{DockerConfig, Mount};
 pub use granted::{Granted, Root, Roots};
+pub(crate) use transport::shown_address;
 pub use transport::{HttpConfig, OauthConfig, OauthGrant, StdioConfig, TransportConfig};
 
 use crate::{

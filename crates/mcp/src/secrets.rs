@@ -3,10 +3,10 @@
 use turnwright_core::secrets::{Secrets, given};
 use turnwright_engine::ToolOutput;
 
-use crate::{ServerConfig, TransportConfig};
+use crate::TransportConfig;
 
 /// What a server is given that must not be seen where it repeats it.
-pub(crate) fn of(config: &ServerConfig) -> Vec<String> {
+pub(crate) fn of(transport: &TransportConfig) -> Vec<String> {
     let named = |given_to: &[(String, String)]| -> Vec<String> {
         given_to.iter().flat_map(|(name, value)| given(name, value)).collect()
     };
@@ -16,7 +16,7 @@ pub(crate) fn of(config: &ServerConfig) -> Vec<String> {
         let each = args.iter().zip(before).map(|(arg, before)| arg.split_once('=').unwrap_or((before, arg)));
         each.filter(|(_, value)| !value.starts_with('-')).flat_map(|(name, value)| given(name, value)).collect()
     };
-    match &config.transport {
+    match transport {
         TransportConfig::Stdio(stdio) => [named(&stdio.env), unnamed(&stdio.args)].concat(),
         TransportConfig::Docker(docker) => [named(&docker.env), unnamed(&docker.args)].concat(),
         TransportConfig::Http(http) => {
@@ -51,16 +51,13 @@ mod tests {
         stdio.args = ["--auth=ghp_16C7e42F292c6912E7710c838347Ae178B4a", "--token", "open-sesame", "--token", "--verbose"]
             .map(str::to_owned)
             .into();
-        assert_eq!(
-            of(&ServerConfig::new("s", stdio)),
-            ["sesame-open", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "open-sesame"]
-        );
+        assert_eq!(of(&stdio.into()), ["sesame-open", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "open-sesame"]);
     }
 
     #[test]
     fn a_key_in_a_header_is_known_without_the_word_before_it() {
         let mut http = HttpConfig::new("https://example.test/mcp?key=k0123456789");
         http.headers = vec![("Authorization".into(), "Bearer sesame-open".into()), ("X-Team".into(), "blue-and-green".into())];
-        assert_eq!(of(&ServerConfig::new("s", http)), ["sesame-open", "k0123456789"]);
+        assert_eq!(of(&http.into()), ["sesame-open", "k0123456789"]);
     }
 }

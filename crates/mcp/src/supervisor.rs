@@ -91,7 +91,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: ServerConfig, surroundings: Surroundings) -> Self {
-        surroundings.secrets.learn(secrets::of(&config).iter().map(String::as_str));
+        surroundings.secrets.learn(secrets::of(&config.transport).iter().map(String::as_str));
         let log = Arc::new(ServerLog::new(Arc::clone(&surroundings.clock), surroundings.secrets.clone()));
         let kept = surroundings.definitions.kept(&config);
         let is_known = kept.is_some();

@@ -45,6 +45,17 @@ impl ApiError {
         }
     }
 
+    /// A turn that is stored is not waited for any more.
+    pub(crate) fn of_turn(error: EngineError) -> Self {
+        match error {
+            EngineError::ShuttingDown => {
+                let detail = "the server ends; the turn goes on and is kept in its conversation";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail)
+            }
+            error => error.into(),
+        }
+    }
+
     /// The request is not understood (400).
     pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
@@ -162,7 +173,7 @@ impl From<EngineError> for ApiError {
             EngineError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
             EngineError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             EngineError::NoOpenTurn { .. } => (StatusCode::CONFLICT, "no_open_turn"),
-            EngineError::OtherSettings { .. } => (StatusCode::CONFLICT, "turn_open"),
+            EngineError::TurnOpen { .. } | EngineError::OtherSettings { .. } => (StatusCode::CONFLICT, "turn_open"),
             EngineError::NotWaiting { .. } | EngineError::NotAsked { .. } => (StatusCode::CONFLICT, "not_waiting"),
             EngineError::Misfilled { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer"),
             EngineError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
@@ -181,6 +192,7 @@ impl From<EngineError> for ApiError {
             EngineError::NotFound { .. }
             | EngineError::Exists { .. }
             | EngineError::NoOpenTurn { .. }
+            | EngineError::TurnOpen { .. }
             | EngineError::OtherSettings { .. }
             | EngineError::NotWaiting { .. }
             | EngineError::NotAsked { .. }
@@ -213,6 +225,8 @@ fn limit_status(over: OverLimit) -> (StatusCode, &'static str) {
     match over {
         OverLimit::Turns { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_turns"),
         OverLimit::UserTurns { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_user_turns"),
+        OverLimit::Settings { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "settings_too_large"),
+        OverLimit::Title { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "title_too_long"),
         OverLimit::Message { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "message_too_large"),
         OverLimit::Attachments { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_attachments"),
         OverLimit::Attachment { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "attachment_too_large"),

@@ -78,6 +78,7 @@ pub async fn interactive(
                 Ok((id, told)) => turn(session, &id, told, teller, interrupts, &mut editor).await?,
                 Err(
                     error @ (EngineError::NoOpenTurn { .. }
+                    | EngineError::TurnOpen { .. }
                     | EngineError::NotFound { .. }
                     | EngineError::Invalid { .. }
                     | EngineError::OtherSettings { .. }),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
@@ -83,6 +83,8 @@ pub struct MemoryStore {
     /// How often its lease ran out by itself.
     leases_lost: watch::Sender<u64>,
     outlives_its_lease: bool,
+    /// What an append waits for after it is stored.
+    acknowledged: Mutex<Option<Arc<Semaphore>>>,
 }
 
 impl Default for MemoryStore {
@@ -123,7 +125,13 @@ impl MemoryStore {
             is_full: AtomicBool::new(false),
             leases_lost: watch::Sender::new(0),
             outlives_its_lease: false,
+            acknowledged: Mutex::default(),
         }
+    }
+
+    /// Appends are stored at once from now on, and whoever made one hears of it once the gate has room.
+    pub fn acknowledge_through(&self, gate: &Arc<Semaphore>) {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate.clone());
     }
 
     /// The same, whose drivers are alive by leases, which their processes may outlive.
@@ -357,6 +365,10 @@ impl Store for MemoryStore {
         if self.fuse == Some(Fuse::After(number)) {
             self.die();
             return Err(Self::dead());
+        }
+        let gate = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(gate) = gate {
+            drop(gate.acquire().await);
         }
         stored
     }

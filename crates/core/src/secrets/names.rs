@@ -1,6 +1,7 @@
 //! What says that a value is a secret: the name under which it is given, or how it looks.
 
 use super::Secrets;
+use super::address::looks_like_key;
 
 /// Parts of the names of variables and headers that hold secrets.
 const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTHORIZATION"];
@@ -105,12 +106,7 @@ pub fn of_address(address: &str) -> Vec<String> {
         }
     }
     found.extend(query.split('&').filter_map(|parameter| Some(parameter.split_once('=')?.1.to_owned())));
-    let looks_like_key = |part: &&str| {
-        part.len() >= 16
-            && part.bytes().any(|byte| byte.is_ascii_digit())
-            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
-    };
-    found.extend(path.split('/').filter(looks_like_key).map(str::to_owned));
+    found.extend(path.split('/').filter(|part| looks_like_key(part)).map(str::to_owned));
     found.retain(|part| part.len() >= Secrets::MIN_BYTES);
     found
 }

@@ -91,6 +91,8 @@ impl Engine {
             return Err(EngineError::Invalid { what: problem });
         }
         self.limits().admit(&message.content)?;
+        self.limits().admit_chosen(None, &message.overlay)?;
+        self.limits().admit_chosen(None, &message.conversation)?;
         self.must_not_decide(&message.overlay).await?;
         self.must_not_decide(&message.conversation).await?;
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
@@ -175,6 +177,7 @@ impl Engine {
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
+        let _under_way = inner.acting.begin(id);
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await;
         let stored = stored.map_err(|error| inner.refusal(error))?;
         acted(inner, &inner.registry.keep(live), stored, beside).await;
@@ -293,11 +296,12 @@ impl Engine {
     /// Takes the last turn up again that did not end well, with other settings where some are given.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::NoOpenTurn`] where the last turn is open or ended well.
+    /// [`EngineError::NotFound`], [`EngineError::TurnOpen`], [`EngineError::NoOpenTurn`] where the last turn ended well.
     pub async fn retry(&self, id: &ConversationId, overlay: SettingsOverlay) -> Result<TurnId, EngineError> {
         if let Some(problem) = overlay.problem() {
             return Err(EngineError::Invalid { what: problem });
         }
+        self.limits().admit_chosen(None, &overlay)?;
         self.must_not_decide(&overlay).await?;
         if self.is_draining() {
             return Err(EngineError::ShuttingDown);
@@ -425,6 +429,7 @@ pub(super) async fn act<T>(
         act.side.extend(inner.ledger_records(&live.owner, closed, &act.entries).await?);
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
         let rules = rules_in(&act.side);
+        let _under_way = inner.acting.begin(&live.id);
         match inner.store.append(append(inner, live, at, act.entries, act.side)).await {
             Ok(stored) => {
                 // Before anybody goes on with the turn: what follows is decided by them.

@@ -18,6 +18,7 @@ impl Engine {
     /// [`EngineError::NotFound`]; [`EngineError::Exists`]; [`EngineError::Invalid`] where a setting is out of range, there is
     /// no entry `through`, or a turn is open there.
     pub async fn branch(&self, id: &ConversationId, through: Seq, new: NewConversation) -> Result<Conversation, EngineError> {
+        self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
         self.must_not_decide(&new.overlay).await?;
         let of = self.load_newest(id).await?;
         let count = usize::try_from(through.get()).unwrap_or(usize::MAX);

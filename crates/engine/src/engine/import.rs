@@ -35,8 +35,10 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Exists`] where there is one with the id; [`EngineError::Invalid`] where a setting is out of range, a
-    /// turn is open or has an entry that does not fit; [`EngineError::KeyReused`].
+    /// turn is open or has an entry that does not fit; [`EngineError::OverLimit`] where its title or settings are too large;
+    /// [`EngineError::KeyReused`].
     pub async fn import(&self, new: WholeJournal) -> Result<Conversation, EngineError> {
+        self.limits().admit_chosen(new.conversation.title.as_deref(), &new.conversation.overlay)?;
         self.must_not_decide(&new.conversation.overlay).await?;
         self.take_in(new).await
     }
@@ -67,6 +69,7 @@ impl Engine {
         before: Option<MessageId>,
         new: NewConversation,
     ) -> Result<Conversation, EngineError> {
+        self.limits().admit_chosen(new.title.as_deref(), &new.overlay)?;
         let conversation = self.conversation(id).await?;
         let journal = self.journal(id).await?;
         if let Some(message) = before

@@ -65,6 +65,8 @@ impl Engine {
             let settled = live.settled.notified();
             tokio::pin!(settled);
             settled.as_mut().enable();
+            // Before it is asked who drives: what was being stored then may be a turn that is about to be driven.
+            let acting = self.inner.acting.under_way(id);
             {
                 let state = live.lock();
                 if state.is_gone {
@@ -99,6 +101,18 @@ impl Engine {
                     // What is stored between the last look and this is found by the next.
                     foreign = Some(self.inner.store.foreign_writes());
                     self.inner.catch_up(&live).await?;
+                }
+                (Drives::Nobody, _) if acting.is_some() => {
+                    let ended = async {
+                        if let Some(mut acting) = acting {
+                            let _ = acting.changed().await;
+                        }
+                    };
+                    tokio::select! {
+                        () = ended => {}
+                        () = settled => {}
+                        () = self.inner.shutdown.cancelled() => {}
+                    }
                 }
                 // Who drove it elsewhere is gone.
                 (Drives::Nobody, Some(_)) if !took_up && !self.is_draining() => {

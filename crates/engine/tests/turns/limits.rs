@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use turnwright_engine::{EngineError, Limits, NewMessage, OverLimit, SentState};
-use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, text};
+use turnwright_engine::{
+    ConversationChange, EngineError, Limits, NewConversation, NewMessage, OverLimit, SentState, SettingsOverlay,
+};
+use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, text};
 
-use crate::support::{Setup, World, completed, world};
+use crate::support::{Setup, World, completed, engine, world};
 
 /// A world in which one turn of one user runs at a time, and one that runs.
 async fn full() -> (World, Arc<Semaphore>, turnwright_core::TurnId) {
@@ -71,4 +73,64 @@ async fn a_message_that_is_too_long_is_refused_before_anything_is_stored() {
     assert_eq!(world.kinds().await.len(), before.len());
     gate.add_permits(100);
     assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
+}
+
+#[tokio::test]
+async fn a_title_or_settings_that_are_too_large_are_refused_at_every_door() {
+    let (world, gate, turn) = full().await;
+    let title = || Some("t".repeat(1_001));
+    let overlay = || SettingsOverlay { system_prompt: Some("x".repeat(21)), ..SettingsOverlay::default() };
+    let too_long = EngineError::OverLimit(OverLimit::Title { characters: 1_001, most: 1_000 });
+    let too_large = EngineError::OverLimit(OverLimit::Settings { bytes: 21, most: 20 });
+    let engine = &world.engine;
+
+    let refused = engine.create(NewConversation { title: title(), ..NewConversation::default() }).await;
+    assert_eq!(refused, Err(too_long.clone()));
+    let refused = engine.create(NewConversation { overlay: overlay(), ..NewConversation::default() }).await;
+    assert_eq!(refused, Err(too_large.clone()));
+    let refused = engine.update(&world.id, ConversationChange { title: Some(title()), overlay: None }).await;
+    assert_eq!(refused, Err(too_long.clone()));
+    let refused = engine.update(&world.id, ConversationChange { title: None, overlay: Some(overlay()) }).await;
+    assert_eq!(refused, Err(too_large.clone()));
+    let refused = engine.fork(&world.id, None, NewConversation { title: title(), ..NewConversation::default() }).await;
+    assert_eq!(refused, Err(too_long));
+    for message in [
+        NewMessage { overlay: overlay(), ..NewMessage::text("two") },
+        NewMessage { conversation: overlay(), create: true, ..NewMessage::text("two") },
+    ] {
+        assert_eq!(engine.send(&"c2".parse().unwrap(), message).await, Err(too_large.clone()));
+    }
+    assert_eq!(engine.retry(&world.id, overlay()).await, Err(too_large));
+    gate.add_permits(100);
+    assert_eq!(engine.wait(&world.id, turn).await.unwrap(), completed());
+    assert_eq!(engine.conversations(None, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_request_at_once_waits_for_the_turn_that_the_first_of_them_is_about_to_begin() {
+    let store = Arc::new(MemoryStore::default());
+    let provider = ScriptedProvider::by(|_| Answer::whole([text("Done.")]));
+    let source = Arc::new(ScriptedSource::new("tools", []));
+    let engine = engine(store.clone(), provider, source, Setup::default());
+    let gate = Arc::new(Semaphore::new(0));
+    store.acknowledge_through(&gate);
+    let ask = || {
+        let engine = engine.clone();
+        let idempotency = Some(("key".to_owned(), "print".to_owned()));
+        let message = NewMessage { create: true, idempotency, ..NewMessage::text("one") };
+        tokio::spawn(async move {
+            let id = "c1".parse().unwrap();
+            let sent = engine.send(&id, message).await?;
+            engine.wait(&id, sent.turn_id).await
+        })
+    };
+    let asked: Vec<_> = (0..20).map(|_| ask()).collect();
+    // The first is stored, and the others read it, before the first hears of that.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(1);
+    for one in asked {
+        assert_eq!(one.await.unwrap(), Ok(completed()));
+    }
 }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::io;
 
 use serde_json::{Map, Value};
+use turnwright_core::secrets::{OfPath, in_addresses};
 use turnwright_mcp::TokenStore;
 
 use super::stored::{is_written_out, looks_secret};
@@ -15,6 +16,9 @@ const BEFORE: &str = "${sealed:";
 const AFTER: &str = "}";
 /// The places of secrets: a table, and whether everything in it that has a secret's name is one, or this key alone.
 const TABLES: [(&str, Option<&str>); 3] = [("env", None), ("headers", None), ("oauth", Some("client_secret"))];
+
+/// The keys whose texts may be addresses with secrets in them.
+pub(super) const ADDRESSES: [&str; 2] = ["url", "args"];
 
 /// The name under which a secret is kept, where the text is a reference to one.
 pub(crate) fn reference(text: &str) -> Option<&str> {
@@ -34,6 +38,52 @@ pub(crate) async fn keep(secret: &str, tokens: &dyn TokenStore) -> io::Result<St
     Ok(format!("{BEFORE}{name}{AFTER}"))
 }
 
+/// Whether an address, or one of several, has a secret in it that is written out.
+pub(super) fn has_secret_in_address(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !secrets_in_addresses(text).is_empty(),
+        Value::Array(values) => values.iter().any(has_secret_in_address),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+fn secrets_in_addresses(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    in_addresses(text, OfPath::Keys, |part| {
+        if is_plain(part) {
+            found.push(part.to_owned());
+        }
+        part.to_owned()
+    });
+    found
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && !text.contains("${")
+}
+
+/// The texts of addresses.
+fn addresses(config: &mut Map<String, Value>) -> impl Iterator<Item = &mut String> {
+    let among = config.iter_mut().filter(|(key, _)| ADDRESSES.contains(&key.as_str()));
+    among.flat_map(|(_, value)| match value {
+        Value::String(text) => vec![text],
+        Value::Array(values) => values.iter_mut().filter_map(as_text).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    })
+}
+
+fn as_text(value: &mut Value) -> Option<&mut String> {
+    if let Value::String(text) = value { Some(text) } else { None }
+}
+
+/// The names of the secrets that a text refers to.
+fn references(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices(BEFORE).filter_map(|(at, _)| {
+        let rest = text.get(at..)?;
+        reference(rest.get(..=rest.find(AFTER)?)?)
+    })
+}
+
 /// Puts a reference in the place of each secret that is written out, and keeps the secret.
 pub(super) async fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStore) -> io::Result<()> {
     for (table, only) in TABLES {
@@ -44,6 +94,15 @@ pub(super) async fn seal(config: &mut Map<String, Value>, tokens: &dyn TokenStor
                 *value = keep(secret, tokens).await?.into();
             }
         }
+    }
+    for text in addresses(config) {
+        let mut kept = Vec::new();
+        for secret in secrets_in_addresses(text) {
+            kept.push(keep(&secret, tokens).await?);
+        }
+        let mut kept = kept.into_iter();
+        let sealed = |part: &str| if is_plain(part) { kept.next() } else { None }.unwrap_or_else(|| part.to_owned());
+        *text = in_addresses(text, OfPath::Keys, sealed);
     }
     Ok(())
 }
@@ -63,6 +122,15 @@ pub(super) async fn opened(config: &Map<String, Value>, tokens: &dyn TokenStore)
             *value = secret.ok_or_else(|| format!("its secret `{table}.{key}` is not kept here; set it again"))?.into();
         }
     }
+    for text in addresses(&mut opened) {
+        let names: Vec<String> = references(text).map(str::to_owned).collect();
+        for name in names {
+            let secret = tokens.load(&name).await;
+            let secret = secret.map_err(|error| format!("a secret of its address cannot be read: {error}"))?;
+            let secret = secret.ok_or("a secret of its address is not kept here; set it again")?;
+            *text = text.replace(&format!("{BEFORE}{name}{AFTER}"), &secret);
+        }
+    }
     Ok(opened)
 }
 
@@ -78,7 +146,12 @@ pub(super) async fn forget(before: &Map<String, Value>, after: &Map<String, Valu
 
 fn names(config: &Map<String, Value>) -> Vec<&str> {
     let values = TABLES.iter().filter_map(|(table, _)| config.get(*table)?.as_object()).flat_map(Map::values);
-    values.filter_map(|value| reference(value.as_str()?)).collect()
+    let of_tables = values.filter_map(|value| reference(value.as_str()?));
+    let texts = ADDRESSES.iter().filter_map(|key| config.get(*key)).flat_map(|value| match value {
+        Value::Array(values) => values.iter().collect(),
+        value => vec![value],
+    });
+    of_tables.chain(texts.filter_map(Value::as_str).flat_map(references)).collect()
 }
 
 #[cfg(test)]
@@ -97,7 +170,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = FileTokens::new(folder.path());
         let typed = map(json!({
-            "command": "server",
+            "command": "server", "args": ["--db", "postgres://me:sesame@host/${NAME}", "--quiet"],
+            "url": "http://me:sesame@host/mcp?key=sesame&other=${OTHER}&last=sesame",
             "env": {"API_KEY": "sesame", "OTHER_KEY": "${OTHER}", "LEVEL": "info", "EMPTY_KEY": ""},
             "headers": {"Authorization": "Bearer sesame"},
             "oauth": {"client_id": "sesame-id", "client_secret": "sesame"}
@@ -110,8 +184,14 @@ mod tests {
 
         let mut after = stored.clone();
         after.shift_remove("headers");
+        after.shift_remove("url");
         forget(&stored, &after, &tokens).await;
-        assert_eq!(opened(&after, &tokens).await.unwrap().get("env"), typed.get("env"));
+        let left = opened(&after, &tokens).await.unwrap();
+        assert_eq!((left.get("env"), left.get("args")), (typed.get("env"), typed.get("args")));
+        let mut address = stored.clone();
+        address.retain(|key, _| key == "url");
+        let why = "a secret of its address is not kept here; set it again";
+        assert_eq!(opened(&address, &tokens).await, Err(why.to_owned()));
         let why = "its secret `headers.Authorization` is not kept here; set it again";
         assert_eq!(opened(&stored, &tokens).await, Err(why.to_owned()));
     }

@@ -8,7 +8,7 @@ use turnwright_core::UserId;
 use turnwright_engine::Document;
 
 use super::sealed;
-use crate::config::{MASK, without_secrets};
+use crate::config::{MASK, without_secrets_and_keys};
 
 /// The kind of its documents; the key is the server's name.
 pub(crate) const KIND: &str = "mcp_server";
@@ -105,7 +105,7 @@ impl Stored {
 
 /// Keys as people are shown them: a value that may be secret only where it is a reference.
 pub(crate) fn shown(config: &Map<String, Value>) -> Map<String, Value> {
-    let text = |text: &str| Value::from(without_secrets(text));
+    let text = |text: &str| Value::from(without_secrets_and_keys(text));
     let show = |(key, value): (&String, &Value)| {
         let value = match (key.as_str(), value) {
             ("env" | "headers", Value::Object(pairs)) => {
@@ -124,14 +124,16 @@ pub(crate) fn shown(config: &Map<String, Value>) -> Map<String, Value> {
     config.iter().map(show).collect()
 }
 
-/// What stands in the variables and headers as it is, and not as a reference: the paths of those values.
+/// What stands in the variables, headers and addresses as it is, and not as a reference: the paths of those values.
 pub(crate) fn literal_secrets(config: &Map<String, Value>) -> Vec<String> {
     let within =
         |table: &'static str| config.get(table).and_then(Value::as_object).into_iter().flatten().map(move |pair| (table, pair));
     let literal = |(table, (name, value)): (&str, (&String, &Value))| {
         (is_written_out(value) && looks_secret(name)).then(|| format!("{table}.{name}"))
     };
-    within("env").chain(within("headers")).filter_map(literal).collect()
+    let addresses = sealed::ADDRESSES.iter().filter(|key| config.get(**key).is_some_and(sealed::has_secret_in_address));
+    let named = within("env").chain(within("headers")).filter_map(literal);
+    named.chain(addresses.map(|key| (*key).to_owned())).collect()
 }
 
 /// Whether a value of this name is a secret by convention.
@@ -152,9 +154,10 @@ pub(super) fn is_written_out(value: &Value) -> bool {
 }
 
 /// What became of `before` by a change in the form of RFC 7396. Where the change repeats what is shown in place of a secret,
-/// the secret stays.
+/// or of an address that has one, that stays.
 pub(crate) fn changed(before: &Map<String, Value>, change: &Map<String, Value>) -> Map<String, Value> {
     let mut after = before.clone();
+    let told = shown(before);
     for (key, value) in change {
         match value {
             Value::Null => drop(after.shift_remove(key)),
@@ -164,6 +167,7 @@ pub(crate) fn changed(before: &Map<String, Value>, change: &Map<String, Value>) 
                 after.insert(key.clone(), Value::Object(changed(table, change)));
             }
             Value::String(text) if text == MASK && before.contains_key(key) => {}
+            repeated if told.get(key) == Some(repeated) => {}
             value => drop(after.insert(key.clone(), value.clone())),
         }
     }
@@ -191,10 +195,21 @@ mod tests {
             "env": {"API_KEY": "***", "OTHER": "${OTHER}", "EMPTY": ""}
         }));
         assert_eq!(shown(&config), told);
-        assert_eq!(literal_secrets(&config), ["env.API_KEY"]);
+        assert_eq!(literal_secrets(&config), ["env.API_KEY", "args"]);
         let change = map(json!({"env": {"API_KEY": "***", "OTHER": null, "NEW": "1"}, "args": null}));
         let after = map(json!({"command": "server", "env": {"API_KEY": "sk-1", "EMPTY": "", "NEW": "1"}}));
         assert_eq!(changed(&config, &change), after);
+    }
+
+    #[test]
+    fn an_address_that_is_sent_back_as_it_was_shown_keeps_its_secrets() {
+        let config = map(json!({"url": "http://me:word@host/mcp?key=word", "args": ["--db", "postgres://me:word@host/name"]}));
+        let told = map(json!({"url": "http://***@host/mcp?key=***", "args": ["--db", "postgres://me:***@host/name"]}));
+        assert_eq!(shown(&config), told);
+        assert_eq!(literal_secrets(&config), ["url", "args"]);
+        assert_eq!(changed(&config, &told), config);
+        let other = map(json!({"url": "http://host/other"}));
+        assert_eq!(changed(&config, &other).get("url"), other.get("url"));
     }
 
     #[test]

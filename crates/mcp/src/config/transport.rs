@@ -3,7 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use turnwright_core::secrets::{OfPath, Secrets, in_addresses};
+
 use super::docker::DockerConfig;
+use crate::secrets;
+
+/// What stands for a secret wherever it is shown.
+const MASK: &str = "***";
 
 /// How a server is reached: one of the keys `command`, `url` and `image`.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,19 +23,22 @@ pub enum TransportConfig {
 }
 
 impl fmt::Display for TransportConfig {
-    /// As a person would name it: a command line, an address. Holds no variable and no header.
+    /// As a person would name it: a command line, an address. Holds no variable and no header, and `***` in the place of each
+    /// secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stdio(stdio) => {
-                formatter.write_str(&stdio.command)?;
-                stdio.args.iter().try_for_each(|arg| write!(formatter, " {arg}"))
-            }
-            Self::Http(http) => formatter.write_str(&http.url),
-            Self::Docker(docker) => {
-                formatter.write_str(&docker.image)?;
-                docker.args.iter().try_for_each(|arg| write!(formatter, " {arg}"))
-            }
+        let (first, args) = match self {
+            Self::Stdio(stdio) => (&stdio.command, stdio.args.as_slice()),
+            Self::Http(http) => (&http.url, [].as_slice()),
+            Self::Docker(docker) => (&docker.image, docker.args.as_slice()),
+        };
+        let mut secrets = secrets::of(self);
+        // A shorter one would be found in everything.
+        secrets.retain(|secret| secret.len() >= Secrets::MIN_BYTES);
+        for (at, part) in std::iter::once(first).chain(args).enumerate() {
+            let shown = secrets.iter().fold(shown_address(part), |shown, secret| shown.replace(secret, MASK));
+            write!(formatter, "{}{shown}", if at == 0 { "" } else { " " })?;
         }
+        Ok(())
     }
 }
 
@@ -147,6 +156,11 @@ impl fmt::Debug for OauthConfig {
     }
 }
 
+/// A text without what may be secret in its addresses.
+pub(crate) fn shown_address(text: &str) -> String {
+    in_addresses(text, OfPath::Keys, |_| MASK.to_owned())
+}
+
 pub(super) fn names(pairs: &[(String, String)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
@@ -158,15 +172,20 @@ mod tests {
     #[test]
     fn what_may_be_secret_is_never_shown() {
         let mut stdio = StdioConfig::new("server");
-        stdio.args = vec!["--quiet".into()];
+        stdio.args = ["--quiet", "--token", "open-sesame", "postgres://me:word@host/name", "--api-key=open-sesame"]
+            .map(str::to_owned)
+            .into();
         stdio.env = vec![("API_KEY".into(), "hidden".into())];
-        let mut http = HttpConfig::new("https://example.org/mcp");
+        let mut http = HttpConfig::new("https://me:word@example.org/mcp?key=word&one=1");
         http.headers = vec![("Authorization".into(), "hidden".into())];
         http.oauth.client_secret = Some("hidden".into());
         let mut docker = DockerConfig::new("mcp/time");
         docker.env = vec![("API_KEY".into(), "hidden".into())];
-        let all: [(TransportConfig, &str); 3] =
-            [(stdio.into(), "server --quiet"), (http.into(), "https://example.org/mcp"), (docker.into(), "mcp/time")];
+        let all: [(TransportConfig, &str); 3] = [
+            (stdio.into(), "server --quiet --token *** postgres://me:***@host/name --api-key=***"),
+            (http.into(), "https://***@example.org/mcp?key=***&one=***"),
+            (docker.into(), "mcp/time"),
+        ];
         for (transport, named) in all {
             assert_eq!(transport.to_string(), named);
             assert!(!format!("{transport:?}").contains("hidden"), "{transport:?}");

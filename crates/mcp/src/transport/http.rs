@@ -30,6 +30,7 @@ use super::inbox::Inbox;
 use super::outbox;
 use super::wire::Wire;
 use crate::client::me;
+use crate::config::shown_address;
 use crate::era::{self, Era, Finding, Ground};
 use crate::log::ServerLog;
 use crate::login::Account;
@@ -101,7 +102,7 @@ impl Endpoint {
         account: Option<Account>,
         network: &Network,
     ) -> Result<Self, McpError> {
-        let bad = |reason: String| McpError::BadAddress { url: without_query(&config.url), reason };
+        let bad = |reason: String| McpError::BadAddress { url: shown_address(&config.url), reason };
         let url: Url = config.url.parse().map_err(|error| bad(format!("{error}")))?;
         let headers = headers(config).map_err(bad)?;
         let own_headers = config.headers.iter().map(|(name, _)| format!("`{name}`")).collect();

@@ -63,3 +63,71 @@ async fn a_stream_too_many_is_refused_before_its_message_is_stored_and_a_closed_
     let answered = server.stream("/api/v1/conversations/c1/chat", json!({"content": "hello"})).await;
     assert!(answered.body.contains("Done."), "{}", answered.body);
 }
+
+#[tokio::test]
+async fn what_is_chosen_for_a_conversation_has_limits_of_its_own() {
+    let server = server([]);
+    server.engine.limit(Limits { message_bytes: 100, ..Limits::default() });
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let (title, prompt) = (json!({"title": "t".repeat(1_001)}), json!({"system_prompt": "p".repeat(101)}));
+    for (body, expected) in [(title, (422, "title_too_long")), (prompt, (413, "settings_too_large"))] {
+        let expected = (expected.0, expected.1.to_owned());
+        assert_eq!(server.post("/api/v1/conversations", body.clone()).await.problem(), expected);
+        let changed = server.send(Method::PATCH, "/api/v1/conversations/c1", &body, &[]).await;
+        assert_eq!(changed.problem(), expected);
+    }
+    let tool = json!({"type": "function", "function": {"name": "a", "description": "d".repeat(101), "parameters": {}}});
+    let messages = json!([{"role": "user", "content": "one"}]);
+    let prompt = json!([{"role": "system", "content": "p".repeat(101)}, {"role": "user", "content": "one"}]);
+    for body in [
+        json!({"model": "test/scripted", "messages": messages, "tools": [tool]}),
+        json!({"model": "test/scripted", "messages": prompt}),
+    ] {
+        let refused = server.post("/v1/chat/completions", body).await;
+        assert_eq!((refused.status.as_u16(), refused.json()["error"]["code"].as_str()), (413, Some("settings_too_large")));
+    }
+    assert_eq!(server.get("/api/v1/conversations").await.json()["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_header_that_can_be_there_once_is_refused_where_it_is_there_twice() {
+    let server = server([]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    let twice = async |name: &str, values: [&str; 2], code: &str| {
+        let mut request = Request::builder().method(Method::POST).uri("/api/v1/conversations");
+        if name != "host" {
+            request = request.header("host", "localhost");
+        }
+        let request = values.iter().fold(request, |request, value| request.header(name, *value));
+        let request = request.header("content-type", "application/json").body(Body::from("{}")).unwrap();
+        let response = server.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), 400, "{name}");
+        let body = axum::body::to_bytes(response.into_body(), 1 << 16).await.unwrap();
+        let problem: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["code"], json!(code), "{problem}");
+    };
+    twice("host", ["localhost", "localhost"], "invalid_header").await;
+    twice("origin", ["http://localhost", "http://localhost"], "invalid_header").await;
+    twice("idempotency-key", ["a", "b"], "invalid_idempotency_key").await;
+    let conditions = [("if-match", "W/\"x\", *")];
+    let changed = server.send(Method::PATCH, "/api/v1/conversations/c1", &json!({"title": "T"}), &conditions).await;
+    assert_eq!(changed.problem(), (400, "invalid_header".to_owned()));
+}
+
+#[tokio::test]
+async fn what_asks_for_a_turn_that_is_over_is_told_that_it_is_open_and_who_waits_that_it_goes_on_after_the_end() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([Answer::whole([text("Done.")]).gated(&gate)]);
+    let held = server.post("/api/v1/conversations/c1/chat", json!({"content": "one"}));
+    let others = async {
+        while server.engine.workload().driven_turns == 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = server.post("/api/v1/conversations/c1/retry", Value::Null).await;
+        assert_eq!(refused.problem(), (409, "turn_open".to_owned()));
+        server.engine.shutdown().await;
+    };
+    let (held, ()) = tokio::join!(held, others);
+    assert_eq!(held.problem(), (503, "shutting_down".to_owned()));
+    assert_eq!(held.json()["detail"], "the server ends; the turn goes on and is kept in its conversation");
+}

@@ -21,7 +21,7 @@ pub struct NewMessage {
     /// The settings of the conversation, where it is created.
     pub conversation: SettingsOverlay,
     /// The message that it stands for: that one and all that came after it are hidden with it. [`EngineError::NotFound`] where
-    /// it is no message of a person's that is shown, [`EngineError::NoOpenTurn`] while a turn is open.
+    /// it is no message of a person's that is shown, [`EngineError::TurnOpen`] while a turn is open.
     pub replaces: Option<MessageId>,
     /// A key that makes a repetition harmless, and a hash of the request.
     pub idempotency: Option<(String, String)>,

@@ -16,7 +16,7 @@ pub(super) fn retry(
     let refuse = |why: &str| Err(EngineError::NoOpenTurn { why: why.to_owned() });
     let Some(last) = state.journal.turn() else { return refuse("there is no turn to retry") };
     match last.ended() {
-        None => return refuse("the turn is still open"),
+        None => return Err(EngineError::TurnOpen { why: format!("{} is still open", last.id()) }),
         Some(TurnStatus::Completed) => {
             return refuse(&format!("the last turn of {id} ended well, there is nothing to retry"));
         }

@@ -70,8 +70,8 @@ pub(super) fn say(
 /// Hides a message of a person's and what came after it, but for answers that had not seen it.
 fn replaced_with(state: &State, replaced: MessageId) -> Result<Vec<Entry>, EngineError> {
     let journal = &state.journal;
-    if journal.open_turn().is_some() {
-        return Err(EngineError::NoOpenTurn { why: "the turn is still open; stop it first".to_owned() });
+    if let Some(turn) = journal.open_turn() {
+        return Err(EngineError::TurnOpen { why: format!("{} is still open; stop it first", turn.id()) });
     }
     let is_there = journal.entry(replaced.0).is_some_and(|stored| matches!(*stored.entry, Entry::User(_)));
     if !is_there || journal.is_hidden(replaced) {
