@@ -21,6 +21,8 @@ use turnwright_testkit::{
 
 #[path = "http/by_hand.rs"]
 mod by_hand;
+#[path = "http/files.rs"]
+mod files;
 #[path = "http/limits.rs"]
 mod limits;
 #[path = "http/long.rs"]

@@ -224,8 +224,11 @@ fn stop_reason(status: &str, finish_reason: &str, error: Option<String>) -> Resu
 
 /// A block of a prompt: both have MCP's shapes.
 fn block(block: Block) -> Result<ContentBlock, Error> {
-    let kept = serde_json::to_value(block).and_then(serde_json::from_value);
-    kept.map_err(|error| Error::new(ErrorCode::INVALID_PARAMS, format!("a block of the prompt is not understood: {error}")))
+    let wrong = |why: String| Error::new(ErrorCode::INVALID_PARAMS, why);
+    let kept: ContentBlock = serde_json::to_value(block)
+        .and_then(serde_json::from_value)
+        .map_err(|error| wrong(format!("a block of the prompt is not understood: {error}")))?;
+    kept.shown().map_err(|error| wrong(error.to_string()))
 }
 
 pub(super) fn failed(error: &EngineError) -> Error {

@@ -18,7 +18,7 @@ use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
 use super::ui_said_again::{answered, can_be_retried, newest, question};
-use crate::attached::Attached;
+use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
@@ -272,31 +272,23 @@ fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
     if is_empty { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
 }
 
-/// A file: its bytes where the address holds them, else a link.
+/// A file: its bytes where the address holds them, else what was uploaded here.
 fn file(url: &str, media_type: Option<String>, filename: Option<String>) -> Result<ContentBlock, ApiError> {
     let name = filename.unwrap_or_else(|| "file".to_owned());
     let Some(data) = url.strip_prefix("data:") else {
-        return Ok(ContentBlock::ResourceLink {
-            uri: url.to_owned(),
-            name,
-            title: None,
-            description: None,
-            mime_type: media_type,
-            size: None,
-        });
+        if attached::named(url).is_none() {
+            let what = format!(
+                "the file `{name}` is at an address that is not fetched here: send it as a `data:` URL with base64, or upload it by POST /api/v1/artifacts"
+            );
+            return Err(ApiError::invalid(what));
+        }
+        let (title, description, size) = (None, None, None);
+        return Ok(ContentBlock::ResourceLink { uri: url.to_owned(), name, title, description, mime_type: media_type, size });
     };
     let (head, data) = data
         .split_once(";base64,")
         .ok_or_else(|| ApiError::invalid(format!("the file `{name}` is a data URL without base64")))?;
-    let mime_type = media_type.unwrap_or_else(|| head.to_owned());
-    let data = data.to_owned();
-    Ok(if mime_type.starts_with("image/") {
-        ContentBlock::Image { data, mime_type }
-    } else if mime_type.starts_with("audio/") {
-        ContentBlock::Audio { data, mime_type }
-    } else {
-        let resource =
-            EmbeddedResource { uri: format!("file:///{name}"), mime_type: Some(mime_type), text: None, blob: Some(data) };
-        ContentBlock::Resource { resource }
-    })
+    let (mime_type, blob) = (Some(media_type.unwrap_or_else(|| head.to_owned())), Some(data.to_owned()));
+    let resource = EmbeddedResource { uri: format!("file:///{name}"), mime_type, text: None, blob };
+    ContentBlock::Resource { resource }.shown().map_err(|error| ApiError::invalid(error.to_string()))
 }
