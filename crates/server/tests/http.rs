@@ -29,6 +29,8 @@ mod limits;
 mod long;
 #[path = "http/operating.rs"]
 mod operating;
+#[path = "http/use_chat.rs"]
+mod use_chat;
 
 struct Server {
     router: Router,

@@ -10,9 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, EmbeddedResource, Entry, MessageId, QuestionReason, Seq, TurnId, Verdict,
+    CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
+    Verdict,
 };
-use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
+use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
@@ -22,6 +23,7 @@ use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
+use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::settings;
@@ -47,9 +49,10 @@ pub(super) struct UiRequest<'a> {
     /// `PROVIDER/MODEL`; the conversation's where absent.
     #[serde(default)]
     model: Option<String>,
-    /// What happens where a turn waits already.
+    /// What happens where a turn waits already. Where it is not said, what waits is declined, as far as the caller may do that: a
+    /// stock client answers nothing that is asked before its last message.
     #[serde(default)]
-    on_waiting: api::OnWaiting,
+    on_waiting: Option<api::OnWaiting>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -104,8 +107,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let last: UiMessage = serde_json::from_str(last.get())
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
-        let (turn, after) = answer(&state, &conversation, last).await?;
-        return stream_of(&state, conversation, turn, (version, Begin::Continue(after)), stream).await;
+        let (turn, begin) = answer(&state, &conversation, last).await?;
+        return stream_of(&state, conversation, turn, (version, begin), stream).await;
     }
     let replaces = match &request.message_id {
         Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages).await?,
@@ -116,7 +119,11 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let mut message = NewMessage {
         content,
         overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
-        on_waiting: on_waiting(request.on_waiting),
+        on_waiting: match request.on_waiting {
+            Some(choice) => on_waiting(choice),
+            None if state.engine().may_decide() => OnWaiting::Deny,
+            None => OnWaiting::Hold,
+        },
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
@@ -210,28 +217,26 @@ pub(super) async fn resume(
     }
 }
 
-/// Stores a person's answers; the turn that they belong to, and the last entry before them.
-async fn answer(state: &ServerState, conversation: &ConversationId, message: UiMessage) -> Result<(TurnId, Seq), ApiError> {
+/// What a page says of a question about a call.
+struct UiAnswer {
+    call: CallId,
+    is_approved: bool,
+    reason: Option<String>,
+}
+
+/// Stores a person's answers; the turn that they belong to, and where its stream goes on.
+async fn answer(state: &ServerState, conversation: &ConversationId, message: UiMessage) -> Result<(TurnId, Begin), ApiError> {
     let engine = state.engine();
-    let journal = engine.journal(conversation).await?;
-    let turn = journal.turn().map(turnwright_core::Turn::id);
-    let (Some(turn), Some(after)) = (turn, journal.last_seq()) else {
-        return Err(ApiError::invalid(
-            "the last of `messages` is not a user's, and the conversation has no turn to go on with",
-        ));
-    };
+    let joined = message.id.strip_prefix("turn_").and_then(|name| Seq::new(name.split_once('_')?.1.parse().ok()?));
+    let answers = answers(message.parts)?;
+    let calls: Vec<CallId> = answers.iter().map(|answer| answer.call).collect();
+    // Before anything is decided: what others decided meanwhile is told too.
+    let (turn, after) = left(&engine.journal(conversation).await?, &calls)
+        .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
-    let mut has_answer = false;
-    for part in message.parts {
-        let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
-            (part.state.as_deref(), part.approval)
-        else {
-            continue;
-        };
-        has_answer = true;
-        let call: Option<CallId> = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
+    for UiAnswer { call, is_approved, reason } in answers {
         // Who answers twice, or what another tab answered, is told by the stream.
-        let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else { continue };
+        let Some(waiting) = waiting.iter().find(|waiting| waiting.call == call) else { continue };
         let verdict = match (waiting.reason, is_approved) {
             (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
             (
@@ -251,11 +256,49 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
             Err(error) => return Err(error.into()),
         }
     }
-    if has_answer {
-        Ok((turn, after))
-    } else {
-        Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"))
+    Ok((turn, Begin::Continue { after, joined }))
+}
+
+/// The questions that a message of the page's says to be answered, and nothing of what came of them.
+fn answers(parts: Vec<UiPart>) -> Result<Vec<UiAnswer>, ApiError> {
+    let mut answers = Vec::new();
+    for part in parts {
+        let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
+            (part.state.as_deref(), part.approval)
+        else {
+            continue;
+        };
+        let call = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
+        let call = call.ok_or_else(|| ApiError::invalid(format!("nothing was asked here under the name `{id}`")))?;
+        answers.push(UiAnswer { call, is_approved, reason });
     }
+    if answers.is_empty() {
+        return Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"));
+    }
+    Ok(answers)
+}
+
+/// The turn of the newest of these calls, and where a page was left that was asked about them and knows nothing of what came of
+/// it: where the turn waited, before any of them was decided about.
+fn left(journal: &Journal, calls: &[CallId]) -> Option<(TurnId, Seq)> {
+    let message = calls.iter().map(|call| call.message).max()?;
+    let newest = |call: CallId| call.message == message && calls.contains(&call);
+    let Entry::Assistant(made) = &*journal.entry(message)?.entry else { return None };
+    let is_there = |call: &CallId| usize::try_from(call.index).is_ok_and(|index| index < made.calls().count());
+    if !calls.iter().filter(|call| newest(**call)).all(is_there) {
+        return None;
+    }
+    let (mut waited, mut asked) = (message, Vec::new());
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= message) {
+        match &*stored.entry {
+            Entry::Control(Control::Suspended) => waited = stored.seq,
+            Entry::Question(question) => asked.push(question.call),
+            Entry::Decision(decision) if newest(decision.call) && asked.contains(&decision.call) => break,
+            Entry::Result(result) if newest(result.call) => break,
+            _ => {}
+        }
+    }
+    Some((turn_of(journal, message)?, waited))
 }
 
 /// Text and files of a user's message.
