@@ -19,6 +19,8 @@ use turnwright_testkit::{
     text,
 };
 
+#[path = "http/ag_ui.rs"]
+mod ag_ui;
 #[path = "http/by_hand.rs"]
 mod by_hand;
 #[path = "http/files.rs"]
