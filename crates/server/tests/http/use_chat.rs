@@ -139,3 +139,37 @@ async fn an_answer_to_what_nobody_asked_is_refused_so_that_no_page_sends_it_for_
         assert_eq!(refused.problem(), (422, "invalid_request".to_owned()), "{unknown}");
     }
 }
+
+#[tokio::test]
+async fn a_history_for_use_chat_fits_the_stream() {
+    let server = server([
+        Answer::whole([call(0, "lab__touch", "{}")]),
+        Answer::whole([call(0, "lab__touch", r#"{"again":1}"#)]),
+        Answer::whole([text("Touched.")]),
+    ]);
+    let history = async || {
+        let page = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui").await.json();
+        let messages = page["data"].as_array().unwrap().iter();
+        messages.map(|message| (message["id"].as_str().unwrap().to_owned(), message["parts"].clone())).collect::<Vec<_>>()
+    };
+    let asked = asked_about(&server.post("/api/chat", says("Touch!")).await);
+    let approval = json!({"id": asked[0].replacen("call_", "appr_", 1)});
+    let waits = json!({"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked[0], "state": "approval-requested",
+                       "input": {}, "approval": approval});
+    let told = history().await;
+    assert_eq!(told.last().unwrap(), &("turn_1".to_owned(), json!([{"type": "step-start"}, waits])));
+    // A message that joins is answered in one of its own, here too.
+    let joined = outline(&server.post("/api/chat", says("never mind")).await)[0].strip_prefix("start ").unwrap().to_owned();
+    let told = history().await;
+    let names: Vec<&str> = told.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(names, ["msg_1", "turn_1", names[2], joined.as_str()]);
+    assert_eq!(told[1].1[1]["state"], "output-error");
+    assert_eq!(told[3].1[1]["state"], "approval-requested");
+    let again = told[3].1[1]["toolCallId"].as_str().unwrap().to_owned();
+    let last = server.post("/api/chat", answers(&joined, &[(&again, true)])).await;
+    assert_eq!(outline(&last)[0], format!("start {joined}"));
+    let page = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui&limit=1").await.json();
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let next = server.get(&format!("/api/v1/conversations/c1/messages?format=ai-sdk-ui&limit=1&cursor={cursor}")).await.json();
+    assert_eq!(next["data"][0]["id"], "turn_1", "also where a page begins with it");
+}
