@@ -7,6 +7,10 @@ use async_trait::async_trait;
 
 use crate::StoreError;
 
+/// The kind of the documents that remember requests which were carried out once for their idempotency key. Their bodies are JSON
+/// objects whose `at_ms` says when that was, in milliseconds since 1970 UTC.
+pub const REPEATABLE_REQUESTS: &str = "idempotent_request";
+
 /// A stored text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {

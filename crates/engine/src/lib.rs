@@ -60,7 +60,7 @@ pub use budget::Length;
 pub use budgets::Budgets;
 pub use clock::{Clock, SystemClock};
 pub use context::{ContextAsk, ContextSource, Gathered};
-pub use documents::{Document, Documents};
+pub use documents::{Document, Documents, REPEATABLE_REQUESTS};
 pub use engine::{
     Awaited, Choice, ClientResult, Compaction, Conversation, ConversationChange, Decided, Door, Engine, EngineLoad,
     EngineParts, Explained, Extent, NewConversation, NewMessage, NewRule, OnWaiting, PageCall, PageCalled, Remember, Sent,

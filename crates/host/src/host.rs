@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,8 @@ pub struct Host {
     pub(crate) loaded: Loaded,
     pub(crate) engine: Engine,
     pub(crate) documents: Arc<dyn Documents>,
+    /// When it was last looked for answers to idempotency keys that are old, in milliseconds since 1970 UTC.
+    pub(crate) keys_looked_at_ms: AtomicU64,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) texts: Arc<dyn Texts>,
     pub(crate) upkeep: Arc<dyn Upkeep>,
@@ -215,6 +218,7 @@ impl HostBuilder {
             loaded,
             engine,
             documents: store.clone(),
+            keys_looked_at_ms: AtomicU64::new(0),
             artifacts: store.clone(),
             texts: store.clone(),
             upkeep: store.clone(),

@@ -1,12 +1,18 @@
 //! What a server does by itself, now and then, beside turns.
 
 use std::convert::Infallible;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use serde_json::Value;
+use turnwright_engine::{Document, REPEATABLE_REQUESTS, StoreError};
 
 use crate::Host;
 
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_mins(1);
+/// How often it looks for answers to idempotency keys that are old: an hour.
+const KEYS_EVERY_MS: u64 = 3_600_000;
 /// How long an uploaded file waits for a message that names it: a day.
 const UNUSED_FILES_MS: u64 = 24 * 3_600_000;
 
@@ -27,6 +33,9 @@ impl Host {
         if let Some(retention) = self.config().storage.retention() {
             let age_ms = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
             let before_ms = self.engine().clock().now_ms().saturating_sub(age_ms);
+            if let Err(error) = self.forget_keys(before_ms).await {
+                tracing::warn!(%error, "old answers to idempotency keys could not be removed; the next round does it");
+            }
             match self.engine().remove_old(&**self.upkeep(), before_ms).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "removed conversations that are older than the retention"),
@@ -39,5 +48,32 @@ impl Host {
         if let Err(error) = self.artifacts().sweep_artifacts(before_ms).await {
             tracing::warn!(%error, "files that nobody uses could not be removed");
         }
+    }
+
+    /// Removes the answers to idempotency keys that are older, as those go with their conversations that stand in a journal. All are
+    /// read for that, so it is done now and then.
+    async fn forget_keys(&self, before_ms: u64) -> Result<(), StoreError> {
+        let now_ms = self.engine().clock().now_ms();
+        if now_ms.saturating_sub(self.keys_looked_at_ms.load(Ordering::Relaxed)) < KEYS_EVERY_MS {
+            return Ok(());
+        }
+        let documents = self.documents();
+        for document in documents.documents(REPEATABLE_REQUESTS).await? {
+            let Ok(Value::Object(mut kept)) = serde_json::from_str(&document.body) else { continue };
+            let is_under_way = kept.contains_key("under_way");
+            match kept.get("at_ms").and_then(Value::as_u64) {
+                Some(at_ms) if at_ms < before_ms => documents.remove_document(REPEATABLE_REQUESTS, &document.key).await?,
+                Some(_) => {}
+                None if is_under_way => {}
+                // An older version stored it: its time begins here.
+                None => {
+                    kept.insert("at_ms".to_owned(), Value::from(now_ms));
+                    let document = Document { body: Value::Object(kept).to_string(), ..document };
+                    documents.put_document(REPEATABLE_REQUESTS, document).await?;
+                }
+            }
+        }
+        self.keys_looked_at_ms.store(now_ms, Ordering::Relaxed);
+        Ok(())
     }
 }

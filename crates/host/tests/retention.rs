@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-use turnwright_engine::{ConversationChange, NewMessage, SettingsOverlay, TurnState};
+use serde_json::{Value, json};
+use turnwright_engine::{ConversationChange, Document, NewMessage, REPEATABLE_REQUESTS, SettingsOverlay, TurnState};
 use turnwright_host::{Environment, Host, Needs, Overrides, config};
 use turnwright_testkit::ManualClock;
 use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
@@ -82,6 +82,34 @@ async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_
     clock.advance(31 * DAY_MS);
     host.tidy_once().await;
     assert_eq!(names(&host).await, ["pinned", "waits"]);
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_to_idempotency_keys_that_stand_in_no_conversation_go_with_their_age_too() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), model());
+    let now_ms = 1_736_622_000_000;
+    let clock = Arc::new(ManualClock::at(now_ms));
+    let host = host(folder.path(), &model, clock.clone(), "retention = \"30d\"").await;
+    let put = async |key: &str, body: Value| {
+        let document = Document { key: key.to_owned(), body: body.to_string() };
+        host.documents().put_document(REPEATABLE_REQUESTS, document).await.unwrap();
+    };
+    let left = async || {
+        let all = host.documents().documents(REPEATABLE_REQUESTS).await.unwrap();
+        all.into_iter().map(|document| document.key).collect::<Vec<_>>()
+    };
+    put("a", json!({"fingerprint": "f", "at_ms": now_ms, "answer": null, "made": ""})).await;
+    put("b", json!({"fingerprint": "f", "at_ms": now_ms + 1, "answer": null, "made": ""})).await;
+    put("of an older version", json!({"fingerprint": "f", "answer": null, "made": ""})).await;
+    host.tidy_once().await;
+    clock.advance(30 * DAY_MS);
+    host.tidy_once().await;
+    assert_eq!(left().await, ["a", "b", "of an older version"], "thirty days are kept whole");
+    clock.advance(3_600_001);
+    put("b", json!({"fingerprint": "f", "at_ms": now_ms + 3_600_001, "answer": null, "made": ""})).await;
+    host.tidy_once().await;
+    assert_eq!(left().await, ["b"]);
     host.shutdown().await;
 }
 

@@ -8,14 +8,14 @@
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use turnwright_engine::{Document, Documents, Engine, EngineError, StoreError};
+use turnwright_engine::{Document, Documents, Engine, EngineError, REPEATABLE_REQUESTS, StoreError};
 
 use crate::error::ApiError;
 use crate::state::ServerState;
 use crate::timestamp::timestamp;
 
 /// The kind of the documents that remember them.
-const KIND: &str = "idempotent_request";
+const KIND: &str = REPEATABLE_REQUESTS;
 
 /// The longest answer that is remembered, in bytes of JSON. Of a longer one it is remembered that there was one.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -24,6 +24,9 @@ const MAX_ANSWER_BYTES: usize = 256 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 struct Remembered {
     fingerprint: String,
+    /// When it came first; not in what older versions stored.
+    #[serde(default)]
+    at_ms: Option<u64>,
     /// Who carries it out; nobody any more, once it was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     under_way: Option<UnderWay>,
@@ -96,7 +99,8 @@ async fn carried_out(
 ) -> Result<Value, ApiError> {
     let Request { key, fingerprint, keeps, .. } = &request;
     let own = UnderWay { id: Engine::new_id()?.to_string(), since_ms: now_ms };
-    let taken = Remembered { fingerprint: fingerprint.clone(), under_way: Some(own), answer: None, made: String::new() };
+    let (fingerprint, at_ms) = (fingerprint.clone(), Some(now_ms));
+    let taken = Remembered { fingerprint, at_ms, under_way: Some(own), answer: None, made: String::new() };
     documents.add_document(KIND, taken.document(key)).await?;
     let first = documents.document(KIND, key).await?.map(|found| Remembered::read(&found)).transpose()?;
     match first {

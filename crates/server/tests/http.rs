@@ -21,6 +21,8 @@ use turnwright_testkit::{
 
 #[path = "http/ag_ui.rs"]
 mod ag_ui;
+#[path = "http/again.rs"]
+mod again;
 #[path = "http/by_hand.rs"]
 mod by_hand;
 #[path = "http/files.rs"]
@@ -42,6 +44,11 @@ struct Server {
 }
 
 fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
+    server_on(Arc::default(), Arc::default(), answers)
+}
+
+/// The same over data that others had before.
+fn server_on(store: Arc<MemoryStore>, documents: Arc<MemoryDocuments>, answers: impl IntoIterator<Item = Answer>) -> Server {
     let read_only = Declared { read_only: true, ..Declared::default() };
     let source = Arc::new(ScriptedSource::new(
         "lab",
@@ -51,7 +58,6 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
             ScriptedTool::echo("broken").schema(json!({"type": "object", "properties": 7})),
         ],
     ));
-    let store = Arc::new(MemoryStore::default());
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(ScriptedProvider::new(answers))),
         sources: vec![source.clone() as Arc<dyn ToolSource>],
@@ -61,7 +67,7 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
         defaults: TurnSettings::new(ModelRef::new("test", "scripted")),
     });
     let state = ServerState::new(engine.clone(), ServerOptions { body_limit_bytes: 4096, ..ServerOptions::default() });
-    let router = router(state.with_documents(Arc::new(MemoryDocuments::default())));
+    let router = router(state.with_documents(documents));
     Server { router, engine, source, store }
 }
 
@@ -314,6 +320,44 @@ async fn another_answer_that_is_asked_for_twice_with_its_key_is_given_once() {
     }
     let told = server.post("/api/chat", ask("regenerate-message")).await;
     assert!(has(&told, "Three"), "{}", told.body);
+}
+
+#[tokio::test]
+async fn what_is_said_otherwise_is_found_by_its_name_where_that_is_ours_and_counted_else() {
+    // Who loads the end of a conversation alone has names of ours, and cannot be counted from its beginning.
+    let said = |id: &str, text: &str| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]});
+    let answered = |id: &str| json!({"id": id, "role": "assistant", "parts": []});
+    let submit = |message: &str, list: Vec<Value>| json!({"id": "c1", "trigger": "submit-message", "messageId": message, "messages": list});
+    let again = |message: &str, list: Vec<Value>| json!({"id": "c1", "trigger": "regenerate-message", "messageId": message, "messages": list});
+    let foreign = |text: &str| said("xyz", text);
+    for (body, shown) in [
+        (submit("{2}", vec![said("{2}", "two, otherwise")]), ["one", "two, otherwise"].as_slice()),
+        (
+            submit("xyz", vec![said("{2}", "two"), answered("a"), foreign("three, otherwise")]),
+            &["one", "two", "three, otherwise"],
+        ),
+        (submit("xyz", vec![said("u", "one"), answered("a"), foreign("two, otherwise")]), &["one", "two, otherwise"]),
+        (again("{2}", vec![said("{2}", "two")]), &["one", "two"]),
+        (again("{a2}", vec![said("u", "two")]), &["one", "two"]),
+        (again("unknown", vec![said("{2}", "two")]), &["one", "two"]),
+    ] {
+        let server = server(["1", "2", "3", "4"].map(|word| Answer::whole([text(word)])));
+        server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+        for word in ["one", "two", "three"] {
+            server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
+        }
+        let messages =
+            async || server.get("/api/v1/conversations/c1/messages").await.json()["data"].as_array().unwrap().clone();
+        let before = messages().await;
+        let id = |at: usize| before[at]["id"].as_str().unwrap();
+        let body = body.to_string().replace("{2}", id(2)).replace("{a2}", id(3));
+        let told = server.post("/api/chat", serde_json::from_str(&body).unwrap()).await;
+        assert_eq!(told.status, StatusCode::OK, "{}", told.body);
+        let after = messages().await;
+        let people = after.iter().filter(|message| message["role"] == "user");
+        let left: Vec<&str> = people.map(|message| message["content"].as_str().unwrap()).collect();
+        assert_eq!(left, shown, "{body}");
+    }
 }
 
 #[tokio::test]

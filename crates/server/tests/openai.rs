@@ -17,6 +17,11 @@ use turnwright_testkit::{
     Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call, text,
 };
 
+#[path = "openai/again.rs"]
+mod again;
+#[path = "openai/stopping.rs"]
+mod stopping;
+
 /// A server over a store that others may share.
 struct Server {
     router: Router,
@@ -380,7 +385,7 @@ async fn the_same_key_answers_once_what_waits() {
     let second = keyed("/v1/responses", answer(true)).await.json();
     assert_eq!(second["output"][1]["content"][0]["text"], "Done.", "{second}");
     assert_eq!(keyed("/v1/responses", answer(true)).await.json()["output"], second["output"]);
-    assert_eq!(keyed("/v1/responses", answer(false)).await.status, 400, "it was allowed");
+    assert_eq!(server.respond(&answer(false)).await.status, 400, "it was allowed");
     assert_eq!(server.source.effects().len(), 1);
 
     let asked = json!({"messages": [user("Pick!")], "tools": [pick()], "metadata": {"conversation_id": "c1"}});

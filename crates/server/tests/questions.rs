@@ -189,13 +189,36 @@ async fn a_question_over_a_held_connection_says_until_when_and_the_stream_tells_
 
 /// The events of a run.
 async fn run(router: &Router, resume: &Value) -> Vec<Value> {
+    let text = run_as(router, resume, None).await.1;
+    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+/// Status and text of the answer to a run with this idempotency key.
+async fn run_as(router: &Router, resume: &Value, key: Option<&str>) -> (u16, String) {
     let messages = json!([{"id": "u1", "role": "user", "content": "go"}]);
     let body = json!({"threadId": "c1", "runId": "r1", "messages": messages, "tools": [], "context": [], "resume": resume});
     let request = Request::builder().method(Method::POST).uri("/ag-ui").header("host", "127.0.0.1:8700");
+    let request = key.into_iter().fold(request, |request, key| request.header("idempotency-key", key));
     let response = router.clone().oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
+    let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-    let text = String::from_utf8(bytes.to_vec()).unwrap();
-    text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+    (status, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_key_that_brought_answers_of_a_page_brings_no_others() {
+    let (router, _engine) = server("fill");
+    let asked = run_as(&router, &json!([]), Some("k0")).await;
+    assert_eq!(run_as(&router, &json!([]), Some("k0")).await, asked, "it is told again, although something waits");
+    let answers = |name: &str| {
+        json!([{"interruptId": "question_4_0_0", "status": "resolved", "payload": {"name": name}},
+               {"interruptId": "question_4_0_1", "status": "cancelled"}])
+    };
+    let first = run_as(&router, &answers("Ada"), Some("k")).await;
+    assert!(first.0 == 200 && first.1.contains("RUN_FINISHED"), "{first:?}");
+    assert_eq!(run_as(&router, &answers("Ada"), Some("k")).await, first);
+    let (status, other) = run_as(&router, &answers("Bob"), Some("k")).await;
+    assert!(status == 422 && other.contains("idempotency_key_reused"), "{other}");
 }
 
 #[tokio::test]

@@ -134,6 +134,30 @@ fn the_same_request_again_adds_nothing_and_another_of_its_key_is_refused() {
 }
 
 #[test]
+fn what_a_page_of_a_server_calls_is_called_once_for_each_key_also_after_a_restart() {
+    let place = Place::with("[mcp.servers.s]\ncommand = \"python3\"\nargs = [\"server.py\"]\n");
+    let counting = "\ndef count(params):\n    with open(\"calls\", \"a\") as calls:\n        calls.write(\"x\")\n    return \"counted\"\n\n\n\
+                    serve(lambda: [tool(\"count\", \"Counts\")], count)\n";
+    place.write("server.py", format!("{}{counting}", include_str!("../servers/small.py")));
+    let head = "POST /api/v1/mcp/servers/s/apps/call HTTP/1.1\r\nIdempotency-Key: once\r\nX-Rest:";
+    let (call, other) =
+        (json!({"tool": "count", "allowed": true}), json!({"tool": "count", "arguments": {"a": 1}, "allowed": true}));
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let server = Server::start(&place);
+        ready(&server, "s");
+        for _ in 0..2 {
+            answers.push(ask(&server, head, &call));
+        }
+        assert_eq!(ask(&server, head, &other).0, 422);
+        server.stop();
+    }
+    assert_eq!((answers[0].0, &answers[0].1["content"][0]["text"]), (200, &json!("counted")), "{answers:?}");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    assert_eq!(std::fs::read_to_string(place.path("calls")).unwrap(), "x");
+}
+
+#[test]
 fn files_of_other_programs_are_shown_and_added_with_secrets_as_references() {
     let place = Place::new();
     place.write("server.py", SERVER);

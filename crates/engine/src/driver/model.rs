@@ -5,18 +5,17 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use tracing::Instrument;
 use turnwright_core::{
-    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Reserved, Seq, Step, StreamDelta, TurnSettings, Usage,
-    prompt,
+    Control, CutOffCause, Entry, ModelRef, Origin, ProviderFailure, Reserved, Seq, Step, StreamDelta, TurnSettings, prompt,
 };
 
 use super::report::Report;
+use crate::Event;
 use crate::budget;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::live::{Live, State};
 use crate::secrets::{Hidden, hidden};
 use crate::telemetry::spans;
-use crate::{Event, ModelEnd};
 
 /// A model call under way.
 pub(super) struct ModelCall {
@@ -107,7 +106,7 @@ impl ModelCall {
                 Some(Entry::Assistant(said))
             }
             Said::Failed(failure) => {
-                self.report.end(&self.origin, ModelEnd::Failed(failure.kind), Usage::default());
+                self.report.fail(&self.origin, &failure);
                 let partial = self.partial(state, CutOffCause::Provider(Box::new(failure.clone())));
                 if partial.is_none() {
                     state.in_flight = None;
@@ -132,7 +131,7 @@ impl ModelCall {
 
     /// The call is dropped since a person stops the turn; what was said is kept.
     pub(super) fn cancelled(mut self, state: &mut State) -> Option<Entry> {
-        self.report.end(&self.origin, ModelEnd::Cancelled, Usage::default());
+        self.report.cancel(&self.origin);
         if let Ok(stream) = &mut self.stream {
             Self::take(stream.rest(), state);
         }

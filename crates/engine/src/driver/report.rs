@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Span;
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{AssistantMessage, Origin, Usage};
+use turnwright_core::{AssistantMessage, Origin, ProviderFailure, Usage};
 
 use crate::telemetry::spans;
 use crate::{Fact, ModelEnd, Telemetry};
@@ -47,11 +47,18 @@ impl Report {
         self.end(origin, ModelEnd::Complete, said.usage);
     }
 
-    /// It ended so.
-    pub(super) fn end(&self, origin: &Origin, end: ModelEnd, usage: Usage) {
-        if let ModelEnd::Failed(kind) = end {
-            spans::failed(&self.span, kind.as_str());
-        }
+    /// The provider failed.
+    pub(super) fn fail(&self, origin: &Origin, failure: &ProviderFailure) {
+        spans::model_failed(&self.span, failure);
+        self.end(origin, ModelEnd::Failed(failure.kind), Usage::default());
+    }
+
+    /// A person stopped it.
+    pub(super) fn cancel(&self, origin: &Origin) {
+        self.end(origin, ModelEnd::Cancelled, Usage::default());
+    }
+
+    fn end(&self, origin: &Origin, end: ModelEnd, usage: Usage) {
         self.telemetry.tell(&Fact::ModelCalled {
             provider: &origin.provider,
             model: &origin.model,

@@ -30,7 +30,7 @@ mod say;
 use answer::answer;
 pub use decision::Decided;
 use decision::decisions;
-use message::KeptSent;
+use message::Kept;
 pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
@@ -65,6 +65,12 @@ impl<T> Act<T> {
     /// One that begins no turn.
     pub(super) fn of(entries: Vec<Entry>, side: Vec<SideRecord>, answer: T) -> Self {
         Self { entries, side, answer, slot: None, is_for_all: false }
+    }
+
+    /// The same with another record.
+    fn with(mut self, record: Option<SideRecord>) -> Self {
+        self.side.extend(record);
+        self
     }
 }
 
@@ -196,7 +202,7 @@ impl Engine {
         choice: Choice,
         remember: Option<Remember>,
     ) -> Result<Decided, EngineError> {
-        self.decide_whole(id, vec![(call, choice)], remember).await
+        self.decide_whole(id, vec![(call, choice)], remember, None).await
     }
 
     /// As [`Engine::decide`], about several calls at once: all of them or none.
@@ -204,7 +210,20 @@ impl Engine {
     /// # Errors
     /// As [`Engine::decide`].
     pub async fn decide_all(&self, id: &ConversationId, choices: Vec<(CallId, Choice)>) -> Result<(), EngineError> {
-        self.decide_whole(id, choices, None).await.map(drop)
+        self.decide_once(id, choices, None).await
+    }
+
+    /// As [`Engine::decide_all`], kept under an idempotency key (the key, and a hash of what was asked), where there is one.
+    ///
+    /// # Errors
+    /// As [`Engine::decide`]; [`EngineError::KeyReused`].
+    pub async fn decide_once(
+        &self,
+        id: &ConversationId,
+        choices: Vec<(CallId, Choice)>,
+        idempotency: Option<(String, String)>,
+    ) -> Result<(), EngineError> {
+        self.decide_whole(id, choices, None, idempotency).await.map(drop)
     }
 
     async fn decide_whole(
@@ -212,8 +231,10 @@ impl Engine {
         id: &ConversationId,
         choices: Vec<(CallId, Choice)>,
         remember: Option<Remember>,
+        idempotency: Option<(String, String)>,
     ) -> Result<Decided, EngineError> {
         self.must_decide().await?;
+        let kept = self.to_keep(id, idempotency.clone()).await?;
         if remember.is_some() && !self.inner.rules.are_kept() {
             return Err(EngineError::Invalid { what: "nothing is remembered here".to_owned() });
         }
@@ -221,7 +242,10 @@ impl Engine {
         let decide = async move {
             let live = engine.load_newest(&id).await?;
             engine.inner.refresh_sources().await;
-            let decide = |state: &State| decisions(&engine.inner, &live, state, &choices, remember.as_ref());
+            let decide = |state: &State| {
+                let act = decisions(&engine.inner, &live, state, &choices, remember.as_ref())?;
+                Ok(act.with(kept.clone()))
+            };
             let (decided, agreed) = act(&engine.inner, &live, decide).await?;
             // The decision holds whether or not the definition can be kept.
             if let Err(error) = engine.inner.agree(&agreed).await {
@@ -229,7 +253,8 @@ impl Engine {
             }
             Ok(decided)
         };
-        self.inner.whole(decide).await
+        let decided = self.inner.whole(decide).await;
+        self.or_reused(decided, idempotency).await
     }
 
     /// Asks an open turn to stop. Stored when this returns; it reaches the provider, the tools and what they started.
@@ -296,8 +321,24 @@ impl Engine {
         question: ElicitationId,
         reply: Reply,
     ) -> Result<Option<Map<String, Value>>, EngineError> {
+        self.answer_once(id, question, reply, None).await
+    }
+
+    /// As [`Engine::answer`], kept under an idempotency key (the key, and a hash of what was asked), where there is one.
+    ///
+    /// # Errors
+    /// As [`Engine::answer`]; [`EngineError::KeyReused`].
+    pub async fn answer_once(
+        &self,
+        id: &ConversationId,
+        question: ElicitationId,
+        reply: Reply,
+        idempotency: Option<(String, String)>,
+    ) -> Result<Option<Map<String, Value>>, EngineError> {
         self.must_decide().await?;
-        self.answer_by(id, question, reply, AnsweredBy::Person).await
+        let kept = self.to_keep(id, idempotency.clone()).await?;
+        let answered = self.answer_by(id, question, reply, (AnsweredBy::Person, kept)).await;
+        self.or_reused(answered, idempotency).await
     }
 
     pub(super) async fn answer_by(
@@ -305,13 +346,14 @@ impl Engine {
         id: &ConversationId,
         question: ElicitationId,
         reply: Reply,
-        by: AnsweredBy,
+        (by, kept): (AnsweredBy, Option<SideRecord>),
     ) -> Result<Option<Map<String, Value>>, EngineError> {
         let (engine, id) = (self.clone(), id.clone());
         let answering = async move {
             let live = engine.load_newest(&id).await?;
             engine.close_what_is_gone(&live, question).await?;
-            act(&engine.inner, &live, |state| answer(&engine.inner, state, question, (&reply, by))).await
+            let answer = |state: &State| Ok(answer(&engine.inner, state, question, (&reply, by))?.with(kept.clone()));
+            act(&engine.inner, &live, answer).await
         };
         self.inner.whole(answering).await
     }
@@ -322,12 +364,28 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`], also where a call does not wait for a client; nothing is stored then.
     pub async fn give_results(&self, id: &ConversationId, given: Vec<ClientResult>) -> Result<TurnId, EngineError> {
+        self.give_results_once(id, given, None).await
+    }
+
+    /// As [`Engine::give_results`], kept under an idempotency key (the key, and a hash of what was asked), where there is one.
+    ///
+    /// # Errors
+    /// As [`Engine::give_results`]; [`EngineError::KeyReused`].
+    pub async fn give_results_once(
+        &self,
+        id: &ConversationId,
+        given: Vec<ClientResult>,
+        idempotency: Option<(String, String)>,
+    ) -> Result<TurnId, EngineError> {
+        let kept = self.to_keep(id, idempotency.clone()).await?;
         let (engine, id) = (self.clone(), id.clone());
         let giving = async move {
             let live = engine.load_newest(&id).await?;
-            act(&engine.inner, &live, |state| results(&engine.inner, state, &given)).await
+            let give = |state: &State| Ok(results(&engine.inner, state, &given)?.with(kept.clone()));
+            act(&engine.inner, &live, give).await
         };
-        self.inner.whole(giving).await
+        let given = self.inner.whole(giving).await;
+        self.or_reused(given, idempotency).await
     }
 
     /// Hides a message from people and models. Its entry stays.

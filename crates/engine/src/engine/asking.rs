@@ -98,7 +98,7 @@ impl Engine {
         for engine in owners.into_iter().map(|owner| self.acting_for(owner)) {
             for question in engine.all_questions().await?.into_iter().filter(is_meant) {
                 let reply = Reply::of(AnswerAction::Accept);
-                match engine.answer_by(&question.conversation, question.id, reply, AnsweredBy::Asker).await {
+                match engine.answer_by(&question.conversation, question.id, reply, (AnsweredBy::Asker, None)).await {
                     Ok(_) | Err(EngineError::NotAsked { .. }) => {}
                     Err(error) => return Err(error),
                 }

@@ -4,6 +4,7 @@
 //! They are under a target of their own, so that a log does not show them and a process that exports nothing does not make
 //! them. What a log shows beside each line is `turn_context`.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ use serde_json::{Map, Value};
 use tracing::field::Empty;
 use tracing::{Span, error_span, info_span};
 use turnwright_core::prompt::Prompt;
-use turnwright_core::{AssistantMessage, CallId, ContentBlock, ConversationId, ModelRef, TurnId, TurnStatus, Usage, text_of};
+use turnwright_core::{
+    AssistantMessage, CallId, ContentBlock, ConversationId, ModelRef, ProviderFailure, TurnId, TurnStatus, Usage, text_of,
+};
 
 use super::content;
 
@@ -80,6 +83,7 @@ pub(crate) fn model_call(conversation: &ConversationId, dialect: &str, model: &M
         gen_ai.input.messages = Empty,
         gen_ai.output.messages = Empty,
         turnwright.provider = model.provider(),
+        turnwright.failure.kind = Empty,
         error.r#type = Empty,
     )
 }
@@ -216,8 +220,37 @@ pub fn mcp_request(id: &dyn Display) {
     Span::current().record("jsonrpc.request.id", tracing::field::display(id));
 }
 
+/// A model call failed.
+pub(crate) fn model_failed(span: &Span, failure: &ProviderFailure) {
+    span.record("turnwright.failure.kind", failure.kind.as_str());
+    failed(span, &error_type(failure));
+}
+
+/// The status with which the provider refused, as the conventions want it; where it gave none, our kind.
+fn error_type(failure: &ProviderFailure) -> Cow<'static, str> {
+    match failure.status {
+        Some(status) if status >= 400 => Cow::Owned(status.to_string()),
+        Some(_) | None => Cow::Borrowed(failure.kind.as_str()),
+    }
+}
+
 /// It failed, in this way.
 pub(crate) fn failed(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
     span.record("error.type", kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwright_core::{ProviderFailure, ProviderFailureKind};
+
+    use super::error_type;
+
+    #[test]
+    fn the_type_of_an_error_is_the_status_where_the_provider_refused_with_one() {
+        let failure = ProviderFailure::new(ProviderFailureKind::RateLimit, "slow down");
+        for (status, expected) in [(Some(429), "429"), (Some(200), "rate_limit"), (None, "rate_limit")] {
+            assert_eq!(error_type(&ProviderFailure { status, ..failure.clone() }), expected);
+        }
+    }
 }

@@ -95,7 +95,9 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
     {
         let calls = results.iter().map(|result| result.call).collect();
-        state.engine().give_results(&conversation, results).await?;
+        // What is said beside them is kept under the key.
+        let key = ask.idempotency.clone().filter(|_| users.is_empty());
+        state.engine().give_results_once(&conversation, results, key).await?;
         if users.is_empty() {
             return after_calls(state, conversation, calls, history).await;
         }
@@ -240,11 +242,12 @@ async fn decide(
         let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
         decided.push((call, Choice { verdict, arguments: None, reason: None }));
     }
+    let key = ask.idempotency.clone().filter(|_| users.is_empty());
     if !users.is_empty() {
         // The model sees it at its next step, and not a step later.
         say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
     }
-    state.engine().decide_all(&conversation, decided).await?;
+    state.engine().decide_once(&conversation, decided, key).await?;
     Ok(Some((conversation, named)))
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct ResponseFold {
     open: Option<Open>,
     /// Calls of ours that run, with their item.
     running: Vec<(CallId, usize)>,
-    /// Whether the turn was stopped while some ran.
+    /// Whether the turn was stopped.
     is_stopping: bool,
     messages: u64,
     is_started: bool,
@@ -175,15 +175,7 @@ impl ResponseFold {
         if self.seen.is_some_and(|seen| number <= seen) {
             return;
         }
-        let mut event = json!({"type": kind, "sequence_number": number});
-        if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
-            event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
-        }
-        out.extend_from_slice(b"event: ");
-        out.extend_from_slice(kind.as_bytes());
-        out.extend_from_slice(b"\ndata: ");
-        write_json(out, &event);
-        out.extend_from_slice(b"\n\n");
+        write_event(out, kind, number, fields);
     }
 
     /// Adds an item; its place.
@@ -327,13 +319,19 @@ impl ResponseFold {
         self.done(index, item, out);
     }
 
-    /// The turn was stopped. The API has no event for it but the response's own state; the numbers of events stay the same
-    /// whenever it is told, since calls run between messages.
+    /// The turn was stopped. The API has no event for it but the response's own state. The numbers of events stay the same
+    /// whenever it is told: while calls run it has its own, since they run between messages; in the middle of a message, which
+    /// comes in other pieces when it is told again, it has that of the event before it, and is told again whatever the client has.
     fn stopping(&mut self, out: &mut Vec<u8>) {
-        if !self.running.is_empty() && !self.is_stopping {
-            self.is_stopping = true;
-            let response = self.response();
-            self.tell(out, "response.in_progress", &json!({"response": response}));
+        if self.is_stopping {
+            return;
+        }
+        self.is_stopping = true;
+        let fields = json!({"response": self.response()});
+        if self.running.is_empty() && self.form == Form::Streamed {
+            write_event(out, "response.in_progress", self.sequence.saturating_sub(1), &fields);
+        } else {
+            self.tell(out, "response.in_progress", &fields);
         }
     }
 
@@ -379,6 +377,19 @@ impl ResponseFold {
         self.tell(out, "response.function_call_arguments.done", &done);
         self.done(index, item(&call.arguments, "completed"), out);
     }
+}
+
+/// Writes an event with this number and these fields.
+fn write_event(out: &mut Vec<u8>, kind: &str, number: u64, fields: &Value) {
+    let mut event = json!({"type": kind, "sequence_number": number});
+    if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
+        event.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    write_json(out, &event);
+    out.extend_from_slice(b"\n\n");
 }
 
 /// The name of the question about a call.

@@ -48,26 +48,26 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let conversation: ConversationId = id(&input.thread_id)?;
     let once = once(&whole, &conversation, &input)?;
     let stream = OpenStream::of(&state)?;
-    let is_repeated =
-        input.resume.is_empty() && state.engine().said_before(&once.0, &once.1).await.is_ok_and(|said| said.is_some());
+    let was_said = state.engine().said_before(&once.0, &once.1).await?.is_some();
+    // It is told again, whatever waits by now.
+    let is_repeated = was_said && input.resume.is_empty();
     if !is_repeated && let Some(back) = comes_back(&state, &conversation, &input).await? {
         let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
         return told(&state, &conversation, fold, stream).await;
     }
-    let idempotency = Some(once);
-    let answered = match answered(&state, &conversation, &input, is_repeated).await {
+    let answered = match answered(&state, &conversation, &input, &once).await {
+        _ if is_repeated => None,
         Ok(answered) => answered,
         // In this protocol that is an event.
         Err(error) => return Ok(refused(&error)),
     };
     let part = match answered {
-        None => say(&state, &conversation, &input, idempotency).await?,
-        Some(part) => {
-            if says_more(&state, &conversation, &input).await? {
-                say(&state, &conversation, &input, idempotency).await?;
-            }
+        None => say(&state, &conversation, &input, Some(once)).await?,
+        Some((part, Beside::More)) => {
+            say(&state, &conversation, &input, Some(once)).await?;
             part
         }
+        Some((part, Beside::Nothing)) => part,
     };
     let fold = fold(&state, &conversation, input.run_id, part).await?;
     told(&state, &conversation, fold, stream).await
@@ -139,18 +139,29 @@ fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
     calls.chain(turn.questions().map(|question| question.id.to_string())).collect()
 }
 
-/// Stores the answers to what is open; nothing where nothing is, and none are given.
+/// What a person says beside their answers.
+enum Beside {
+    /// Something.
+    More,
+    /// Nothing that was not said before.
+    Nothing,
+}
+
+/// Stores the answers to what is open; nothing where nothing is, and none are given. They are kept under the request's key where
+/// nothing is said beside them: else that is.
 async fn answered(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
-    is_repeated: bool,
-) -> Result<Option<Part>, ApiError> {
+    once: &(String, String),
+) -> Result<Option<(Part, Beside)>, ApiError> {
     if !input.resume.is_empty() {
-        return resume(state, conversation, &input.resume).await.map(Some);
-    }
-    if is_repeated {
-        return Ok(None);
+        let (beside, key) = if says_more(state, conversation, input).await? {
+            (Beside::More, None)
+        } else {
+            (Beside::Nothing, Some(once.clone()))
+        };
+        return Ok(Some((resume(state, conversation, &input.resume, key).await?, beside)));
     }
     match state.engine().look(conversation, |journal| interrupts(conversation, journal)).await {
         Ok(open) if !open.is_empty() => {
@@ -215,7 +226,12 @@ enum Asked {
 }
 
 /// Stores the answers to all interrupts that are open. The same answers again change nothing.
-async fn resume(state: &ServerState, conversation: &ConversationId, answers: &[Resume]) -> Result<Part, ApiError> {
+async fn resume(
+    state: &ServerState,
+    conversation: &ConversationId,
+    answers: &[Resume],
+    mut key: Option<(String, String)>,
+) -> Result<Part, ApiError> {
     let engine = state.engine();
     let refuse = |what: String| ApiError::invalid(what);
     let waiting = engine.waiting(conversation).await?;
@@ -249,16 +265,19 @@ async fn resume(state: &ServerState, conversation: &ConversationId, answers: &[R
             return Err(refuse("`resume` must answer every open interrupt".to_owned()));
         }
         let mut choices = Vec::new();
+        let mut replies = Vec::new();
         for answer in fresh {
             match answer {
                 Asked::Call(call, choice) => choices.push((call, choice)),
-                Asked::Question(question, reply) => {
-                    engine.answer(conversation, question, reply).await?;
-                }
+                Asked::Question(question, reply) => replies.push((question, reply)),
             }
         }
+        // The first that is stored is kept under the key.
+        for (question, reply) in replies {
+            engine.answer_once(conversation, question, reply, key.take()).await?;
+        }
         if !choices.is_empty() {
-            engine.decide_all(conversation, choices).await?;
+            engine.decide_once(conversation, choices, key).await?;
         }
     }
     let part = engine.look(conversation, |journal| part_after(journal, &calls)).await?;

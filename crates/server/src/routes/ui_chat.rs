@@ -18,7 +18,7 @@ use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, Sett
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
-use super::ui_said_again::{answered, can_be_retried, newest, question};
+use super::ui_said_again::{can_be_retried, named, newest, question};
 use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
@@ -107,7 +107,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let last: UiMessage = serde_json::from_str(last.get())
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
-        let (turn, begin) = answer(&state, &conversation, last).await?;
+        let key = repeatable(&whole, &format!("{conversation}/ui"))?;
+        let (turn, begin) = answer(&state, &conversation, last, key).await?;
         return stream_of(&state, conversation, turn, (version, begin), stream).await;
     }
     let replaces = match &request.message_id {
@@ -178,8 +179,8 @@ async fn regenerate(
 ) -> Result<TurnId, ApiError> {
     let mut overlay = settings::overlay(state.engine(), request.model.clone(), api::Settings::default())?;
     let journal = state.engine().journal(conversation).await?;
-    let named = request.message_id.as_deref().and_then(|name| answered(&journal, name));
-    let asked = named.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
+    let by_name = request.message_id.as_deref().and_then(|name| named(&journal, name));
+    let asked = by_name.or_else(|| question(&journal, &request.messages)).or_else(|| newest(&journal));
     let asked = asked.filter(|asked| !can_be_retried(&journal, *asked));
     let stored = asked.and_then(|asked| Some((asked, journal.entry(asked.0)?)));
     let Some((asked, Entry::User(said))) = stored.map(|(asked, stored)| (asked, &*stored.entry)) else {
@@ -224,9 +225,17 @@ struct UiAnswer {
     reason: Option<String>,
 }
 
-/// Stores a person's answers; the turn that they belong to, and where its stream goes on.
-async fn answer(state: &ServerState, conversation: &ConversationId, message: UiMessage) -> Result<(TurnId, Begin), ApiError> {
+/// Stores a person's answers; the turn that they belong to, and where its stream goes on: the same where they came before.
+async fn answer(
+    state: &ServerState,
+    conversation: &ConversationId,
+    message: UiMessage,
+    mut key: Option<(String, String)>,
+) -> Result<(TurnId, Begin), ApiError> {
     let engine = state.engine();
+    if let Some((key, fingerprint)) = &key {
+        engine.said_before(key, fingerprint).await?;
+    }
     let joined = message.id.strip_prefix("turn_").and_then(|name| Seq::new(name.split_once('_')?.1.parse().ok()?));
     let answers = answers(message.parts)?;
     let calls: Vec<CallId> = answers.iter().map(|answer| answer.call).collect();
@@ -251,7 +260,9 @@ async fn answer(state: &ServerState, conversation: &ConversationId, message: UiM
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
         };
-        match engine.decide(conversation, waiting.call, Choice { verdict, arguments: None, reason }).await {
+        let choice = Choice { verdict, arguments: None, reason };
+        // The first that is stored is kept under the key.
+        match engine.decide_once(conversation, vec![(waiting.call, choice)], key.take()).await {
             Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,5 +1,6 @@
 //! What a stock client of the AI SDK means where it says something again, or wants another answer: it sends its messages up to
-//! there. Those of models have the names of turns; its own have names that nobody else knows, so they are counted. Pure.
+//! there. What it has from here has our names; its own have names that nobody else knows, so they are counted from the last one
+//! whose name is ours. Pure.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,19 +17,27 @@ struct Named {
 /// The message of a person's that the last of `messages` stands for; `None` where it is new.
 pub(super) fn question(journal: &Journal, messages: &[&RawValue]) -> Option<MessageId> {
     let messages: Vec<Named> = messages.iter().filter_map(|message| serde_json::from_str(message.get()).ok()).collect();
-    let answer = messages.iter().enumerate().rev().find_map(|(at, message)| {
-        let answered = (message.role == "assistant").then(|| answered(journal, &message.id)).flatten()?;
-        Some((at, answered))
-    });
-    let (since, after) = answer.map_or((0, None), |(at, answered)| (at.saturating_add(1), Some(answered.0)));
+    let known = messages.iter().enumerate().rev().find_map(|(at, message)| Some((at, named(journal, &message.id)?)));
+    let (since, after) = known.map_or((0, None), |(at, known)| (at.saturating_add(1), Some(known)));
     let said = messages.get(since..).unwrap_or_default().iter().filter(|message| message.role == "user").count();
-    shown(journal, after).nth(said.checked_sub(1)?)
+    match said.checked_sub(1) {
+        Some(at) => shown(journal, after.map(|known| known.0)).nth(at),
+        None => after.filter(|_| messages.last().is_some_and(|last| last.role == "user")),
+    }
 }
 
-/// The message of a person's that the answer with this name, `turn_1` or `turn_1_5`, is the answer to.
-pub(super) fn answered(journal: &Journal, name: &str) -> Option<MessageId> {
-    let place = name.strip_prefix("turn_")?.rsplit('_').next()?.parse().ok()?;
-    let message = MessageId(Seq::new(place)?);
+/// The message of a person's that has this name, such as `msg_4`, or to which the message of a model's with this name, such as
+/// `msg_5`, `turn_4` or `turn_1_4`, is the answer; `None` where the name is not ours, or the message is not shown.
+pub(super) fn named(journal: &Journal, name: &str) -> Option<MessageId> {
+    let place = name.strip_prefix("turn_").map(|places| places.rsplit('_').next()?.parse::<u64>().ok());
+    let message = match place {
+        Some(place) => MessageId(Seq::new(place?)?),
+        None => name.parse().ok()?,
+    };
+    let message = match &*journal.entry(message.0)?.entry {
+        Entry::Assistant(answer) => shown(journal, None).take_while(|shown| shown.0 <= answer.saw).last()?,
+        _ => message,
+    };
     shown(journal, None).find(|shown| *shown == message)
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use turnwright_core::{ContentBlock, ConversationId, MessageId, TurnId};
 
-use crate::{Engine, EngineError, KeptBy, SettingsOverlay, StoreError};
+use crate::{Engine, EngineError, Idempotent, KeptBy, SettingsOverlay, SideRecord, StoreError};
 
 /// A message to send.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,14 +65,24 @@ pub struct Sent {
     pub state: SentState,
 }
 
-/// What is kept under the idempotency key of a message.
+/// What is kept under the idempotency key of what was said, or given.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KeptSent {
-    /// Where it was said; not in what older versions stored.
+pub(super) struct Kept {
+    /// Where; not in what older versions stored.
     #[serde(default, rename = "conversation_id", skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<ConversationId>,
+    /// What became of the message; nothing, where decisions, answers or results alone were given.
     #[serde(flatten)]
-    pub(super) sent: Sent,
+    pub(super) sent: Option<Sent>,
+}
+
+impl Kept {
+    /// The record of it.
+    pub(super) fn record(self, key: &str, fingerprint: &str) -> Result<SideRecord, EngineError> {
+        let answer = serde_json::to_string(&self).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
+        let record = Idempotent { fingerprint: fingerprint.to_owned(), answer };
+        Ok(SideRecord::Idempotent { key: key.to_owned(), record })
+    }
 }
 
 /// What became of a message.
@@ -105,15 +115,43 @@ impl Engine {
     /// [`EngineError::KeyReused`]; [`EngineError::Store`].
     pub async fn said_before(&self, key: &str, fingerprint: &str) -> Result<Option<(ConversationId, Sent)>, EngineError> {
         let kept = self.kept(&self.own_key(key), fingerprint).await?;
-        Ok(kept.and_then(|kept| Some((kept.conversation?, kept.sent))))
+        Ok(kept.and_then(|kept| Some((kept.conversation?, kept.sent?))))
+    }
+
+    /// The record of decisions, answers or results that are given with this idempotency key; nothing where there is no key, or
+    /// they were given with it before.
+    pub(super) async fn to_keep(
+        &self,
+        conversation: &ConversationId,
+        idempotency: Option<(String, String)>,
+    ) -> Result<Option<SideRecord>, EngineError> {
+        let Some((key, fingerprint)) = idempotency else { return Ok(None) };
+        let key = self.own_key(&key);
+        if self.kept(&key, &fingerprint).await?.is_some() {
+            return Ok(None);
+        }
+        let kept = Kept { conversation: Some(conversation.clone()), sent: None };
+        kept.record(&key, &fingerprint).map(Some)
+    }
+
+    /// Where another request was stored with this key a moment ago, that is what is told.
+    pub(super) async fn or_reused<T>(
+        &self,
+        done: Result<T, EngineError>,
+        idempotency: Option<(String, String)>,
+    ) -> Result<T, EngineError> {
+        if let (Err(EngineError::Store(StoreError::Repeated { .. })), Some((key, fingerprint))) = (&done, &idempotency) {
+            self.kept(&self.own_key(key), fingerprint).await?;
+        }
+        done
     }
 
     pub(super) async fn sent_before(&self, message: &NewMessage) -> Result<Option<Sent>, EngineError> {
         let Some((key, fingerprint)) = &message.idempotency else { return Ok(None) };
-        Ok(self.kept(key, fingerprint).await?.map(|kept| kept.sent))
+        Ok(self.kept(key, fingerprint).await?.and_then(|kept| kept.sent))
     }
 
-    async fn kept(&self, key: &str, fingerprint: &str) -> Result<Option<KeptSent>, EngineError> {
+    async fn kept(&self, key: &str, fingerprint: &str) -> Result<Option<Kept>, EngineError> {
         let Some(record) = self.inner.store.idempotent(key).await? else { return Ok(None) };
         if record.fingerprint != fingerprint {
             let key = key.split_once('\t').map_or(key, |(_, key)| key).to_owned();

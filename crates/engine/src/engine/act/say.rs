@@ -5,10 +5,10 @@ use turnwright_core::{
     QuestionReason, Seq, StoredEntry, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
-use super::{Act, Bounds, KeptSent, NewMessage, OnWaiting, Sent, SentState, still_open};
+use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
 use crate::live::State;
-use crate::{EngineError, Idempotent, SettingsOverlay, SideRecord};
+use crate::{EngineError, SettingsOverlay, SideRecord};
 
 /// A user message in this conversation: opens a turn, joins the open one, or is held.
 pub(super) fn say(
@@ -63,10 +63,8 @@ pub(super) fn say(
     };
     drop(act.entries.splice(..0, hidden));
     if let Some((key, fingerprint)) = &message.idempotency {
-        let kept = KeptSent { conversation: Some(conversation.clone()), sent: act.answer.clone() };
-        let answer = serde_json::to_string(&kept).map_err(|error| EngineError::Invalid { what: error.to_string() })?;
-        let record = Idempotent { fingerprint: fingerprint.clone(), answer };
-        act.side.push(SideRecord::Idempotent { key: key.clone(), record });
+        let kept = Kept { conversation: Some(conversation.clone()), sent: Some(act.answer.clone()) };
+        act.side.push(kept.record(key, fingerprint)?);
     }
     Ok(act)
 }

@@ -1,0 +1,129 @@
+//! Requests that come again with their key, at the same process and at the next one over the same data.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, call, text};
+
+use crate::{Answered, Server, server_on};
+
+const KEY: [(&str, &str); 2] = [("content-type", "application/json"), ("idempotency-key", "k1")];
+
+/// What is kept while processes come and go.
+#[derive(Default)]
+struct Kept {
+    store: MemoryStore,
+    documents: Arc<MemoryDocuments>,
+}
+
+impl Kept {
+    fn server(&self, answers: impl IntoIterator<Item = Answer>) -> Server {
+        server_on(Arc::new(self.store.another_process()), self.documents.clone(), answers)
+    }
+}
+
+async fn keyed(server: &Server, path: &str, body: &Value) -> Answered {
+    server.send(Method::POST, path, body, &KEY).await
+}
+
+/// The entries of the conversation.
+async fn entries(server: &Server) -> u64 {
+    let look = |journal: &turnwright_core::Journal| journal.last_seq().map_or(0, turnwright_core::Seq::get);
+    server.engine.look(&"c1".parse().unwrap(), look).await.unwrap()
+}
+
+/// The same request again changes nothing and has the same answer, before and after a restart; another one with its key is
+/// refused.
+async fn is_carried_out_once(server: &Server, kept: &Kept, path: &str, (body, other): (Value, Value), first: &Answered) {
+    assert!(first.status.is_success(), "{path}: {}", first.body);
+    let before = entries(server).await;
+    for server in [server, &kept.server([])] {
+        let again = keyed(server, path, &body).await;
+        assert_eq!((again.status, again.json()), (first.status, first.json()), "{path}");
+        assert_eq!(keyed(server, path, &other).await.problem(), (422, "idempotency_key_reused".to_owned()), "{path}");
+        assert_eq!(entries(server).await, before, "{path}");
+    }
+}
+
+async fn settled(server: &Server, turn: &str) {
+    server.engine.wait(&"c1".parse().unwrap(), turn.parse().unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_turn_is_tried_again_once_for_each_key() {
+    let kept = Kept::default();
+    let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no");
+    let server = kept.server([Answer::of([]).failing(failure.clone()), Answer::of([]).failing(failure)]);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+    let path = "/api/v1/conversations/c1/retry";
+    let first = keyed(&server, path, &json!({})).await;
+    assert_eq!((first.status, first.json()["turn_id"].as_str()), (StatusCode::ACCEPTED, Some("turn_1")));
+    settled(&server, "turn_1").await;
+    // It failed again, so that it could be tried a third time.
+    is_carried_out_once(&server, &kept, path, (json!({}), json!({"model": "test/other"})), &first).await;
+}
+
+#[tokio::test]
+async fn a_summary_is_made_once_for_each_key() {
+    let kept = Kept::default();
+    let server = kept.server(["One", "Two", "Three", "They counted.", "Not this one."].map(|word| Answer::whole([text(word)])));
+    for word in ["1", "2", "3"] {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
+    }
+    let path = "/api/v1/conversations/c1/compact";
+    let first = keyed(&server, path, &json!({})).await;
+    is_carried_out_once(&server, &kept, path, (json!({}), json!({"model": "test/other"})), &first).await;
+}
+
+#[tokio::test]
+async fn a_copy_is_made_and_a_tool_is_named_once_for_each_key() {
+    let kept = Kept::default();
+    let server = kept.server([Answer::whole([text("One")])]);
+    server.post("/api/v1/conversations/c1/chat", json!({"content": "1"})).await;
+    let path = "/api/v1/conversations/c1/fork";
+    let first = keyed(&server, path, &json!({"title": "Copy"})).await;
+    is_carried_out_once(&server, &kept, path, (json!({"title": "Copy"}), json!({"title": "Other"})), &first).await;
+    let all = server.get("/api/v1/conversations").await.json();
+    assert_eq!(all["data"].as_array().unwrap().len(), 2, "{all}");
+    let path = "/api/v1/conversations/c1/tools";
+    let tool = |name: &str| json!({"server_id": "lab", "tool_name": name});
+    let first = keyed(&server, path, &tool("touch")).await;
+    is_carried_out_once(&server, &kept, path, (tool("touch"), tool("look")), &first).await;
+}
+
+#[tokio::test]
+async fn what_is_said_and_created_is_there_once_for_each_key() {
+    let kept = Kept::default();
+    let server = kept.server([Answer::whole([text("One")])]);
+    let path = "/api/v1/conversations";
+    let first = keyed(&server, path, &json!({"id": "c1"})).await;
+    is_carried_out_once(&server, &kept, path, (json!({"id": "c1"}), json!({"id": "c2"})), &first).await;
+    let path = "/api/v1/conversations/c1/messages";
+    let first = keyed(&server, path, &json!({"content": "Hi"})).await;
+    settled(&server, "turn_1").await;
+    is_carried_out_once(&server, &kept, path, (json!({"content": "Hi"}), json!({"content": "Ho"})), &first).await;
+}
+
+#[tokio::test]
+async fn answers_of_use_chat_are_stored_once_for_each_key_and_others_are_refused() {
+    let kept = Kept::default();
+    let server = kept.server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Touched.")])]);
+    let said = json!({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Touch!"}]});
+    server.post("/api/chat", json!({"id": "c1", "messages": [said]})).await;
+    let waits = server.get("/api/v1/conversations/c1/calls").await.json();
+    let approval = waits["data"][0]["id"].as_str().unwrap().replacen("call_", "appr_", 1);
+    let answer = |approved: bool| {
+        let approval = json!({"id": approval, "approved": approved});
+        let part = json!({"type": "dynamic-tool", "state": "approval-responded", "approval": approval});
+        json!({"id": "c1", "messages": [{"id": "a1", "role": "assistant", "parts": [part]}]})
+    };
+    let first = keyed(&server, "/api/chat", &answer(true)).await;
+    assert!(first.body.contains("Touched."), "{}", first.body);
+    for server in [&server, &kept.server([])] {
+        assert_eq!(keyed(server, "/api/chat", &answer(true)).await.chunks(), first.chunks());
+        assert_eq!(keyed(server, "/api/chat", &answer(false)).await.problem(), (422, "idempotency_key_reused".to_owned()));
+    }
+    assert_eq!(server.source.effects().len(), 1);
+}
