@@ -193,7 +193,8 @@ async fn regenerate(
     Ok(state.engine().send(conversation, message).await?.turn_id)
 }
 
-/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.
+/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet. Where a message joined the open turn, and its answer
+/// began, that answer is told: it is the last message that the client has.
 #[utoipa::path(
     get,
     path = "/api/chat/{id}/stream",
@@ -211,11 +212,29 @@ pub(super) async fn resume(
 ) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
     let position = position.named(&headers)?;
-    match state.engine().conversation(&id).await {
+    match state.engine().look(&id, joined).await {
         Err(EngineError::NotFound { .. }) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(error) => Err(error.into()),
+        Ok(Some((turn, message))) if position.is_none() => {
+            let stream = OpenStream::of(&state)?;
+            stream_of(&state, id, turn, (version, Begin::Join(message)), stream).await
+        }
         Ok(_) => resume_turn(&state, id, version, position).await,
     }
+}
+
+/// The newest message that joined the open turn, unless the turn still waits for what was asked before it.
+fn joined(journal: &Journal) -> Option<(TurnId, Seq)> {
+    let turn = journal.open_turn()?;
+    let (mut message, mut is_seen) = (turn.id().0, false);
+    for stored in journal.turn_entries(turn.id()) {
+        match &*stored.entry {
+            Entry::User(_) => (message, is_seen) = (stored.seq, false),
+            Entry::Assistant(answer) => is_seen |= answer.saw >= message,
+            _ => {}
+        }
+    }
+    (message > turn.id().0 && (is_seen || !turn.is_parked())).then_some((turn.id(), message))
 }
 
 /// What a page says of a question about a call.

@@ -110,6 +110,9 @@ async fn what_is_said_beside_an_open_approval_declines_it_and_is_answered() {
     assert!(place("tool-approval-request") < place("tool-approval-response false"), "{told:?}");
     assert!(place("tool-approval-response false") < place(&format!("tool-output-denied {}", first[0])), "{told:?}");
     assert_eq!(told.last().unwrap(), "finish tool-calls");
+    // Who comes back is told that message.
+    let back = server.get("/api/chat/c1/stream?ui=7").await;
+    assert_eq!((&outline(&back)[0], asked_about(&back)), (&told[0], asked_about(&joined)));
     // What is asked there is answered there.
     let asked = asked_about(&joined);
     let last = server.post("/api/chat?ui=7", answers(&named, &[(asked.last().unwrap(), true)])).await;
@@ -128,6 +131,8 @@ async fn what_is_said_may_wait_beside_an_open_approval_where_that_is_chosen() {
     let told = outline(&server.post("/api/chat", held).await);
     assert!(told.iter().all(|told| !told.starts_with("tool-output")), "{told:?}");
     assert_eq!(server.engine.waiting(&"c1".parse().unwrap()).await.unwrap().len(), 1);
+    let back = server.get("/api/chat/c1/stream").await;
+    assert_eq!(asked_about(&back).len(), 1, "who comes back can answer");
 }
 
 #[tokio::test]
