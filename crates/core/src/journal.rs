@@ -179,6 +179,11 @@ impl Journal {
         self.folded.hidden.contains(&message.0)
     }
 
+    /// The turns, oldest first; the newest may be open.
+    pub fn turns(&self) -> &[TurnId] {
+        &self.turns
+    }
+
     /// The entries of a turn, from its user message on, up to the user message that opens the next.
     pub fn turn_entries(&self, turn: TurnId) -> impl Iterator<Item = &StoredEntry> {
         let next = self.turns.get(self.turns.partition_point(|known| *known <= turn));

@@ -11,8 +11,9 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::{
-    AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal, MessageId, Seq,
-    StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings, UserMessage,
+    AssistantBlock, AssistantMessage, CallId, ContentBlock, Context, Control, ConversationId, Entry, Journal, MessageId,
+    QuestionReason, Seq, StoredEntry, ToolCall, ToolChoice, ToolDefinition, ToolErrorKind, ToolResult, TurnSettings,
+    UserMessage,
 };
 
 /// What a model is asked.
@@ -109,8 +110,15 @@ pub struct PromptResult<'a> {
 pub enum ShownResult<'a> {
     /// The journal's.
     Stored(&'a ToolResult),
-    /// Of nobody's journal, such as one that says that there is none yet.
+    /// Of nobody's journal.
     Made(Box<ToolResult>),
+    /// There is none yet.
+    Awaited {
+        /// What says so to a model.
+        result: Box<ToolResult>,
+        /// Whether a person is asked about the call.
+        is_asked_about: bool,
+    },
 }
 
 impl Deref for ShownResult<'_> {
@@ -119,7 +127,7 @@ impl Deref for ShownResult<'_> {
     fn deref(&self) -> &ToolResult {
         match self {
             Self::Stored(result) => result,
-            Self::Made(result) => result,
+            Self::Made(result) | Self::Awaited { result, .. } => result,
         }
     }
 }
@@ -133,12 +141,6 @@ impl<'a> From<&'a ToolResult> for ShownResult<'a> {
 impl From<ToolResult> for ShownResult<'_> {
     fn from(result: ToolResult) -> Self {
         Self::Made(Box::new(result))
-    }
-}
-
-impl<'a> PromptResult<'a> {
-    fn with(self, edit: Option<&'a str>, nudge: Option<&'a str>) -> Self {
-        Self { edit, nudge, ..self }
     }
 }
 
@@ -341,13 +343,15 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
     struct Found<'a> {
         call: &'a ToolCall,
         result: Option<&'a ToolResult>,
+        is_asked_about: bool,
         edit: Option<&'a str>,
         nudge: Option<&'a str>,
     }
     fn of<'f, 'a>(found: &'f mut [Found<'a>], seq: Seq, id: CallId) -> Option<&'f mut Found<'a>> {
         usize::try_from(id.index).ok().filter(|_| id.message == seq).and_then(|index| found.get_mut(index))
     }
-    let mut found: Vec<Found<'_>> = message.calls().map(|call| Found { call, result: None, edit: None, nudge: None }).collect();
+    let open = |call| Found { call, result: None, is_asked_about: false, edit: None, nudge: None };
+    let mut found: Vec<Found<'_>> = message.calls().map(open).collect();
     if found.is_empty() {
         return Vec::new();
     }
@@ -360,8 +364,14 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
                 }
             }
             Entry::Decision(decision) => {
-                if let (Some(found), Some(edit)) = (of(&mut found, seq, decision.call), decision.changed_arguments()) {
-                    found.edit = Some(edit);
+                if let Some(found) = of(&mut found, seq, decision.call) {
+                    found.is_asked_about = false;
+                    found.edit = decision.changed_arguments().or(found.edit);
+                }
+            }
+            Entry::Question(question) => {
+                if let Some(found) = of(&mut found, seq, question.call) {
+                    found.is_asked_about = question.reason != QuestionReason::ClientTool;
                 }
             }
             Entry::Control(Control::Nudged { call, text }) => {
@@ -370,7 +380,6 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
                 }
             }
             Entry::User(_)
-            | Entry::Question(_)
             | Entry::Started(_)
             | Entry::Elicited(_)
             | Entry::TaskAccepted(_)
@@ -381,7 +390,15 @@ fn answers<'a>(seq: Seq, message: &'a AssistantMessage, rest: &'a [StoredEntry])
     }
     let answers = found.into_iter().zip(0_u32..);
     answers
-        .map(|(found, index)| answer(CallId { message: seq, index }, found.call, found.result).with(found.edit, found.nudge))
+        .map(|(found, index)| {
+            let id = CallId { message: seq, index };
+            let awaited = || {
+                let result = ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.");
+                ShownResult::Awaited { result: Box::new(result), is_asked_about: found.is_asked_about }
+            };
+            let result = found.result.map_or_else(awaited, ShownResult::Stored);
+            PromptResult { id, call: found.call, result, edit: found.edit, nudge: found.nudge }
+        })
         .collect()
 }
 
@@ -391,12 +408,4 @@ fn is_empty(message: &AssistantMessage) -> bool {
         AssistantBlock::Reasoning { .. } => true,
         AssistantBlock::Text { .. } | AssistantBlock::Call(_) | AssistantBlock::Opaque { .. } => false,
     })
-}
-
-fn answer<'a>(id: CallId, call: &'a ToolCall, result: Option<&'a ToolResult>) -> PromptResult<'a> {
-    let result = result.map_or_else(
-        || ToolResult::failed(id, ToolErrorKind::Interrupted, "This call has no result yet.").into(),
-        ShownResult::Stored,
-    );
-    PromptResult { id, call, result, edit: None, nudge: None }
 }

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use turnwright_core::prompt::PromptMessage;
-use turnwright_core::{MessageId, ModelFacts, Origin};
+use turnwright_core::{MessageId, ModelFacts, Origin, TurnId};
 
 use crate::dialect::Target;
 use crate::kept::MessageWriter;
@@ -92,6 +92,24 @@ pub struct Piece {
     pub weight: usize,
 }
 
+/// What is written of a conversation.
+#[derive(Debug, Clone)]
+pub struct History<'a> {
+    /// All its messages.
+    pub messages: &'a [PromptMessage<'a>],
+    /// Which of them.
+    pub range: Range<usize>,
+    /// Its turns, oldest first: UI messages have their names. Empty where there are none.
+    pub turns: &'a [TurnId],
+}
+
+impl<'a> History<'a> {
+    /// The whole of it.
+    pub const fn whole(messages: &'a [PromptMessage<'a>], turns: &'a [TurnId]) -> Self {
+        Self { messages, range: 0..messages.len(), turns }
+    }
+}
+
 /// Where a history can be cut. UI messages hold all that a model said between two messages of a person.
 pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
@@ -119,12 +137,13 @@ pub fn pieces(form: ExportForm, messages: &[PromptMessage<'_>]) -> Vec<Piece> {
     pieces
 }
 
-/// The messages in a form, each JSON text. `system` is the first of them where the form has a place for it.
-pub fn export(form: ExportForm, system: Option<&str>, messages: &[PromptMessage<'_>]) -> Vec<Box<RawValue>> {
+/// The messages of a history in a form, each JSON text. `system` is the first of them where the form has a place for it.
+pub fn export(form: ExportForm, system: Option<&str>, history: &History<'_>) -> Vec<Box<RawValue>> {
     let system = system.filter(|text| !text.trim().is_empty() && form.holds_system());
     // What was gathered beside a message is nobody's message.
+    let exported = history.messages.get(history.range.clone()).unwrap_or_default();
     let said: Vec<PromptMessage<'_>> =
-        messages.iter().filter(|message| !matches!(message, PromptMessage::Context { .. })).cloned().collect();
+        exported.iter().filter(|message| !matches!(message, PromptMessage::Context { .. })).cloned().collect();
     let messages = said.as_slice();
     match form {
         ExportForm::OpenAi => {
@@ -135,7 +154,14 @@ pub fn export(form: ExportForm, system: Option<&str>, messages: &[PromptMessage<
         ExportForm::Anthropic => written(anthropic::Writer::new(), messages),
         ExportForm::Gemini => written(gemini::Writer::default(), messages),
         ExportForm::AiSdk => ai_sdk::messages(system, messages),
-        ExportForm::AiSdkUi => ui::messages(system, messages),
+        ExportForm::AiSdkUi => {
+            let before = history.messages.get(..history.range.start).unwrap_or_default();
+            let said = before.iter().rev().find_map(|message| match message {
+                PromptMessage::User { seq, .. } => Some(*seq),
+                PromptMessage::Context { .. } | PromptMessage::Assistant { .. } | PromptMessage::Results(_) => None,
+            });
+            ui::messages(system, messages, &ui::Names { turns: history.turns, said })
+        }
     }
 }
 

@@ -1,24 +1,12 @@
 //! What a file is, by its bytes; names and declarations are compared with that and never believed.
 
 use http::StatusCode;
+use turnwright_core::is_text_type;
 
 use crate::error::ApiError;
 
 /// What is taken besides text, as models take it.
 const TAKEN: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
-/// What is text and is not called so.
-const TEXT: [&str; 9] = [
-    "application/json",
-    "application/xml",
-    "application/yaml",
-    "application/x-yaml",
-    "application/toml",
-    "application/javascript",
-    "application/x-sh",
-    "application/sql",
-    "application/x-ndjson",
-];
-
 /// What a file seems to be by its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seems {
@@ -50,16 +38,10 @@ pub(crate) fn of(beginning: &[u8], declared: Option<&str>) -> Result<Seems, ApiE
 fn text(declared: Option<String>) -> Result<Seems, ApiError> {
     match declared {
         None => Ok(Seems::Text("text/plain".to_owned())),
-        Some(declared) if is_text(&declared) => Ok(Seems::Text(declared)),
+        Some(declared) if is_text_type(&declared) => Ok(Seems::Text(declared)),
         Some(declared) if TAKEN.contains(&&*declared) => Err(mismatch(&declared, "something else")),
         Some(declared) => Err(not_taken(&declared)),
     }
-}
-
-fn is_text(declared: &str) -> bool {
-    declared.starts_with("text/")
-        || TEXT.contains(&declared)
-        || (declared.starts_with("application/") && (declared.ends_with("+json") || declared.ends_with("+xml")))
 }
 
 /// What nobody could do anything with.

@@ -30,7 +30,7 @@ mod usage;
 mod users;
 mod v1;
 
-pub(crate) use idempotency::asked;
+pub(crate) use idempotency::{asked, fingerprint};
 
 use axum::extract::{Request, State};
 use axum::handler::Handler;

@@ -125,8 +125,10 @@ pub(crate) fn content(content: api::Content) -> Result<Vec<ContentBlock>, ApiErr
             .into_iter()
             .enumerate()
             .map(|(index, block)| {
-                serde_json::from_value(block)
-                    .map_err(|error| ApiError::invalid(format!("content block {index} is wrong: {error}")))
+                let wrong =
+                    |error: &dyn std::fmt::Display| ApiError::invalid(format!("content block {index} is wrong: {error}"));
+                let block: ContentBlock = serde_json::from_value(block).map_err(|error| wrong(&error))?;
+                block.shown().map_err(|error| wrong(&error))
             })
             .collect::<Result<_, _>>()?,
     };

@@ -19,16 +19,22 @@ use turnwright_testkit::{
     text,
 };
 
+#[path = "http/ag_ui.rs"]
+mod ag_ui;
 #[path = "http/again.rs"]
 mod again;
 #[path = "http/by_hand.rs"]
 mod by_hand;
+#[path = "http/files.rs"]
+mod files;
 #[path = "http/limits.rs"]
 mod limits;
 #[path = "http/long.rs"]
 mod long;
 #[path = "http/operating.rs"]
 mod operating;
+#[path = "http/use_chat.rs"]
+mod use_chat;
 
 struct Server {
     router: Router,

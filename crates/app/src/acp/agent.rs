@@ -12,13 +12,14 @@ use agent_client_protocol::v1::schema::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
-use turnwright_core::ConversationId;
+use turnwright_core::{ConversationId, Journal};
 use turnwright_engine::{EngineError, NewConversation, WatchFrom};
 use turnwright_server::timestamp;
 
 use super::choices::Choices;
 use super::in_hand::{InHand, Prompted};
 use super::prompting::{Prompting, failed};
+use super::sessions::{Open, Sessions, Telling};
 use super::started::{Started, start_hosts};
 use super::updates::Updates;
 use crate::cli::Everywhere;
@@ -32,12 +33,18 @@ struct Turnwright {
     started: Started,
     choices: Choices,
     in_hand: InHand,
+    sessions: Sessions,
 }
 
 /// Serves the client at standard input and output until it goes away.
 pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     let (started, wished) = Started::new();
-    let agent = Arc::new(Turnwright { started, choices: Choices::default(), in_hand: InHand::default() });
+    let agent = Arc::new(Turnwright {
+        started,
+        choices: Choices::default(),
+        in_hand: InHand::default(),
+        sessions: Sessions::default(),
+    });
     let (creating, loading, listing) = (agent.clone(), agent.clone(), agent.clone());
     let (choosing, setting, resuming, closing) = (agent.clone(), agent.clone(), agent.clone(), agent.clone());
     let (deleting, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
@@ -53,15 +60,15 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
         )
         .on_receive_request(
             async move |request: NewSessionRequest, responder, cx: ConnectionTo<Client>| {
-                let agent = creating.clone();
-                cx.spawn(async move { responder.respond_with_result(agent.create(request).await) })
+                let (agent, client) = (creating.clone(), cx.clone());
+                cx.spawn(async move { responder.respond_with_result(agent.create(request, client).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_request(
             async move |request: LoadSessionRequest, responder, cx: ConnectionTo<Client>| {
                 let (agent, client) = (loading.clone(), cx.clone());
-                cx.spawn(async move { responder.respond_with_result(agent.load(request, &client).await) })
+                cx.spawn(async move { responder.respond_with_result(agent.load(request, client).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -88,8 +95,8 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
         )
         .on_receive_request(
             async move |request: ResumeSessionRequest, responder, cx: ConnectionTo<Client>| {
-                let agent = resuming.clone();
-                cx.spawn(async move { responder.respond_with_result(agent.resume(request).await) })
+                let (agent, client) = (resuming.clone(), cx.clone());
+                cx.spawn(async move { responder.respond_with_result(agent.resume(request, client).await) })
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -158,32 +165,35 @@ fn capabilities() -> AgentCapabilities {
 }
 
 impl Turnwright {
-    async fn create(&self, request: NewSessionRequest) -> Result<NewSessionResponse, Error> {
+    async fn create(&self, request: NewSessionRequest, client: ConnectionTo<Client>) -> Result<NewSessionResponse, Error> {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let made = engine.create(NewConversation::default()).await.map_err(|error| failed(&error))?;
         let session = SessionId::new(made.id.to_string());
+        self.open(Telling { engine: engine.clone(), conversation: made.id, session: session.clone(), client }).await?;
         let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
         Ok(NewSessionResponse::new(session).modes(modes).config_options(options))
     }
 
-    async fn load(&self, request: LoadSessionRequest, client: &ConnectionTo<Client>) -> Result<LoadSessionResponse, Error> {
+    async fn load(&self, request: LoadSessionRequest, client: ConnectionTo<Client>) -> Result<LoadSessionResponse, Error> {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let conversation = name(&request.session_id)?;
         let journal = engine.journal(&conversation).await.map_err(|error| failed(&error))?;
-        let mut told = Vec::new();
+        let session = request.session_id;
+        // It is told once.
+        self.sessions.close(&session);
+        let mut watch = engine.watch(&conversation, WatchFrom::After(None)).await.map_err(|error| failed(&error))?;
+        let mut updates = Updates::replaying(&request.cwd, &journal);
         // Where nothing was said there is no first frame either: it would be waited for.
-        if journal.last_seq().is_some() {
-            let watch = engine.watch(&conversation, WatchFrom::After(None)).await;
-            let mut updates = Updates::replaying(&request.cwd, &journal);
-            let first = watch.map_err(|error| failed(&error))?.next().await;
-            for event in first.iter().flat_map(|frame| frame.events.iter()) {
-                updates.fold(event, &mut told);
-            }
+        let first = if journal.last_seq().is_some() { watch.next().await } else { None };
+        let mut told = Vec::new();
+        for event in first.iter().flat_map(|frame| frame.events.iter()) {
+            updates.fold(event, &mut told);
         }
         for update in told {
-            client.send_notification(SessionNotification::new(request.session_id.clone(), update))?;
+            client.send_notification(SessionNotification::new(session.clone(), update))?;
         }
-        let session = request.session_id;
+        let telling = Telling { engine: engine.clone(), conversation, session: session.clone(), client };
+        self.sessions.open(telling, watch, updates, first.and_then(|frame| frame.seq))?;
         let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
@@ -219,10 +229,16 @@ impl Turnwright {
     }
 
     /// Goes on with a session without telling what was said: the client has it.
-    async fn resume(&self, request: ResumeSessionRequest) -> Result<ResumeSessionResponse, Error> {
+    async fn resume(
+        &self,
+        request: ResumeSessionRequest,
+        client: ConnectionTo<Client>,
+    ) -> Result<ResumeSessionResponse, Error> {
         let engine = self.started.in_folder(&request.cwd, &request.mcp_servers).await?;
         let session = request.session_id;
-        engine.conversation(&name(&session)?).await.map_err(|error| failed(&error))?;
+        let conversation = name(&session)?;
+        engine.conversation(&conversation).await.map_err(|error| failed(&error))?;
+        self.open(Telling { engine: engine.clone(), conversation, session: session.clone(), client }).await?;
         let (modes, options) = (self.choices.modes(&session, &engine), self.choices.options(&session, &engine).await);
         Ok(ResumeSessionResponse::new().modes(modes).config_options(options))
     }
@@ -231,6 +247,7 @@ impl Turnwright {
     async fn close(&self, session: &SessionId) -> CloseSessionResponse {
         self.in_hand.stop(session);
         self.cancel(session).await;
+        self.sessions.close(session);
         self.choices.forget(session);
         CloseSessionResponse::new()
     }
@@ -242,6 +259,7 @@ impl Turnwright {
             Ok(()) | Err(EngineError::NotFound { .. }) => {}
             Err(error) => return Err(failed(&error)),
         }
+        self.sessions.close(session);
         self.choices.forget(session);
         Ok(DeleteSessionResponse::new())
     }
@@ -252,19 +270,29 @@ impl Turnwright {
         client: ConnectionTo<Client>,
         prompted: Prompted,
     ) -> Result<PromptResponse, Error> {
-        let (engine, folder) = self.started.begun().await?;
+        let (engine, _) = self.started.begun().await?;
         let conversation = name(&request.session_id)?;
-        let overlay = self.choices.overlay(&request.session_id, &engine);
-        let prompting = Prompting {
-            engine: &engine,
-            folder: &folder,
-            session: request.session_id,
-            conversation,
-            overlay,
-            client,
-            prompted,
+        let open = match self.sessions.get(&request.session_id) {
+            Some(open) => open,
+            None => {
+                let (conversation, session) = (conversation.clone(), request.session_id.clone());
+                self.open(Telling { engine: engine.clone(), conversation, session, client: client.clone() }).await?
+            }
         };
+        let overlay = self.choices.overlay(&request.session_id, &engine);
+        let prompting =
+            Prompting { engine: &engine, session: request.session_id, conversation, overlay, client, prompted, open };
         prompting.run(request.prompt).await.map(PromptResponse::new)
+    }
+
+    /// Tells a session what happens from here on.
+    async fn open(&self, telling: Telling) -> Result<Arc<Open>, Error> {
+        let (engine, conversation) = (&telling.engine, &telling.conversation);
+        let (_, folder) = self.started.begun().await?;
+        let look = |journal: &Journal| (journal.offered().clone(), journal.last_seq());
+        let (offered, last) = engine.look(conversation, look).await.map_err(|error| failed(&error))?;
+        let watch = engine.watch(conversation, WatchFrom::Now).await.map_err(|error| failed(&error))?;
+        self.sessions.open(telling, watch, Updates::new(&folder, offered), last)
     }
 
     async fn cancel(&self, session: &SessionId) {

@@ -1,19 +1,16 @@
 //! One prompt: a turn of the session's conversation, told to the client until it comes to rest.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ContentBlock as Block, Diff, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    SessionId, SessionNotification, StopReason, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields,
+    SessionId, StopReason, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{Client, Error, ErrorCode};
 use serde_json::Value;
 use turnwright_core::policy::Scope;
-use turnwright_core::{
-    AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, ToolDefinition, Verdict,
-};
+use turnwright_core::{AnswerAction, CallId, ContentBlock, ConversationId, ElicitationId, QuestionReason, Seq, Verdict};
 use turnwright_engine::{
     Choice, Engine, EngineError, Event, KeptBy, NewMessage, Remember, Reply, Sent, SentState, SettingsOverlay, WaitingCall,
     WatchFrom,
@@ -21,7 +18,8 @@ use turnwright_engine::{
 
 use super::changes;
 use super::in_hand::Prompted;
-use super::updates::{Rest, Updates};
+use super::sessions::Open;
+use super::updates::{Rest, Rests};
 
 const ALLOW: &str = "allow";
 /// For the like of it in this session, by a rule that is stored.
@@ -33,16 +31,17 @@ const AGAIN: &str = "again";
 /// What a prompt runs with.
 pub(super) struct Prompting<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) folder: &'a Path,
     pub(super) session: SessionId,
     pub(super) conversation: ConversationId,
     pub(super) overlay: SettingsOverlay,
     pub(super) client: ConnectionTo<Client>,
     pub(super) prompted: Prompted,
+    /// What tells the client.
+    pub(super) open: Arc<Open>,
 }
 
 impl Prompting<'_> {
-    /// Says `prompt` and tells the turn until it is over.
+    /// Says `prompt` and looks after the turn until it is over, and told.
     ///
     /// # Errors
     /// Where it could not be said, or the turn failed.
@@ -50,8 +49,8 @@ impl Prompting<'_> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
         let overlay = self.overlay.clone();
         let message = NewMessage { content, overlay, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
-        let offered = self.engine.look(&self.conversation, |journal| journal.offered().clone()).await.unwrap_or_default();
-        let sent = self.engine.send(&self.conversation, message).await.map_err(|error| failed(&error))?;
+        let send = self.engine.send(&self.conversation, message);
+        let sent = self.open.sending(send, |sent| sent.message_id).await.map_err(|error| failed(&error))?;
         let stopping = async {
             self.prompted.stopped().await;
             match self.engine.cancel(&self.conversation, Some(sent.turn_id)).await {
@@ -63,37 +62,37 @@ impl Prompting<'_> {
         tokio::select! {
             biased;
             error = stopping => Err(error),
-            reason = self.tell(&sent, offered) => reason,
+            reason = self.look_after(&sent) => reason,
         }
     }
 
-    /// Tells what comes of a message until its turn is over.
-    async fn tell(&self, sent: &Sent, offered: Arc<[Arc<ToolDefinition>]>) -> Result<StopReason, Error> {
+    /// Asks what a person must decide of what comes of a message, until its turn is over.
+    async fn look_after(&self, sent: &Sent) -> Result<StopReason, Error> {
         let before = Seq::new(sent.message_id.0.get().saturating_sub(1));
         let mut watch =
             self.engine.watch(&self.conversation, WatchFrom::After(before)).await.map_err(|error| failed(&error))?;
-        let mut updates = Updates::new(self.folder, offered);
+        let mut rests = Rests::default();
         match sent.state {
             SentState::Started | SentState::Joined => {}
             // That the turn waits was told before this message, and is not told again.
             SentState::Held => self.ask().await?,
         }
         while let Some(frame) = watch.next().await {
-            let mut told = Vec::new();
             let mut rest = None;
             let mut asked = Vec::new();
             for event in frame.events.iter() {
-                rest = updates.fold(event, &mut told).or(rest);
+                rest = rests.fold(event).or(rest);
                 // A call that waits on its open connection goes on meanwhile: the turn does not come to rest.
                 if let Event::ElicitationRequested { question_id, holds_connection: true, .. } = event {
                     asked.push(*question_id);
                 }
             }
-            for update in told {
-                self.client.send_notification(SessionNotification::new(self.session.clone(), update))?;
-            }
             for question in asked {
                 self.decline(question).await?;
+            }
+            if rest.is_some() {
+                // What it is about is told before it is asked, and all of a turn before its prompt is answered.
+                self.open.has_told(frame.seq).await;
             }
             match rest {
                 None => {}
@@ -105,8 +104,9 @@ impl Prompting<'_> {
             .data("the process ends; the turn is kept and goes on when its conversation is taken up again"))
     }
 
-    /// Asks the client about everything that waits.
+    /// Asks the client about everything that waits. Of several prompts in one session one asks.
     async fn ask(&self) -> Result<(), Error> {
+        let _asking = self.open.asking.lock().await;
         self.decline_all().await?;
         for call in self.engine.waiting(&self.conversation).await.map_err(|error| failed(&error))? {
             let asked = tokio::select! {
@@ -237,8 +237,11 @@ fn stop_reason(status: &str, finish_reason: &str, error: Option<String>) -> Resu
 
 /// A block of a prompt: both have MCP's shapes.
 fn block(block: Block) -> Result<ContentBlock, Error> {
-    let kept = serde_json::to_value(block).and_then(serde_json::from_value);
-    kept.map_err(|error| Error::new(ErrorCode::INVALID_PARAMS, format!("a block of the prompt is not understood: {error}")))
+    let wrong = |why: String| Error::new(ErrorCode::INVALID_PARAMS, why);
+    let kept: ContentBlock = serde_json::to_value(block)
+        .and_then(serde_json::from_value)
+        .map_err(|error| wrong(format!("a block of the prompt is not understood: {error}")))?;
+    kept.shown().map_err(|error| wrong(error.to_string()))
 }
 
 pub(super) fn failed(error: &EngineError) -> Error {

@@ -24,6 +24,27 @@ pub(super) enum Rest {
     Over { status: &'static str, finish_reason: &'static str, error: Option<String> },
 }
 
+/// How a turn comes to rest, from its events.
+#[derive(Debug, Default)]
+pub(super) struct Rests {
+    finish_reason: &'static str,
+}
+
+impl Rests {
+    /// How the turn came to rest with an event, where it did.
+    pub(super) fn fold(&mut self, event: &Event) -> Option<Rest> {
+        match event {
+            Event::StepFinished { finish_reason, .. } => self.finish_reason = finish_reason,
+            Event::TurnSuspended { .. } => return Some(Rest::Waits),
+            Event::TurnFinished { status, error, .. } => {
+                return Some(Rest::Over { status, finish_reason: self.finish_reason, error: error.clone() });
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
 /// What is known of a session while its events are told.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
@@ -35,9 +56,6 @@ pub(super) struct Updates {
     running: BTreeSet<CallId>,
     /// The message that is told now, and how often it began anew.
     message: Option<(MessageId, u32)>,
-    finish_reason: &'static str,
-    /// Whether what people said is told too, as where a session is loaded.
-    tells_people: bool,
     /// The messages that are not told, nor what came of their calls.
     hidden: BTreeSet<MessageId>,
 }
@@ -52,13 +70,13 @@ impl Updates {
     pub(super) fn replaying(folder: &Path, journal: &Journal) -> Self {
         let all = journal.entries().iter().map(|stored| MessageId(stored.seq));
         let hidden = all.filter(|message| journal.is_hidden(*message)).collect();
-        Self { folder: folder.to_owned(), tells_people: true, hidden, ..Self::default() }
+        Self { folder: folder.to_owned(), hidden, ..Self::default() }
     }
 
-    /// What an event means to the client; how the turn came to rest, where it did.
-    pub(super) fn fold(&mut self, event: &Event, out: &mut Vec<SessionUpdate>) -> Option<Rest> {
+    /// What an event means to the client.
+    pub(super) fn fold(&mut self, event: &Event, out: &mut Vec<SessionUpdate>) {
         if self.told_with(event).is_some_and(|message| self.hidden.contains(&message)) {
-            return None;
+            return;
         }
         match event {
             Event::Entry { entry, .. } => self.entry(entry, out),
@@ -72,7 +90,6 @@ impl Updates {
                 out.push(SessionUpdate::AgentMessageChunk(self.chunk(text)));
             }
             Event::ReasoningDelta { text, .. } => out.push(SessionUpdate::AgentThoughtChunk(self.chunk(text))),
-            Event::StepFinished { finish_reason, .. } => self.finish_reason = finish_reason,
             Event::ToolInputReady { call_id, name, arguments } => {
                 let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments.as_str()));
                 out.push(SessionUpdate::ToolCall(self.call(*call_id, name, &input)));
@@ -94,17 +111,12 @@ impl Updates {
                 let fields = ToolCallUpdateFields::new().status(status).content(shown).raw_output(structured_content.clone());
                 out.push(changed(*call_id, fields));
             }
-            Event::TurnSuspended { .. } => return Some(Rest::Waits),
-            Event::TurnFinished { status, error, .. } => {
-                // The answer has nothing of what was tried: the model did not come to one.
-                if let ("stopped", Some(summary)) = (*status, error) {
-                    out.push(SessionUpdate::AgentMessageChunk(self.chunk(summary)));
-                }
-                return Some(Rest::Over { status, finish_reason: self.finish_reason, error: error.clone() });
+            // The answer has nothing of what was tried: the model did not come to one.
+            Event::TurnFinished { status: "stopped", error: Some(summary), .. } => {
+                out.push(SessionUpdate::AgentMessageChunk(self.chunk(summary)));
             }
             _ => {}
         }
-        None
     }
 
     /// The message without which an event is not told.
@@ -137,7 +149,7 @@ impl Updates {
                 changed(*call, ToolCallUpdateFields::new().content(vec![told]))
             }));
         }
-        if let (true, Entry::User(message)) = (self.tells_people, entry) {
+        if let Entry::User(message) = entry {
             out.extend(
                 message.content.iter().filter_map(block).map(|block| SessionUpdate::UserMessageChunk(ContentChunk::new(block))),
             );

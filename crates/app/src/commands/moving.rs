@@ -21,7 +21,8 @@ pub(super) async fn export(engine: &Engine, id: &ConversationId, form: ExportFor
         .await
         .map_err(|error| Failure::from(error).hint("`turnwright conversations list` shows those that there are"))?;
     let system = journal.turn().and_then(|turn| turn.settings().system_prompt.as_deref());
-    let messages = export::export(form, system, &prompt::history(&journal));
+    let history = prompt::history(&journal);
+    let messages = export::export(form, system, &export::History::whole(&history, journal.turns()));
     output.write("[");
     for (message, separator) in messages.iter().zip(std::iter::once("\n").chain(std::iter::repeat(",\n"))) {
         output.write(separator);

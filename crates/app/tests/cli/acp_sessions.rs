@@ -164,3 +164,70 @@ async fn sessions_are_listed_a_page_at_a_time_and_for_their_folder_alone() {
     .await
     .unwrap();
 }
+
+/// What is told of people and of models, a line for each message.
+fn lines(told: &[SessionUpdate]) -> Vec<String> {
+    let mut lines: Vec<(&str, Option<String>, String)> = Vec::new();
+    for update in told {
+        let (who, chunk) = match update {
+            SessionUpdate::UserMessageChunk(chunk) => ("person", chunk),
+            SessionUpdate::AgentMessageChunk(chunk) => ("model", chunk),
+            _ => continue,
+        };
+        let ContentBlock::Text(text) = &chunk.content else { continue };
+        let id = chunk.message_id.as_ref().map(ToString::to_string);
+        match lines.last_mut() {
+            Some((last, of, line)) if *last == who && *of == id => line.push_str(&text.text),
+            _ => lines.push((who, id, text.text.clone())),
+        }
+    }
+    lines.into_iter().map(|(who, _, line)| format!("{who}: {line}")).collect()
+}
+
+/// A model that always says this.
+fn saying(place: &Place, text: &'static str) -> ModelServer {
+    let model = ModelServer::start(None, move |_| vec![text_chunk(text), finish_chunk("stop"), Piece::Done]).unwrap();
+    let url = model.base_url();
+    let config = format!(
+        "model = \"scripted/m\"\n[providers.scripted]\ndialect = \"openai-chat\"\nbase_url = \"{url}\"\nmodels = [\"m\"]\n"
+    );
+    place.write("turnwright.toml", config);
+    model
+}
+
+#[tokio::test]
+async fn what_is_said_at_another_door_is_told_to_the_session_while_it_is_open() {
+    let place = Place::new();
+    let _model = saying(&place, "Well.");
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        prompt(&agent, &session, "one").await?;
+        let ran = place.run(&["chat", "two", "--conversation", &session.to_string()]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        while lines(&told.lock().unwrap()).len() < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        prompt(&agent, &session, "three").await?;
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    let expected = ["model: Well.", "person: two", "model: Well.", "model: Well."];
+    assert_eq!(lines(&told.lock().unwrap()), expected, "what the editor says itself is not told to it");
+}
+
+#[tokio::test]
+async fn two_prompts_at_once_in_a_session_are_told_once() {
+    let place = Place::new();
+    let _model = saying(&place, "Well.");
+    let told = with_agent(&place, PermissionOptionKind::RejectOnce, async |agent, told| {
+        let session = session(&agent, &place).await?;
+        let (first, second) = tokio::join!(prompt(&agent, &session, "one"), prompt(&agent, &session, "two"));
+        assert_eq!((first?, second?), (StopReason::EndTurn, StopReason::EndTurn));
+        Ok(told)
+    })
+    .await
+    .unwrap();
+    let told = lines(&told.lock().unwrap());
+    assert!((1..=2).contains(&told.len()) && told.iter().all(|line| line == "model: Well."), "{told:?}");
+}

@@ -71,6 +71,12 @@ const open = last(await run(instead)).outcome.interrupts[0];
 const unanswered = await run(instead).catch((error) => [{ type: 'RUN_ERROR', error }]);
 assert.equal(last(unanswered).type, 'RUN_ERROR');
 assert.deepEqual(await said('t-instead'), ['write']);
+
+// A page that comes back knows nothing, and is told what is asked.
+const fresh = agent('t-instead');
+assert.deepEqual(last(await run(fresh)).outcome.interrupts, [open]);
+assert.deepEqual(fresh.messages.map(({ role }) => role), ['user', 'assistant']);
+assert.equal(fresh.messages[1].toolCalls[0].id, open.toolCallId);
 user(instead, 'hello');
 await run(instead, { resume: [{ interruptId: open.id, status: 'cancelled' }] });
 assert.deepEqual(await said('t-instead'), ['write', 'hello']);

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use turnwright_core::prompt::{PromptMessage, PromptResult};
-use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId};
+use turnwright_core::prompt::{PromptMessage, PromptResult, ShownResult};
+use turnwright_core::{AssistantBlock, AssistantMessage, CallId, ContentBlock, MessageId, Seq, TurnId};
 
 use super::ai_sdk::{Bytes, input};
 use super::raw;
@@ -42,10 +42,18 @@ enum Part<'a> {
         state: &'static str,
         input: &'a RawValue,
         #[serde(skip_serializing_if = "Option::is_none")]
+        approval: Option<Approval>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         output: Option<Output<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error_text: Option<String>,
     },
+}
+
+/// What a person is asked, as our UI message stream names it.
+#[derive(Serialize)]
+struct Approval {
+    id: String,
 }
 
 /// A tool's output in the shape of MCP, as our UI message stream tells it.
@@ -57,17 +65,42 @@ struct Output<'a> {
     structured_content: Option<&'a Value>,
 }
 
-pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> Vec<Box<RawValue>> {
+/// What a model's messages are called, as in our UI message stream: a client that has one in both has it once.
+pub(super) struct Names<'a> {
+    /// The turns, oldest first.
+    pub(super) turns: &'a [TurnId],
+    /// What a person said last, before the first message that is written.
+    pub(super) said: Option<Seq>,
+}
+
+impl Names<'_> {
+    /// The message that begins with a model's message at `seq`, after what a person said: it is the turn's, or of a message of its own
+    /// that joined the turn.
+    fn name(&self, seq: Seq, said: Option<Seq>) -> String {
+        let before = self.turns.partition_point(|turn| turn.0 < seq);
+        match before.checked_sub(1).and_then(|at| self.turns.get(at)) {
+            None => MessageId(seq).to_string(),
+            Some(turn) => match said.filter(|said| *said > turn.0) {
+                None => turn.to_string(),
+                Some(joined) => format!("{turn}_{joined}"),
+            },
+        }
+    }
+}
+
+pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>], names: &Names<'_>) -> Vec<Box<RawValue>> {
     let mut list = Vec::new();
     list.extend(system.and_then(|text| {
         raw(&Message { id: "system".to_owned(), role: "system", parts: vec![Part::Text { text: text.into() }] })
     }));
+    let mut said_last = names.said;
     let mut open: Option<Message<'_>> = None;
     let mut rest = messages.iter().peekable();
     while let Some(message) = rest.next() {
         match message {
             PromptMessage::User { seq, message } => {
                 list.extend(open.take().as_ref().and_then(whole));
+                said_last = Some(*seq);
                 let parts = message.content.iter().map(said).collect();
                 list.extend(whole(&Message { id: MessageId(*seq).to_string(), role: "user", parts }));
             }
@@ -78,7 +111,7 @@ pub(super) fn messages(system: Option<&str>, messages: &[PromptMessage<'_>]) -> 
                     | None => &[],
                 };
                 let open = open.get_or_insert_with(|| Message {
-                    id: MessageId(*seq).to_string(),
+                    id: names.name(*seq, said_last),
                     role: "assistant",
                     parts: Vec::new(),
                 });
@@ -125,12 +158,19 @@ fn answered<'a>(message: &'a AssistantMessage, results: &'a [PromptResult<'_>], 
 
 fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
     let given = &result.result;
-    let (state, output, error_text) = if given.outcome.is_error() {
-        ("output-error", None, Some(result.text()))
-    } else {
-        let structured_content = given.structured_content.as_ref();
-        ("output-available", Some(Output { content: &given.content, structured_content }), None)
+    let (state, output, error_text) = match given {
+        ShownResult::Awaited { is_asked_about: true, .. } => ("approval-requested", None, None),
+        ShownResult::Awaited { is_asked_about: false, .. } => ("input-available", None, None),
+        ShownResult::Stored(_) | ShownResult::Made(_) if given.outcome.is_error() => {
+            ("output-error", None, Some(result.text()))
+        }
+        ShownResult::Stored(_) | ShownResult::Made(_) => {
+            let structured_content = given.structured_content.as_ref();
+            ("output-available", Some(Output { content: &given.content, structured_content }), None)
+        }
     };
-    let (tool_name, tool_call_id, input) = (result.call.name.as_str(), result.id, input(result.call));
-    Part::DynamicTool { tool_name, tool_call_id, state, input, output, error_text }
+    let id = result.id;
+    let approval = (state == "approval-requested").then(|| Approval { id: format!("appr_{}_{}", id.message, id.index) });
+    let (tool_name, input) = (result.call.name.as_str(), input(result.call));
+    Part::DynamicTool { tool_name, tool_call_id: id, state, input, approval, output, error_text }
 }

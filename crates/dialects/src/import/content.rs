@@ -16,14 +16,12 @@ pub(super) fn at_address(address: &str, name: &str, draft: &mut Draft) -> Conten
         Some((mime_type, data)) if mime_type.starts_with("audio/") => {
             ContentBlock::Audio { data: data.to_owned(), mime_type: mime_type.to_owned() }
         }
-        Some((mime_type, data)) => ContentBlock::Resource {
-            resource: EmbeddedResource {
-                uri: name.to_owned(),
-                mime_type: Some(mime_type.to_owned()),
-                text: None,
-                blob: Some(data.to_owned()),
-            },
-        },
+        Some((mime_type, data)) => {
+            let (uri, mime_type, blob) = (name.to_owned(), Some(mime_type.to_owned()), Some(data.to_owned()));
+            let block = ContentBlock::Resource { resource: EmbeddedResource { uri, mime_type, text: None, blob } };
+            // What nothing can be made of stays as it came.
+            block.clone().shown().unwrap_or(block)
+        }
         None => pointer(address, name, draft),
     }
 }

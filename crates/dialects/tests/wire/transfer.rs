@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use turnwright_core::{Journal, ModelRef, Seq, StoredEntry, TurnSettings, prompt};
-use turnwright_dialects::export::{ExportForm, export as written};
+use turnwright_dialects::export::{ExportForm, History, export as written};
 use turnwright_dialects::import::{Imported, ImportedConversation, read};
 
 fn settings() -> TurnSettings {
@@ -33,6 +33,7 @@ fn journal(conversation: &ImportedConversation) -> Journal {
 }
 
 fn exported(journal: &Journal, form: ExportForm, system: Option<&str>) -> Value {
-    let messages = written(form, system, &prompt::history(journal));
+    let history = prompt::history(journal);
+    let messages = written(form, system, &History::whole(&history, journal.turns()));
     Value::Array(messages.iter().map(|message| serde_json::from_str(message.get()).unwrap()).collect())
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, ToolDefinition, Wants, text_of};
+use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, Seq, ToolDefinition, Wants, text_of};
 use turnwright_engine::Event;
 
+use crate::agui::back::result_id;
 use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
 use crate::openai::error::failure_of;
@@ -33,6 +34,8 @@ pub(crate) struct RunFold {
     spans: u32,
     /// What calls ask for, by their question.
     asked: Vec<(ElicitationId, Wants)>,
+    /// What was said before, where the page comes back.
+    snapshot: Option<Vec<Value>>,
     is_started: bool,
 }
 
@@ -69,8 +72,21 @@ impl RunFold {
             message: String::new(),
             spans: 0,
             asked,
+            snapshot: None,
             is_started: false,
         }
+    }
+
+    /// The same for a page that comes back: it is told first what was said before, and knows what calls had asked by then.
+    pub(crate) fn after(mut self, messages: Vec<Value>, asked: Vec<Asked>) -> Self {
+        self.snapshot = Some(messages);
+        self.track.asked = asked;
+        self
+    }
+
+    /// The entry after which its part begins.
+    pub(crate) fn begins_after(&self) -> Seq {
+        self.track.part.after
     }
 
     fn start(&mut self, out: &mut Vec<u8>) {
@@ -78,6 +94,9 @@ impl RunFold {
             self.is_started = true;
             let (thread, run) = (&self.conversation, &self.run);
             tell(out, &json!({"type": "RUN_STARTED", "threadId": thread, "runId": run, "protocolVersion": "1.0"}));
+            if let Some(messages) = self.snapshot.take() {
+                tell(out, &json!({"type": "MESSAGES_SNAPSHOT", "messages": messages}));
+            }
         }
     }
 
@@ -139,7 +158,7 @@ impl RunFold {
             return;
         }
         let id = ids::call_id(&self.conversation, call);
-        let message = id.replacen("call_", "result_", 1);
+        let message = result_id(&id);
         tell(
             out,
             &json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": text, "role": "tool"}),
@@ -285,8 +304,25 @@ impl Tells for RunFold {
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.start(out);
         self.end_step(out);
-        if let Some(End::Finished { status: "stopped", error: Some(summary) }) = &self.track.end {
-            let value = json!({"level": "warning", "text": summary});
+        // The protocol has no word for why a run ended that did not fail.
+        let notice = match (&self.track.end, self.track.finish_reason) {
+            (Some(End::Finished { status: "stopped", error: Some(summary) }), _) => Some(summary.as_str()),
+            (Some(End::Finished { status: "step_limit", .. }), _) => Some("The step limit of this turn is reached."),
+            (Some(End::Finished { status: "completed", .. }), "length") => {
+                Some("The answer is cut off: it reached the most that the model may write.")
+            }
+            (Some(End::Finished { status: "completed", .. }), "content_filter") => {
+                Some("The answer is cut off: the provider's content filter stopped it.")
+            }
+            _ => None,
+        };
+        if let Some(text) = notice {
+            let reason = match &self.track.end {
+                Some(End::Finished { status: "completed", .. }) => self.track.finish_reason,
+                Some(End::Finished { status, .. }) => status,
+                Some(End::Suspended) | None => "",
+            };
+            let value = json!({"level": "warning", "text": text, "reason": reason});
             tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
         }
         let outcome = match &self.track.end {

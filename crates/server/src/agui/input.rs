@@ -158,16 +158,17 @@ fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, ApiError> {
         let (Some(data), Some(mime_type)) = (field("value"), field("mimeType")) else {
             return Err(wrong("holds no bytes: addresses are not fetched here, send a source of type `data`"));
         };
-        match kind {
-            "image" => Ok(ContentBlock::Image { data, mime_type }),
-            "audio" => Ok(ContentBlock::Audio { data, mime_type }),
+        let block = match kind {
+            "image" => ContentBlock::Image { data, mime_type },
+            "audio" => ContentBlock::Audio { data, mime_type },
             "video" | "document" => {
                 let uri = format!("file:///{kind}");
                 let resource = EmbeddedResource { uri, mime_type: Some(mime_type), text: None, blob: Some(data) };
-                Ok(ContentBlock::Resource { resource })
+                ContentBlock::Resource { resource }
             }
-            _ => Err(wrong("is of a type that is not known here")),
-        }
+            _ => return Err(wrong("is of a type that is not known here")),
+        };
+        block.shown().map_err(|error| wrong(&format!("cannot be taken: {error}")))
     });
     read.collect()
 }

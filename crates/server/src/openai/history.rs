@@ -260,6 +260,11 @@ pub(crate) fn blocks(place: &str, content: &Value) -> Result<Vec<ContentBlock>, 
 }
 
 fn block(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
+    let block = as_sent(place, part)?;
+    block.shown().map_err(|error| ApiError::invalid(format!("`{place}`: {error}")).about(place))
+}
+
+fn as_sent(place: &str, part: &Value) -> Result<ContentBlock, ApiError> {
     let wrong = |what: &str| ApiError::invalid(format!("`{place}` {what}")).about(place);
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     match part.get("type").and_then(Value::as_str) {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    CallId, Completion, Control, ConversationId, CutOffCause, ElicitationId, Entry, ProviderFailure, QuestionReason, Seq,
-    ToolDefinition, TurnId, Usage,
+    CallId, Completion, Control, ConversationId, CutOffCause, ElicitationId, Entry, Hold, OpenQuestion, ProviderFailure,
+    QuestionReason, Seq, ToolDefinition, TurnId, Usage,
 };
 use turnwright_engine::Event;
 
@@ -40,6 +40,14 @@ pub(crate) struct Asked {
     pub(crate) message: String,
     /// Whether the call holds its connection for it, so that it ends with its driver.
     holds_connection: bool,
+}
+
+impl Asked {
+    /// One that was asked before the part begins.
+    pub(crate) fn of(question: &OpenQuestion<'_>) -> Self {
+        let holds_connection = matches!(question.hold, Hold::Connection { .. });
+        Self { question: question.id, message: question.ask.message.clone(), holds_connection }
+    }
 }
 
 /// How the part ends.

@@ -14,6 +14,7 @@ use turnwright_core::{
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
+use crate::agui::back::{Back, back, ran_here};
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Status};
 use crate::error::ApiError;
@@ -23,11 +24,14 @@ use crate::openai::begin::{Ask, begin};
 use crate::openai::history::History;
 use crate::openai::models;
 use crate::openai::responses::object::{part_after, settings};
-use crate::openai::responses::read_request;
+use crate::openai::responses::{read_request, request_id};
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::sse;
 use crate::state::ServerState;
+
+/// How much of a run's name counts.
+const MOST_RUN_CHARS: usize = 128;
 
 /// Runs, or goes on with, a turn.
 #[utoipa::path(
@@ -42,28 +46,46 @@ use crate::state::ServerState;
 pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let input: RunInput = whole.json()?;
     let conversation: ConversationId = id(&input.thread_id)?;
-    let idempotency =
-        crate::routes::asked(&whole)?.map(|(key, fingerprint)| (format!("{conversation}/ag-ui {key}"), fingerprint));
+    let once = once(&whole, &conversation, &input)?;
     let stream = OpenStream::of(&state)?;
-    let was_said = match &idempotency {
-        Some((key, fingerprint)) => state.engine().said_before(key, fingerprint).await?.is_some(),
-        None => false,
-    };
-    let answered = match answered(&state, &conversation, &input, idempotency.as_ref()).await {
-        // It is told again, whatever waits by now.
-        _ if was_said && input.resume.is_empty() => None,
+    let was_said = state.engine().said_before(&once.0, &once.1).await?.is_some();
+    // It is told again, whatever waits by now.
+    let is_repeated = was_said && input.resume.is_empty();
+    if !is_repeated && let Some(back) = comes_back(&state, &conversation, &input).await? {
+        let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
+        return told(&state, &conversation, fold, stream).await;
+    }
+    let answered = match answered(&state, &conversation, &input, &once).await {
+        _ if is_repeated => None,
         Ok(answered) => answered,
         // In this protocol that is an event.
         Err(error) => return Ok(refused(&error)),
     };
     let part = match answered {
-        None => say(&state, &conversation, &input, idempotency).await?,
+        None => say(&state, &conversation, &input, Some(once)).await?,
         Some((part, Beside::More)) => {
-            say(&state, &conversation, &input, idempotency).await?;
+            say(&state, &conversation, &input, Some(once)).await?;
             part
         }
         Some((part, Beside::Nothing)) => part,
     };
+    let fold = fold(&state, &conversation, input.run_id, part).await?;
+    told(&state, &conversation, fold, stream).await
+}
+
+/// What makes a run happen once: the client's own key, else the run's name with all that it asks.
+fn once(whole: &Whole, conversation: &ConversationId, input: &RunInput) -> Result<(String, String), ApiError> {
+    if let Some((key, fingerprint)) = crate::routes::asked(whole)? {
+        return Ok((format!("{conversation}/ag-ui {key}"), fingerprint));
+    }
+    let fingerprint = crate::routes::fingerprint(whole);
+    let run: String = input.run_id.chars().filter(|c| !c.is_control()).take(MOST_RUN_CHARS).collect();
+    // Who gives two runs one name wants two runs.
+    Ok((format!("{conversation}/ag-ui run {run} {fingerprint}"), fingerprint))
+}
+
+/// The run that tells a part of a turn.
+async fn fold(state: &ServerState, conversation: &ConversationId, run: String, part: Part) -> Result<RunFold, ApiError> {
     let look = |journal: &Journal| {
         let asked = journal
             .turn()
@@ -71,11 +93,50 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
             .flat_map(|turn| turn.questions().map(|question| (question.id, question.ask.wants.clone())));
         (journal.offered().clone(), asked.collect::<Vec<_>>(), settings(journal, part.turn))
     };
-    let (offered, asked, settings) = state.engine().look(&conversation, look).await?;
+    let (offered, asked, settings) = state.engine().look(conversation, look).await?;
     let model = settings.map_or_else(|| state.engine().defaults().model.clone(), |settings| settings.model);
-    let from = WatchFrom::After(Seq::new(part.after.get().saturating_sub(1)));
-    let watch = state.engine().watch(&conversation, from).await?;
-    Ok(sse::response(watch, RunFold::new(conversation, (input.run_id, model), part, offered, asked), stream).await)
+    Ok(RunFold::new(conversation.clone(), (run, model), part, offered, asked))
+}
+
+async fn told(
+    state: &ServerState,
+    conversation: &ConversationId,
+    fold: RunFold,
+    stream: OpenStream,
+) -> Result<Response, ApiError> {
+    let from = WatchFrom::After(Seq::new(fold.begins_after().get().saturating_sub(1)));
+    let watch = state.engine().watch(conversation, from).await?;
+    Ok(sse::response(watch, fold, stream).await)
+}
+
+/// What a page is told that says nothing new: it lost the run, or never had it.
+async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<Back>, ApiError> {
+    if !input.resume.is_empty() {
+        return Ok(None);
+    }
+    let history = History::of(input.items()?);
+    let says_nothing = history.users().is_empty();
+    let results: Vec<String> = history.results().map(|(call, _)| call.to_owned()).collect();
+    let look = |journal: &Journal| {
+        let is_silent = says_nothing && ran_here(journal, results.iter().map(String::as_str));
+        let is_back = is_silent || (results.is_empty() && !interrupts(conversation, journal).is_empty());
+        if is_back { (is_silent, back(conversation, journal)) } else { (false, None) }
+    };
+    match state.engine().look(conversation, look).await {
+        Ok((true, back)) => Ok(back),
+        Ok((false, Some(back))) => Ok((!says_more(state, conversation, input).await?).then_some(back)),
+        Ok((false, None)) | Err(EngineError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The names of the interrupts that are open.
+fn interrupts(conversation: &ConversationId, journal: &Journal) -> Vec<String> {
+    // Of what waits while something else still runs the page was not told.
+    let Some(turn) = journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()) else { return Vec::new() };
+    let waiting = turn.waiting().filter(|(_, question)| question.reason != QuestionReason::ClientTool);
+    let calls = waiting.map(|(call, _)| request_id(conversation, call.id));
+    calls.chain(turn.questions().map(|question| question.id.to_string())).collect()
 }
 
 /// What a person says beside their answers.
@@ -92,26 +153,22 @@ async fn answered(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
-    idempotency: Option<&(String, String)>,
+    once: &(String, String),
 ) -> Result<Option<(Part, Beside)>, ApiError> {
     if !input.resume.is_empty() {
         let (beside, key) = if says_more(state, conversation, input).await? {
             (Beside::More, None)
         } else {
-            (Beside::Nothing, idempotency.cloned())
+            (Beside::Nothing, Some(once.clone()))
         };
         return Ok(Some((resume(state, conversation, &input.resume, key).await?, beside)));
     }
-    let is_open = |journal: &Journal| {
-        // Of what waits while something else still runs the page was not told.
-        journal.open_turn().filter(|turn| turn.is_parked() || turn.is_held()).is_some_and(|turn| {
-            turn.questions().next().is_some()
-                || turn.waiting().any(|(_, question)| question.reason != QuestionReason::ClientTool)
-        })
-    };
-    match state.engine().look(conversation, is_open).await {
-        Ok(true) => Err(ApiError::invalid("interrupts are open; `resume` must answer each of them")),
-        Ok(false) | Err(EngineError::NotFound { .. }) => Ok(None),
+    match state.engine().look(conversation, |journal| interrupts(conversation, journal)).await {
+        Ok(open) if !open.is_empty() => {
+            let open = open.join(", ");
+            Err(ApiError::invalid(format!("interrupts are open; `resume` must answer each of them: {open}")))
+        }
+        Ok(_) | Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -120,7 +120,7 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
     };
     let system = journal.turn().and_then(|turn| turn.settings().system_prompt.as_deref()).filter(|_| skipped == 0);
     Ok(ExportedPage {
-        data: export::export(form, system, messages.get(range).unwrap_or_default()),
+        data: export::export(form, system, &export::History { messages: &messages, range, turns: journal.turns() }),
         next_cursor: taken.last().filter(|_| has_more).map(|piece| piece.last.to_string()),
         has_more,
         system: system.filter(|_| !form.holds_system()).map(str::to_owned),

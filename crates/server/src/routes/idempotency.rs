@@ -19,12 +19,17 @@ pub(super) fn repeatable(whole: &Whole, route: &str) -> Result<Option<(String, S
 /// The request's idempotency key as the client wrote it, with a hash of what was asked.
 pub(crate) fn asked(whole: &Whole) -> Result<Option<(String, String)>, ApiError> {
     let Some(key) = key(&whole.headers)? else { return Ok(None) };
+    Ok(Some((key.to_owned(), fingerprint(whole))))
+}
+
+/// A hash of what was asked.
+pub(crate) fn fingerprint(whole: &Whole) -> String {
     let mut fingerprint = String::with_capacity(64);
     for byte in Sha256::digest(&whole.body) {
         // Writing to memory does not fail.
         let _ = write!(fingerprint, "{byte:02x}");
     }
-    Ok(Some((key.to_owned(), fingerprint)))
+    fingerprint
 }
 
 /// The request's idempotency key as the client wrote it.

@@ -10,19 +10,20 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, DecidedBy, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
+    CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
     Verdict,
 };
-use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, SettingsOverlay};
+use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
 use super::streams::{MessagePosition, UiQuery, resume as resume_turn, stream_of};
 use super::ui_said_again::{can_be_retried, named, newest, question};
-use crate::attached::Attached;
+use crate::attached::{self, Attached};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
+use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::settings;
@@ -48,9 +49,10 @@ pub(super) struct UiRequest<'a> {
     /// `PROVIDER/MODEL`; the conversation's where absent.
     #[serde(default)]
     model: Option<String>,
-    /// What happens where a turn waits already.
+    /// What happens where a turn waits already. Where it is not said, what waits is declined, as far as the caller may do that: a
+    /// stock client answers nothing that is asked before its last message.
     #[serde(default)]
-    on_waiting: api::OnWaiting,
+    on_waiting: Option<api::OnWaiting>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,8 +108,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         .map_err(|error| ApiError::invalid(format!("the last of `messages` is wrong: {error}")))?;
     if last.role != "user" {
         let key = repeatable(&whole, &format!("{conversation}/ui"))?;
-        let (turn, after) = answer(&state, &conversation, last, key).await?;
-        return stream_of(&state, conversation, turn, (version, Begin::Continue(after)), stream).await;
+        let (turn, begin) = answer(&state, &conversation, last, key).await?;
+        return stream_of(&state, conversation, turn, (version, begin), stream).await;
     }
     let replaces = match &request.message_id {
         Some(name) if *name == last.id => replaced(&state, &conversation, &request.messages).await?,
@@ -118,7 +120,11 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
     let mut message = NewMessage {
         content,
         overlay: settings::overlay(state.engine(), request.model, api::Settings::default())?,
-        on_waiting: on_waiting(request.on_waiting),
+        on_waiting: match request.on_waiting {
+            Some(choice) => on_waiting(choice),
+            None if state.engine().may_decide() => OnWaiting::Deny,
+            None => OnWaiting::Hold,
+        },
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
@@ -187,7 +193,8 @@ async fn regenerate(
     Ok(state.engine().send(conversation, message).await?.turn_id)
 }
 
-/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.
+/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet. Where a message joined the open turn, and its answer
+/// began, that answer is told: it is the last message that the client has.
 #[utoipa::path(
     get,
     path = "/api/chat/{id}/stream",
@@ -205,50 +212,59 @@ pub(super) async fn resume(
 ) -> Result<Response, ApiError> {
     let version = query.version(UiVersion::V6)?;
     let position = position.named(&headers)?;
-    match state.engine().conversation(&id).await {
+    match state.engine().look(&id, joined).await {
         Err(EngineError::NotFound { .. }) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(error) => Err(error.into()),
+        Ok(Some((turn, message))) if position.is_none() => {
+            let stream = OpenStream::of(&state)?;
+            stream_of(&state, id, turn, (version, Begin::Join(message)), stream).await
+        }
         Ok(_) => resume_turn(&state, id, version, position).await,
     }
 }
 
-/// Stores a person's answers; the turn that they belong to, and the last entry before them: also where they came before with
-/// the same `key`.
+/// The newest message that joined the open turn, unless the turn still waits for what was asked before it.
+fn joined(journal: &Journal) -> Option<(TurnId, Seq)> {
+    let turn = journal.open_turn()?;
+    let (mut message, mut is_seen) = (turn.id().0, false);
+    for stored in journal.turn_entries(turn.id()) {
+        match &*stored.entry {
+            Entry::User(_) => (message, is_seen) = (stored.seq, false),
+            Entry::Assistant(answer) => is_seen |= answer.saw >= message,
+            _ => {}
+        }
+    }
+    (message > turn.id().0 && (is_seen || !turn.is_parked())).then_some((turn.id(), message))
+}
+
+/// What a page says of a question about a call.
+struct UiAnswer {
+    call: CallId,
+    is_approved: bool,
+    reason: Option<String>,
+}
+
+/// Stores a person's answers; the turn that they belong to, and where its stream goes on: the same where they came before.
 async fn answer(
     state: &ServerState,
     conversation: &ConversationId,
     message: UiMessage,
     mut key: Option<(String, String)>,
-) -> Result<(TurnId, Seq), ApiError> {
+) -> Result<(TurnId, Begin), ApiError> {
     let engine = state.engine();
     if let Some((key, fingerprint)) = &key {
         engine.said_before(key, fingerprint).await?;
     }
-    let may_be_repeated = key.is_some();
-    let journal = engine.journal(conversation).await?;
-    let turn = journal.turn().map(turnwright_core::Turn::id);
-    let (Some(turn), Some(after)) = (turn, journal.last_seq()) else {
-        return Err(ApiError::invalid(
-            "the last of `messages` is not a user's, and the conversation has no turn to go on with",
-        ));
-    };
+    let joined = message.id.strip_prefix("turn_").and_then(|name| Seq::new(name.split_once('_')?.1.parse().ok()?));
+    let answers = answers(message.parts)?;
+    let calls: Vec<CallId> = answers.iter().map(|answer| answer.call).collect();
+    // Before anything is decided: what others decided meanwhile is told too.
+    let (turn, after) = left(&engine.journal(conversation).await?, &calls)
+        .ok_or_else(|| ApiError::invalid("the last of `messages` answers what nobody asked in this conversation"))?;
     let waiting = engine.waiting(conversation).await?;
-    let mut has_answer = false;
-    let mut before = None;
-    for part in message.parts {
-        let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
-            (part.state.as_deref(), part.approval)
-        else {
-            continue;
-        };
-        has_answer = true;
-        let call: Option<CallId> = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
+    for UiAnswer { call, is_approved, reason } in answers {
         // Who answers twice, or what another tab answered, is told by the stream.
-        let Some(waiting) = waiting.iter().find(|waiting| Some(waiting.call) == call) else {
-            let decided = call.filter(|_| may_be_repeated).and_then(|call| before_decision(&journal, call));
-            before = before.into_iter().chain(decided).min();
-            continue;
-        };
+        let Some(waiting) = waiting.iter().find(|waiting| waiting.call == call) else { continue };
         let verdict = match (waiting.reason, is_approved) {
             (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
             (
@@ -270,19 +286,49 @@ async fn answer(
             Err(error) => return Err(error.into()),
         }
     }
-    if has_answer {
-        Ok((turn, before.unwrap_or(after)))
-    } else {
-        Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"))
-    }
+    Ok((turn, Begin::Continue { after, joined }))
 }
 
-/// The last entry before a person decided about a call of the newest message.
-fn before_decision(journal: &Journal, call: CallId) -> Option<Seq> {
-    let decided = journal.entries().iter().rev().find(|stored| {
-        matches!(&*stored.entry, Entry::Decision(decision) if decision.call == call && decision.by == DecidedBy::Person)
-    })?;
-    Seq::new(decided.seq.get().saturating_sub(1))
+/// The questions that a message of the page's says to be answered, and nothing of what came of them.
+fn answers(parts: Vec<UiPart>) -> Result<Vec<UiAnswer>, ApiError> {
+    let mut answers = Vec::new();
+    for part in parts {
+        let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
+            (part.state.as_deref(), part.approval)
+        else {
+            continue;
+        };
+        let call = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
+        let call = call.ok_or_else(|| ApiError::invalid(format!("nothing was asked here under the name `{id}`")))?;
+        answers.push(UiAnswer { call, is_approved, reason });
+    }
+    if answers.is_empty() {
+        return Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"));
+    }
+    Ok(answers)
+}
+
+/// The turn of the newest of these calls, and where a page was left that was asked about them and knows nothing of what came of
+/// it: where the turn waited, before any of them was decided about.
+fn left(journal: &Journal, calls: &[CallId]) -> Option<(TurnId, Seq)> {
+    let message = calls.iter().map(|call| call.message).max()?;
+    let newest = |call: CallId| call.message == message && calls.contains(&call);
+    let Entry::Assistant(made) = &*journal.entry(message)?.entry else { return None };
+    let is_there = |call: &CallId| usize::try_from(call.index).is_ok_and(|index| index < made.calls().count());
+    if !calls.iter().filter(|call| newest(**call)).all(is_there) {
+        return None;
+    }
+    let (mut waited, mut asked) = (message, Vec::new());
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= message) {
+        match &*stored.entry {
+            Entry::Control(Control::Suspended) => waited = stored.seq,
+            Entry::Question(question) => asked.push(question.call),
+            Entry::Decision(decision) if newest(decision.call) && asked.contains(&decision.call) => break,
+            Entry::Result(result) if newest(result.call) => break,
+            _ => {}
+        }
+    }
+    Some((turn_of(journal, message)?, waited))
 }
 
 /// Text and files of a user's message.
@@ -299,31 +345,23 @@ fn content(parts: Vec<UiPart>) -> Result<Vec<ContentBlock>, ApiError> {
     if is_empty { Err(ApiError::invalid("the user's message is empty; say something")) } else { Ok(blocks) }
 }
 
-/// A file: its bytes where the address holds them, else a link.
+/// A file: its bytes where the address holds them, else what was uploaded here.
 fn file(url: &str, media_type: Option<String>, filename: Option<String>) -> Result<ContentBlock, ApiError> {
     let name = filename.unwrap_or_else(|| "file".to_owned());
     let Some(data) = url.strip_prefix("data:") else {
-        return Ok(ContentBlock::ResourceLink {
-            uri: url.to_owned(),
-            name,
-            title: None,
-            description: None,
-            mime_type: media_type,
-            size: None,
-        });
+        if attached::named(url).is_none() {
+            let what = format!(
+                "the file `{name}` is at an address that is not fetched here: send it as a `data:` URL with base64, or upload it by POST /api/v1/artifacts"
+            );
+            return Err(ApiError::invalid(what));
+        }
+        let (title, description, size) = (None, None, None);
+        return Ok(ContentBlock::ResourceLink { uri: url.to_owned(), name, title, description, mime_type: media_type, size });
     };
     let (head, data) = data
         .split_once(";base64,")
         .ok_or_else(|| ApiError::invalid(format!("the file `{name}` is a data URL without base64")))?;
-    let mime_type = media_type.unwrap_or_else(|| head.to_owned());
-    let data = data.to_owned();
-    Ok(if mime_type.starts_with("image/") {
-        ContentBlock::Image { data, mime_type }
-    } else if mime_type.starts_with("audio/") {
-        ContentBlock::Audio { data, mime_type }
-    } else {
-        let resource =
-            EmbeddedResource { uri: format!("file:///{name}"), mime_type: Some(mime_type), text: None, blob: Some(data) };
-        ContentBlock::Resource { resource }
-    })
+    let (mime_type, blob) = (Some(media_type.unwrap_or_else(|| head.to_owned())), Some(data.to_owned()));
+    let resource = EmbeddedResource { uri: format!("file:///{name}"), mime_type, text: None, blob };
+    ContentBlock::Resource { resource }.shown().map_err(|error| ApiError::invalid(error.to_string()))
 }

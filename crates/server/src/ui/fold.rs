@@ -21,8 +21,13 @@ use calls::{Call, definition};
 pub enum Begin {
     /// With the turn's beginning: a new message, or its full replay.
     Turn,
-    /// After this entry, in the message that the client has: it answered questions.
-    Continue(Seq),
+    /// In the message that the client has: it answered questions.
+    Continue {
+        /// After this entry.
+        after: Seq,
+        /// The user message that the client's message answers, where that is one that joined an open turn.
+        joined: Option<Seq>,
+    },
     /// With this user message, which joined an open turn: a new message of the client.
     Join(Seq),
     /// After this position, the id of the last chunk that the client read of the message before it lost the stream. The
@@ -132,7 +137,7 @@ impl UiFold {
         let mut chunks = Chunks::default();
         match begin {
             Begin::Turn => chunks.set_id(turn.0.get().saturating_sub(1)),
-            Begin::Continue(after) | Begin::After(after) => chunks.set_id(after.get()),
+            Begin::Continue { after, .. } | Begin::After(after) => chunks.set_id(after.get()),
             // A message beside the turn's own: where to come back to is a place in that.
             Begin::Join(_) => {}
         }
@@ -285,7 +290,7 @@ impl UiFold {
         self.last = Some(seq);
         let is_due = match self.begin {
             Begin::Turn | Begin::After(_) => false,
-            Begin::Continue(after) => seq > after,
+            Begin::Continue { after, .. } => seq > after,
             Begin::Join(message) => seq >= message,
         };
         let begins_message = seq == self.turn.0 || self.begin == Begin::Join(seq);
@@ -345,7 +350,7 @@ impl UiFold {
         self.start(out);
         match self.begin {
             Begin::Turn => {}
-            Begin::Continue(after) => {
+            Begin::Continue { after, .. } => {
                 self.chunks.set_id(after.get());
                 self.step = Step::Closed;
             }
@@ -356,6 +361,7 @@ impl UiFold {
             Begin::Join(_) => {
                 for call in &mut self.calls {
                     call.is_announced = false;
+                    call.is_asked_about = false;
                 }
                 if self.step != Step::Closed {
                     self.chunks.plain(out, r#"{"type":"start-step"}"#);
@@ -371,8 +377,8 @@ impl UiFold {
         self.is_started = true;
         let turn = self.turn.to_string();
         let joined = match self.begin {
-            Begin::Join(message) => Some(format!("{turn}_{message}")),
-            Begin::Turn | Begin::Continue(_) | Begin::After(_) => None,
+            Begin::Join(message) | Begin::Continue { joined: Some(message), .. } => Some(format!("{turn}_{message}")),
+            Begin::Turn | Begin::Continue { joined: None, .. } | Begin::After(_) => None,
         };
         let created_at = self.created_at_ms.map(timestamp);
         let start = Start {

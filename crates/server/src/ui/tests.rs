@@ -316,7 +316,7 @@ fn a_question_ends_the_stream_and_its_answer_goes_on_in_the_same_message() {
         step_finished(8, "stop"),
         finished("completed"),
     ]);
-    let second = told(UiVersion::V7, Begin::Continue(seq(4)), [all.clone()]);
+    let second = told(UiVersion::V7, Begin::Continue { after: seq(4), joined: None }, [all.clone()]);
     let expected = [
         r#"{"type":"start","messageId":"turn_1","messageMetadata":{"turnId":"turn_1","conversationId":"conv_1","model":"p/m","createdAt":"2025-01-11T19:00:00.000Z"}}"#,
         r#"{"type":"tool-approval-response","approvalId":"appr_3_0","approved":true}"#,

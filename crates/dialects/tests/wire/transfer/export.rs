@@ -137,7 +137,7 @@ fn in_the_ai_sdks_forms() {
         {"id": "system", "role": "system", "parts": [{"type": "text", "text": "Be brief."}]},
         {"id": "msg_1", "role": "user", "parts": [
             {"type": "text", "text": "Look."}, {"type": "file", "mediaType": "image/png", "url": format!("data:image/png;base64,{PNG}")}]},
-        {"id": "msg_3", "role": "assistant", "parts": [
+        {"id": "turn_1", "role": "assistant", "parts": [
             {"type": "step-start"}, {"type": "reasoning", "text": "Two calls."}, {"type": "text", "text": "One moment."},
             {"type": "dynamic-tool", "toolName": "s__draw", "toolCallId": "call_3_0", "state": "output-available",
              "input": {"n": 0}, "output": output},

@@ -118,7 +118,7 @@ pub(crate) fn part_after(journal: &Journal, calls: &[CallId]) -> Option<Part> {
 }
 
 /// The entries from this one on since which a turn was held for a person, see [`turnwright_core::Turn::is_held_since`].
-fn held(journal: &Journal, from: Seq) -> Vec<Seq> {
+pub(crate) fn held(journal: &Journal, from: Seq) -> Vec<Seq> {
     let mut held = Vec::new();
     journal.look_back(Seq::new(from.get().saturating_sub(1)), |turn, stored| {
         let next = journal.entry(stored.seq.next()).map(|next| &*next.entry);
@@ -130,7 +130,7 @@ fn held(journal: &Journal, from: Seq) -> Vec<Seq> {
 }
 
 /// The calls of the newest message at an entry, with what they wait for there.
-fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
+pub(crate) fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let wait = |calls: &mut Vec<Call>, id: CallId, reason| {
         if let Some(call) = calls.iter_mut().find(|call| call.id == id) {

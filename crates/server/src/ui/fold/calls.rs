@@ -19,6 +19,8 @@ pub(super) struct Call {
     pub(super) arguments: Option<String>,
     /// Whether the client knows the call.
     pub(super) is_announced: bool,
+    /// Whether the client knows that somebody is asked about it.
+    pub(super) is_asked_about: bool,
     /// Whether it has its result.
     pub(super) is_finished: bool,
 }
@@ -31,7 +33,9 @@ impl UiFold {
     /// The call, taken up where it is not known yet.
     fn call_mut(&mut self, id: CallId, name: &str) -> Option<&mut Call> {
         if self.call(id).is_none() {
-            self.calls.push(Call { id, name: name.to_owned(), arguments: None, is_announced: false, is_finished: false });
+            let name = name.to_owned();
+            let (is_announced, is_asked_about, is_finished) = (false, false, false);
+            self.calls.push(Call { id, name, arguments: None, is_announced, is_asked_about, is_finished });
         }
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
@@ -83,6 +87,13 @@ impl UiFold {
             (_, None) => None,
         };
         self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: false });
+        self.asked_about(id);
+    }
+
+    /// Notes that the client knows that somebody is asked about a call; whether it did before.
+    fn asked_about(&mut self, id: CallId) -> bool {
+        let call = self.calls.iter_mut().rev().find(|call| call.id == id);
+        call.is_some_and(|call| std::mem::replace(&mut call.is_asked_about, true))
     }
 
     pub(super) fn approval_decided(
@@ -104,6 +115,10 @@ impl UiFold {
         if let Some(rule) = rule {
             let reason = Some(format!("{} by {rule}", if is_approved { "allowed" } else { "denied" }).into());
             self.chunks.approval_request(out, id, &Question { version: self.version, reason, is_automatic: true });
+            self.asked_about(id);
+        } else if !self.asked_about(id) {
+            // It was asked before the message began that the client is told.
+            self.chunks.approval_request(out, id, &Question { version: self.version, reason: None, is_automatic: false });
         }
         self.chunks.approval_response(out, id, is_approved, reason);
     }

@@ -7,7 +7,7 @@ use super::{Begin, Phase, Step, UiFold};
 impl UiFold {
     /// Where the client comes back from here on: it needs nothing again of what was stored up to now.
     pub(super) fn move_on(&mut self) {
-        if let (Begin::Turn | Begin::Continue(_) | Begin::After(_), Some(last)) = (self.begin, self.last) {
+        if let (Begin::Turn | Begin::Continue { .. } | Begin::After(_), Some(last)) = (self.begin, self.last) {
             self.chunks.set_id(last.get());
         }
     }

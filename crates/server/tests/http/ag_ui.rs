@@ -1,0 +1,124 @@
+//! What pages of AG-UI are told that come back, ask twice, or reach an end of their own.
+
+use turnwright_core::{Finish, FinishReason, StreamDelta};
+
+use super::*;
+
+fn body(run: &str, messages: &Value) -> Value {
+    json!({"threadId": "c1", "runId": run, "messages": messages, "tools": [], "context": []})
+}
+
+fn said(text: &str) -> Value {
+    json!([{"id": text, "role": "user", "content": text}])
+}
+
+impl Server {
+    async fn run(&self, body: Value) -> Vec<Value> {
+        let answer = self.post("/ag-ui", body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        answer.chunks().iter().map(|event| serde_json::from_str(event).unwrap()).collect()
+    }
+
+    async fn ends(&self) {
+        self.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    }
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_fresh_page_of_ag_ui_is_told_what_was_said_and_what_is_asked_and_can_answer() {
+    let server = server([Answer::whole([text("I touch."), call(0, "lab__touch", "{}")]), Answer::whole([text("Touched.")])]);
+    let first = server.run(body("r1", &said("Touch!"))).await;
+    let asked = first.last().unwrap()["outcome"].clone();
+    assert_eq!(asked["type"], "interrupt");
+    for messages in [json!([]), said("Touch!")] {
+        let back = server.run(body("r2", &messages)).await;
+        assert_eq!(kinds(&back), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"], "{messages}");
+        let call = asked["interrupts"][0]["toolCallId"].clone();
+        let function = json!({"name": "lab__touch", "arguments": "{}"});
+        let snapshot = json!([
+            {"id": "msg_1", "role": "user", "content": "Touch!"},
+            {"id": "msg_4", "role": "assistant", "content": "I touch.",
+             "toolCalls": [{"id": call, "type": "function", "function": function}]},
+        ]);
+        assert_eq!(back[1]["messages"], snapshot);
+        assert_eq!(back[2]["outcome"], asked);
+    }
+    let refused = server.run(body("r3", &said("and more"))).await;
+    let interrupt = asked["interrupts"][0]["id"].as_str().unwrap();
+    assert!(refused[0]["message"].as_str().unwrap().ends_with(interrupt), "{refused:?}");
+    let mut answer = body("r4", &json!([]));
+    answer["resume"] = json!([{"interruptId": interrupt, "status": "resolved", "payload": {"approved": true}}]);
+    let resumed = server.run(answer).await;
+    assert_eq!(resumed.last().unwrap()["outcome"]["type"], "success");
+    assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_that_lost_its_run_is_told_what_goes_on_of_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([Answer::whole([call(0, "lab__look", r#"{"at":1}"#)]), Answer::whole([text("Seen.")]).gated(&gate)]);
+    server.post("/api/v1/conversations", json!({"id": "c1"})).await;
+    server.post("/api/v1/conversations/c1/messages", json!({"content": "Look!"})).await;
+    let half = json!([{"id": "u", "role": "user", "content": "Look!"}, {"id": "a", "role": "assistant", "content": "hal"}]);
+    let back = server.run(body("r2", &half));
+    let (back, ()) = tokio::join!(back, async { gate.add_permits(2) });
+    assert_eq!(kinds(&back)[..2], ["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
+    assert_eq!(back[1]["messages"][0]["content"], "Look!");
+    let said: Vec<&Value> = back.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT").collect();
+    assert_eq!((said.len(), &said[0]["delta"]), (1, &json!("Seen.")));
+    assert_eq!(back.last().unwrap()["outcome"], json!({"type": "success"}));
+    // Once it is over it is told so, and nothing is said again.
+    server.ends().await;
+    let over = server.run(body("r3", &half)).await;
+    assert_eq!(kinds(&over), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+    let roles: Vec<&Value> = over[1]["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_that_comes_back_after_a_decision_elsewhere_is_told_what_came_of_it() {
+    let calls = [call(0, "lab__touch", r#"{"n":1}"#), call(1, "lab__touch", r#"{"n":2}"#)];
+    let server = server([Answer::whole(calls)]);
+    let asked = server.run(body("r1", &said("Touch!"))).await.last().unwrap()["outcome"]["interrupts"].clone();
+    assert_eq!(asked.as_array().unwrap().len(), 2);
+    let path = "/api/v1/conversations/c1/calls/call_4_0/decision";
+    assert!(server.post(path, json!({"decision": "allow"})).await.status.is_success());
+    server.ends().await;
+    let back = server.run(body("r2", &json!([]))).await;
+    assert_eq!(kinds(&back), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "TOOL_CALL_RESULT", "RUN_FINISHED"]);
+    assert_eq!(back[2]["toolCallId"], asked[0]["toolCallId"]);
+    assert_eq!(back[3]["outcome"]["interrupts"], json!([asked[1]]));
+}
+
+#[tokio::test]
+async fn the_same_run_of_ag_ui_is_said_once_and_another_with_its_name_is_another() {
+    let server = server(["One.", "Two."].map(|said| Answer::whole([text(said)])));
+    let first = server.run(body("r1", &said("go"))).await;
+    assert_eq!(server.run(body("r1", &said("go"))).await, first);
+    assert_eq!(kinds(&server.run(body("r1", &said("go on"))).await), kinds(&first));
+    let messages = server.get("/api/v1/conversations/c1/messages").await.json();
+    assert_eq!(messages["data"].as_array().unwrap().len(), 4, "{messages}");
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_says_why_it_ended_where_its_outcome_does_not() {
+    let finished = |reason| vec![StreamDelta::Finished(Finish { reason, raw: None })];
+    for (reason, name) in [(FinishReason::Length, "length"), (FinishReason::ContentFilter, "content_filter")] {
+        let server = server([Answer::of([text("Half an"), finished(reason)])]);
+        let events = server.run(body("r1", &said("go"))).await;
+        let [.., notice, end] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((&notice["name"], &notice["value"]["reason"]), (&json!("turnwright.notice"), &json!(name)));
+        assert_eq!(end["outcome"], json!({"type": "success"}));
+    }
+    let server = server([Answer::whole([call(0, "lab__look", "{}")])]);
+    server.post("/api/v1/conversations", json!({"id": "c1", "settings": {"max_steps": 1}})).await;
+    let events = server.run(body("r1", &said("go"))).await;
+    let [.., notice, end] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((&notice["name"], &notice["value"]["reason"]), (&json!("turnwright.notice"), &json!("step_limit")));
+    assert_eq!(end["outcome"], json!({"type": "success"}));
+}

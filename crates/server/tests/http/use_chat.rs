@@ -1,0 +1,180 @@
+//! What stock `useChat` asks and is told besides the plain case.
+
+use turnwright_engine::TurnState;
+
+use super::*;
+
+fn says(text: &str) -> Value {
+    json!({"id": "c1", "trigger": "submit-message",
+           "messages": [{"id": text, "role": "user", "parts": [{"type": "text", "text": text}]}]})
+}
+
+/// The page's answers to calls of the message with this name.
+fn answers(message: &str, answers: &[(&str, bool)]) -> Value {
+    let parts: Vec<Value> = answers
+        .iter()
+        .map(|(call, approved)| {
+            let approval = json!({"id": call.replacen("call_", "appr_", 1), "approved": approved});
+            json!({"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": call, "state": "approval-responded",
+                   "input": {}, "approval": approval})
+        })
+        .collect();
+    json!({"id": "c1", "trigger": "submit-message", "messages": [{"id": message, "role": "assistant", "parts": parts}]})
+}
+
+/// The calls that a stream asks about.
+fn asked_about(answer: &Answered) -> Vec<String> {
+    let chunks = answer.chunks();
+    let asked = chunks.iter().filter(|chunk| chunk.contains("tool-approval-request"));
+    asked.map(|chunk| serde_json::from_str::<Value>(chunk).unwrap()["toolCallId"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The kinds of a stream's chunks, and what they say.
+fn outline(answer: &Answered) -> Vec<String> {
+    let chunks = answer.chunks();
+    let told = chunks.iter().filter_map(|chunk| serde_json::from_str::<Value>(chunk).ok()).map(|chunk| {
+        let more = ["messageId", "toolCallId", "approved", "delta", "finishReason"].map(|key| &chunk[key]);
+        let more =
+            more.into_iter().filter(|more| !more.is_null()).map(|more| more.as_str().map_or(more.to_string(), str::to_owned));
+        std::iter::once(chunk["type"].as_str().unwrap().to_owned()).chain(more).collect::<Vec<_>>().join(" ")
+    });
+    told.filter(|told| !told.starts_with("data-")).collect()
+}
+
+impl Server {
+    async fn decide(&self, call: &str, decision: &str) {
+        let path = format!("/api/v1/conversations/c1/calls/{call}/decision");
+        let decided = self.post(&path, json!({"decision": decision})).await;
+        assert!(decided.status.is_success(), "{}", decided.body);
+    }
+}
+
+#[tokio::test]
+async fn use_chat_is_told_what_another_door_decided_and_what_came_of_it() {
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")]), Answer::whole([text("Then not.")])]);
+    let first = server.post("/api/chat?ui=7", says("Touch!")).await;
+    let asked = asked_about(&first);
+    server.decide(&asked[0], "deny").await;
+    server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    // The page does not know it, and comes late with another answer.
+    let second = server.post("/api/chat?ui=7", answers("turn_1", &[(&asked[0], true)])).await;
+    let call = &asked[0];
+    let expected = [
+        "start turn_1".to_owned(),
+        "tool-approval-response false".to_owned(),
+        format!("tool-output-denied {call}"),
+        "start-step".to_owned(),
+        "text-start".to_owned(),
+        "text-delta Then not.".to_owned(),
+        "text-end".to_owned(),
+        "finish-step".to_owned(),
+        "finish stop".to_owned(),
+    ];
+    assert_eq!(outline(&second), expected);
+    assert!(server.source.effects().is_empty());
+}
+
+#[tokio::test]
+async fn use_chat_is_told_of_each_call_that_it_knows_nothing_of_yet() {
+    let calls = [call(0, "lab__touch", r#"{"n":1}"#), call(1, "lab__touch", r#"{"n":2}"#)];
+    let server = server([Answer::whole(calls), Answer::whole([text("Both.")])]);
+    let asked = asked_about(&server.post("/api/chat?ui=6", says("Touch!")).await);
+    let [one, two] = &asked[..] else { panic!("{asked:?}") };
+    server.decide(one, "allow").await;
+    let state = server.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+    assert_eq!(state, TurnState::Parked);
+    let second = server.post("/api/chat?ui=6", answers("turn_1", &[(one, true), (two, true)])).await;
+    let told = outline(&second);
+    for call in [one, two] {
+        assert!(told.contains(&format!("tool-output-available {call}")), "{told:?}");
+    }
+    assert_eq!(told.last().unwrap(), "finish stop");
+    assert_eq!(server.source.effects().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_said_beside_an_open_approval_declines_it_and_is_answered() {
+    let server = server([
+        Answer::whole([call(0, "lab__touch", "{}")]),
+        Answer::whole([call(0, "lab__touch", r#"{"again":1}"#)]),
+        Answer::whole([text("Touched.")]),
+    ]);
+    let first = asked_about(&server.post("/api/chat?ui=7", says("Touch!")).await);
+    let joined = server.post("/api/chat?ui=7", says("never mind")).await;
+    let told = outline(&joined);
+    let named = told[0].strip_prefix("start ").unwrap().to_owned();
+    assert!(named.starts_with("turn_1_"), "{told:?}");
+    // The client takes no answer to what it was not told of in the same message.
+    let place = |kind: &str| told.iter().position(|told| told.starts_with(kind)).unwrap();
+    assert!(place("tool-input-available") < place("tool-approval-request"), "{told:?}");
+    assert!(place("tool-approval-request") < place("tool-approval-response false"), "{told:?}");
+    assert!(place("tool-approval-response false") < place(&format!("tool-output-denied {}", first[0])), "{told:?}");
+    assert_eq!(told.last().unwrap(), "finish tool-calls");
+    // Who comes back is told that message.
+    let back = server.get("/api/chat/c1/stream?ui=7").await;
+    assert_eq!((&outline(&back)[0], asked_about(&back)), (&told[0], asked_about(&joined)));
+    // What is asked there is answered there.
+    let asked = asked_about(&joined);
+    let last = server.post("/api/chat?ui=7", answers(&named, &[(asked.last().unwrap(), true)])).await;
+    let told = outline(&last);
+    assert_eq!(told[0], format!("start {named}"));
+    assert!(told.contains(&"text-delta Touched.".to_owned()), "{told:?}");
+    assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_said_may_wait_beside_an_open_approval_where_that_is_chosen() {
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")])]);
+    server.post("/api/chat", says("Touch!")).await;
+    let mut held = says("and more");
+    held["on_waiting"] = json!("hold");
+    let told = outline(&server.post("/api/chat", held).await);
+    assert!(told.iter().all(|told| !told.starts_with("tool-output")), "{told:?}");
+    assert_eq!(server.engine.waiting(&"c1".parse().unwrap()).await.unwrap().len(), 1);
+    let back = server.get("/api/chat/c1/stream").await;
+    assert_eq!(asked_about(&back).len(), 1, "who comes back can answer");
+}
+
+#[tokio::test]
+async fn an_answer_to_what_nobody_asked_is_refused_so_that_no_page_sends_it_for_ever() {
+    let server = server([Answer::whole([call(0, "lab__touch", "{}")])]);
+    server.post("/api/chat", says("Touch!")).await;
+    for unknown in ["call_3_7", "call_1_0", "call_99_0", "call_x"] {
+        let refused = server.post("/api/chat", answers("turn_1", &[(unknown, true)])).await;
+        assert_eq!(refused.problem(), (422, "invalid_request".to_owned()), "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn a_history_for_use_chat_fits_the_stream() {
+    let server = server([
+        Answer::whole([call(0, "lab__touch", "{}")]),
+        Answer::whole([call(0, "lab__touch", r#"{"again":1}"#)]),
+        Answer::whole([text("Touched.")]),
+    ]);
+    let history = async || {
+        let page = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui").await.json();
+        let messages = page["data"].as_array().unwrap().iter();
+        messages.map(|message| (message["id"].as_str().unwrap().to_owned(), message["parts"].clone())).collect::<Vec<_>>()
+    };
+    let asked = asked_about(&server.post("/api/chat", says("Touch!")).await);
+    let approval = json!({"id": asked[0].replacen("call_", "appr_", 1)});
+    let waits = json!({"type": "dynamic-tool", "toolName": "lab__touch", "toolCallId": asked[0], "state": "approval-requested",
+                       "input": {}, "approval": approval});
+    let told = history().await;
+    assert_eq!(told.last().unwrap(), &("turn_1".to_owned(), json!([{"type": "step-start"}, waits])));
+    // A message that joins is answered in one of its own, here too.
+    let joined = outline(&server.post("/api/chat", says("never mind")).await)[0].strip_prefix("start ").unwrap().to_owned();
+    let told = history().await;
+    let names: Vec<&str> = told.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(names, ["msg_1", "turn_1", names[2], joined.as_str()]);
+    assert_eq!(told[1].1[1]["state"], "output-error");
+    assert_eq!(told[3].1[1]["state"], "approval-requested");
+    let again = told[3].1[1]["toolCallId"].as_str().unwrap().to_owned();
+    let last = server.post("/api/chat", answers(&joined, &[(&again, true)])).await;
+    assert_eq!(outline(&last)[0], format!("start {joined}"));
+    let page = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui&limit=1").await.json();
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let next = server.get(&format!("/api/v1/conversations/c1/messages?format=ai-sdk-ui&limit=1&cursor={cursor}")).await.json();
+    assert_eq!(next["data"][0]["id"], "turn_1", "also where a page begins with it");
+}
