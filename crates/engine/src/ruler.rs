@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnwright_core::policy::{Action, Policy};
 use turnwright_core::{
-    ApproveMode, CallId, CallView, Ruler, Ruling, SEARCH_TOOL, StartRuling, ToolDefinition, ToolErrorKind, ToolResult,
-    TurnSettings,
+    ApproveMode, CallId, CallView, Ruler, Ruling, SEARCH_TOOL, StartRuling, ToolChoice, ToolDefinition, ToolErrorKind,
+    ToolResult, TurnSettings,
 };
 
 use crate::arguments::Validators;
@@ -159,6 +159,11 @@ impl Ruler for TurnRuler<'_> {
     }
 
     fn rule(&mut self, call: &CallView<'_>) -> Ruling {
+        // Models are told so, and some call all the same.
+        if self.settings.tool_choice == Some(ToolChoice::None) {
+            let text = format!("`{}` did not run: no tool may be called in this turn. Answer without one.", call.name);
+            return Ruling::Refuse(ToolResult::failed(call.id, ToolErrorKind::PermissionDenied, text));
+        }
         if self.settings.client_tool(call.name).is_some() {
             return Ruling::HandOver;
         }

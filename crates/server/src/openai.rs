@@ -4,6 +4,7 @@
 //! waits. [`track`] knows that part, [`telling`] goes through it, [`chat`] and [`responses`] write it. Not here: routes, and turns.
 
 pub(crate) mod activity;
+pub(crate) mod again;
 pub(crate) mod begin;
 pub(crate) mod chat;
 pub(crate) mod chunk;
@@ -12,7 +13,9 @@ pub(crate) mod history;
 pub(crate) mod ids;
 pub(crate) mod known;
 pub(crate) mod models;
+pub(crate) mod referred;
 pub(crate) mod responses;
 pub(crate) mod settings;
+pub(crate) mod stops;
 pub(crate) mod telling;
 pub(crate) mod track;

@@ -39,6 +39,9 @@ pub struct ChatCompletionRequest<'a> {
     /// The same by its old name.
     #[serde(default)]
     pub max_tokens: Option<u32>,
+    /// A text, or up to four, before which the answer's text ends.
+    #[serde(default)]
+    pub stop: Option<Value>,
     /// How much a reasoning model should think.
     #[serde(default)]
     pub reasoning_effort: Option<String>,
@@ -107,8 +110,9 @@ pub struct ChatCompletion {
     pub model: String,
     /// One.
     pub choices: Vec<ChatChoice>,
-    /// Tokens of all model calls that it took.
-    pub usage: ChatUsage,
+    /// Tokens of all model calls that it took, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ChatUsage>,
     /// What OpenAI has no place for.
     pub turnwright: Extras,
 }
@@ -206,6 +210,10 @@ pub struct Extras {
     /// Whether it was stopped and what ran has not ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_stopping: bool,
+    /// How the turn ended where the answer is not whole: `cancelled`, `step_limit`, `stopped`, `failed`; `waiting` where a person is
+    /// asked first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
 }
 
 /// A call that ran on our side.

@@ -50,6 +50,15 @@ pub struct ResponsesRequest {
     /// The form of the answer.
     #[serde(default)]
     pub text: Option<ResponsesText>,
+    /// A prompt that is kept at OpenAI; refused.
+    #[serde(default)]
+    pub prompt: Option<Value>,
+    /// How many calls our tools may get; refused.
+    #[serde(default)]
+    pub max_tool_calls: Option<Value>,
+    /// `auto` or `disabled`; old messages are summed up when they have to be either way.
+    #[serde(default)]
+    pub truncation: Option<String>,
     /// Pairs of the client's; `conversation_id` names the conversation.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{Barrier, Semaphore};
-use turnwright_core::{Declared, Entry, ProviderFailure, ProviderFailureKind, StreamDelta, ToolErrorKind, TurnStatus};
+use turnwright_core::{
+    Declared, Entry, ProviderFailure, ProviderFailureKind, StreamDelta, ToolChoice, ToolErrorKind, TurnStatus,
+};
 use turnwright_engine::{CallLimits, EngineError, KnownSecrets, NewMessage, SettingsOverlay, ToolError, ToolOutput, TurnState};
 use turnwright_testkit::{Answer, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -314,4 +316,16 @@ async fn a_conversation_begins_with_its_first_message_and_gets_a_title() {
     assert_eq!(title.as_deref(), Some("How do I plan a very long journey through all the capitals…"));
     let missing = world.engine.send(&"nobody".parse().unwrap(), NewMessage::text("x")).await.unwrap_err();
     assert_eq!(missing, EngineError::NotFound { what: "conversation `nobody`".to_owned() });
+}
+
+#[tokio::test]
+async fn no_call_runs_in_a_turn_that_may_call_nothing() {
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__echo", "{}")]), Answer::whole([text("Done.")])]);
+    let world = world(provider, echo(), Setup::default()).await;
+    let overlay = SettingsOverlay { tool_choice: Some(ToolChoice::None), ..SettingsOverlay::default() };
+    let sent = world.engine.send(&world.id, NewMessage { overlay, ..NewMessage::text("go") }).await.unwrap();
+    assert_eq!(world.engine.wait(&world.id, sent.turn_id).await.unwrap(), completed());
+    let text =
+        "call_4_0 Error(PermissionDenied) `tools__echo` did not run: no tool may be called in this turn. Answer without one.";
+    assert_eq!((world.source.effects().len(), results(&world.journal().await)), (0, vec![text.to_owned()]));
 }

@@ -13,9 +13,11 @@ use turnwright_engine::{
 };
 use turnwright_host::import;
 
+use super::again::{Again, taken_up};
 use super::history::{History, mark};
 use super::ids;
 use super::known::Fingerprint;
+use super::referred;
 use super::responses::object::{part_after, turn_of};
 use super::responses::read_request;
 use super::responses::stored::continued;
@@ -37,6 +39,8 @@ pub(crate) struct Ask {
     pub(crate) history: History,
     pub(crate) overlay: SettingsOverlay,
     pub(crate) idempotency: Option<(String, String)>,
+    /// How the request is known where it comes again without a key, where its clients send such.
+    pub(crate) again: Option<Again>,
 }
 
 /// The turn that answers.
@@ -67,7 +71,11 @@ pub(crate) fn named(
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
     let attached = Attached::resolve(state, &mut users).await?;
+    let again = ask.again.clone();
     let begun = begin_with(state, ask, users).await?;
+    if let Some(again) = again {
+        again.keep(state, &begun.conversation, &begun.part);
+    }
     attached.keep(state, &begun.conversation).await;
     Ok(begun)
 }
@@ -82,14 +90,25 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return Err(ApiError::invalid(what).about("messages"));
     }
     // Before anything that depends on what was said meanwhile.
+    if let Some(again) = ask.again.as_ref().filter(|again| again.is_repetition())
+        && let Some((conversation, part)) = again.joined(state, &ask.overlay).await?
+    {
+        return begun(state, conversation, part, history).await;
+    }
     if let Some(begun) = begun_before(state, &ask, &users, &history).await? {
         return Ok(begun);
+    }
+    // Who chose a key wants one request for each.
+    if let Some(again) = ask.again.as_ref().filter(|_| ask.idempotency.is_none())
+        && let Some((conversation, part)) = again.joined(state, &ask.overlay).await?
+    {
+        return begun(state, conversation, part, history).await;
     }
     if let Some(previous) = &ask.previous {
         ask.conversation = Some(continued(state, previous).await?);
     }
-    if let Some((conversation, calls)) = decide(state, &ask, users.clone(), &history).await? {
-        return after_calls(state, conversation, calls, history).await;
+    if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
+        return Ok(begun);
     }
     if let Some((conversation, results)) = given(&ask)
         && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
@@ -99,9 +118,14 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         let key = ask.idempotency.clone().filter(|_| users.is_empty());
         state.engine().give_results_once(&conversation, results, key).await?;
         if users.is_empty() {
-            return after_calls(state, conversation, calls, history).await;
+            return after_calls(state, conversation, calls, &ask, history).await;
         }
         return say(state, Place::There(conversation), &ask, users, history).await;
+    }
+    if ask.previous.is_none()
+        && let Some(conversation) = referred::conversation_of(state, &ask).await?
+    {
+        ask.conversation = Some(conversation);
     }
     let has_results = ask.history.results().next().is_some();
     if let Some(conversation) = &ask.conversation {
@@ -189,7 +213,7 @@ async fn begun_before(
     match state.engine().look(conversation, look).await {
         Ok(true) => {
             let named = calls.iter().map(|(call, ..)| *call).collect();
-            after_calls(state, conversation.clone(), named, history.clone()).await.map(Some)
+            after_calls(state, conversation.clone(), named, ask, history.clone()).await.map(Some)
         }
         Ok(false) | Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -197,15 +221,16 @@ async fn begun_before(
 }
 
 /// A person's decisions, where the request brings some, are stored, after what they say beside them: what waits too and is not decided
-/// about is denied. Where that is, and the calls that it was about.
+/// about is denied. What comes of them; the same where somebody decided before, so that whoever sends them again gets the same answer.
 async fn decide(
     state: &ServerState,
     ask: &Ask,
     users: Vec<ContentBlock>,
     history: &Fingerprint,
-) -> Result<Option<(ConversationId, Vec<CallId>)>, ApiError> {
+) -> Result<Option<Begun>, ApiError> {
     let mut conversation = ask.conversation.clone();
     let mut decided: Vec<(CallId, Choice)> = Vec::new();
+    let mut before: Vec<CallId> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
         let param = format!("input[{place}].approval_request_id");
         let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
@@ -213,10 +238,17 @@ async fn decide(
         conversation = held.or(conversation);
         let id = conversation.as_ref().ok_or_else(unknown)?;
         let look = |journal: &Journal| {
-            let mut waiting = journal.turn()?.waiting();
-            waiting.find(|(waits, _)| waits.id == call).map(|(_, question)| question.reason)
+            let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.id == call));
+            waits.map(|(_, question)| Ok(question.reason)).or_else(|| was_decided(journal, call).then_some(Err(())))
         };
-        let verdict = match (state.engine().look(id, look).await.unwrap_or(None).ok_or_else(unknown)?, is_approved) {
+        let reason_of = match state.engine().look(id, look).await.unwrap_or(None).ok_or_else(unknown)? {
+            Ok(reason) => reason,
+            Err(()) => {
+                before.push(call);
+                continue;
+            }
+        };
+        let verdict = match (reason_of, is_approved) {
             (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
             (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
             (QuestionReason::ClientTool, _) => return Err(unknown()),
@@ -225,11 +257,17 @@ async fn decide(
         };
         decided.push((call, Choice { verdict, arguments: None, reason: reason.map(str::to_owned) }));
     }
-    let Some(conversation) = conversation.filter(|_| !decided.is_empty()) else { return Ok(None) };
+    let Some(conversation) = conversation.filter(|_| !decided.is_empty() || !before.is_empty()) else { return Ok(None) };
+    if decided.is_empty() && !users.is_empty() {
+        return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
+    }
     if let Some((results_of, results)) = given(ask)
         && results_of == conversation
     {
         state.engine().give_results(&conversation, results).await?;
+    }
+    if decided.is_empty() {
+        return after_calls(state, conversation, before, ask, history.clone()).await.map(Some);
     }
     let look = |journal: &Journal| {
         let turn = journal.turn()?;
@@ -237,7 +275,7 @@ async fn decide(
         Some(waiting.map(|(call, question)| (call.id, question.reason)).collect::<Vec<_>>())
     };
     let Some(waiting) = state.engine().look(&conversation, look).await? else { return Ok(None) };
-    let named: Vec<CallId> = decided.iter().map(|(call, _)| *call).collect();
+    let named: Vec<CallId> = decided.iter().map(|(call, _)| *call).chain(before).collect();
     for (call, reason) in waiting.into_iter().filter(|(call, _)| !named.contains(call)) {
         let verdict = if reason == QuestionReason::UnknownOutcome { Verdict::Skip } else { Verdict::Deny };
         decided.push((call, Choice { verdict, arguments: None, reason: None }));
@@ -248,7 +286,21 @@ async fn decide(
         say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
     }
     state.engine().decide_once(&conversation, decided, key).await?;
-    Ok(Some((conversation, named)))
+    after_calls(state, conversation, named, ask, history.clone()).await.map(Some)
+}
+
+/// Whether a person was asked about a call, and it is decided about.
+fn was_decided(journal: &Journal, call: CallId) -> bool {
+    let mut was_asked = false;
+    journal.entries().iter().skip_while(|stored| stored.seq <= call.message).any(|stored| match &*stored.entry {
+        Entry::Question(question) if question.call == call && question.reason != QuestionReason::ClientTool => {
+            was_asked = true;
+            false
+        }
+        Entry::Decision(decision) => was_asked && decision.call == call,
+        Entry::Result(result) => was_asked && result.call == call,
+        _ => false,
+    })
 }
 
 /// The results that the request brings, and the conversation of their calls, where they are calls of ours.
@@ -339,15 +391,18 @@ async fn say(
     begun(state, conversation, part, history).await
 }
 
-/// The answer to what was given to calls, or decided about them.
+/// The answer to what was given to calls, or decided about them. What is stored stays where the turn failed after it: that is taken
+/// up again.
 async fn after_calls(
     state: &ServerState,
     conversation: ConversationId,
     calls: Vec<CallId>,
+    ask: &Ask,
     history: Fingerprint,
 ) -> Result<Begun, ApiError> {
     let part = state.engine().look(&conversation, |journal| part_after(journal, &calls)).await?;
     let part = part.ok_or_else(|| ApiError::not_found("such call"))?;
+    let part = taken_up(state, &conversation, part, &ask.overlay).await?;
     begun(state, conversation, part, history).await
 }
 

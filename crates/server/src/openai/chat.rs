@@ -6,7 +6,7 @@ use turnwright_api::openai::{
     ChatCall, ChatChoice, ChatCompletion, ChatFunction, ChatMessage, ChatUsage, CompletionTokens, Extras, PromptTokens,
     ToolEvent,
 };
-use turnwright_core::{ConversationId, Entry, ToolDefinition, Usage};
+use turnwright_core::{AssistantMessage, ConversationId, Entry, ToolDefinition, Usage};
 use turnwright_engine::Event;
 
 use super::activity::{self, ToolActivity};
@@ -14,8 +14,9 @@ use super::chunk::{Chunks, Field, TellsUsage};
 use super::error::{failure_of, stream_error};
 use super::ids;
 use super::known::{Fingerprint, KnownHistories};
+use super::stops::Stops;
 use super::telling::Tells;
-use super::track::{Call, End, Part, Track};
+use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::error::ApiError;
 use crate::stopping::{TOLD, is_stop};
 
@@ -31,6 +32,8 @@ pub(crate) struct Asked {
     pub(crate) tells_usage: TellsUsage,
     /// All that the client said, whose continuation the answer is.
     pub(crate) history: Fingerprint,
+    /// What ends its text.
+    pub(crate) stops: Stops,
     pub(crate) known: Arc<KnownHistories>,
 }
 
@@ -56,6 +59,8 @@ pub(crate) struct ChatFold {
     /// The block that text came from last, and the message: another one is a paragraph of its own.
     speaking: Option<(u64, u32)>,
     messages: u64,
+    /// What was told of the text of the message that comes, where something may end it.
+    spoken: String,
 }
 
 impl ChatFold {
@@ -78,7 +83,7 @@ impl ChatFold {
 
     fn new(asked: Asked, form: Form) -> Self {
         let track = Track::new(asked.part.clone(), asked.offered.clone());
-        Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0 }
+        Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0, spoken: String::new() }
     }
 
     fn id(&self) -> String {
@@ -101,18 +106,43 @@ impl ChatFold {
             created: self.track.created,
             model: self.asked.model,
             choices: vec![ChatChoice { index: 0, message, logprobs: None, finish_reason }],
-            usage: usage(self.track.usage),
+            usage: self.track.known_usage().map(usage),
             turnwright: Extras {
                 conversation_id: self.asked.conversation.to_string(),
                 turn_id: self.asked.part.turn.to_string(),
                 tool_events,
                 is_stopping: false,
+                status: self.track.status().map(str::to_owned),
             },
         })
     }
 
-    /// Text of the model's.
+    /// Text of the model's, up to what ends it.
     fn speak(&mut self, block: u32, text: &str, out: &mut Vec<u8>) {
+        if self.asked.stops.is_none() {
+            self.speak_out(block, text, out);
+            return;
+        }
+        let told = self.asked.stops.push(text);
+        self.spoken.push_str(&told);
+        if !told.is_empty() {
+            self.speak_out(block, &told, out);
+        }
+    }
+
+    /// The text of a message of the model's as the client has it, once it is whole.
+    fn whole_text(&mut self, message: &AssistantMessage, out: &mut Vec<u8>) -> String {
+        if self.asked.stops.is_none() {
+            return message.text();
+        }
+        let rest = self.asked.stops.flush();
+        if !rest.is_empty() {
+            self.speak_out(self.speaking.map_or(0, |(_, block)| block), &rest, out);
+        }
+        std::mem::take(&mut self.spoken) + &rest
+    }
+
+    fn speak_out(&mut self, block: u32, text: &str, out: &mut Vec<u8>) {
         let here = (self.messages, block);
         if self.speaking.is_some_and(|(message, _)| message != here.0) {
             self.tell(Field::Content, "\n\n", out);
@@ -211,6 +241,9 @@ impl ChatFold {
         if self.track.handed_over().next().is_some() {
             return "tool_calls";
         }
+        if self.asked.stops.is_over() {
+            return "stop";
+        }
         match (&self.track.end, self.track.finish_reason) {
             (Some(End::Finished { status: "completed", .. }), "length") => "length",
             (Some(End::Finished { status: "completed" | "stopped", .. }), "content_filter") => "content_filter",
@@ -290,7 +323,7 @@ impl Tells for ChatFold {
             Event::Entry { .. } if is_stop(event) => self.stopping(out),
             Event::Entry { entry, .. } => {
                 if let Entry::Assistant(message) = &**entry {
-                    let text = message.text();
+                    let text = self.whole_text(message, out);
                     if !text.is_empty() {
                         self.paragraph();
                         self.said.push_str(&text);
@@ -312,6 +345,10 @@ impl Tells for ChatFold {
         if let Some(End::Finished { status: "failed", error }) = &self.track.end {
             if matches!(self.form, Form::Chunks(_)) {
                 stream_error(out, &failure_of(self.track.failure.as_ref(), error.as_deref()));
+                // It has what came before that, and may go on from there.
+                if !self.said.is_empty() {
+                    self.remember(&[]);
+                }
             }
             return;
         }
@@ -322,10 +359,14 @@ impl Tells for ChatFold {
             let summary = summary.clone();
             self.note(&summary, out);
         }
+        if self.track.status() == Some("step_limit") {
+            self.note(STEP_LIMIT, out);
+        }
         let calls: Vec<ChatCall> = self.track.handed_over().map(|call| self.handed(call)).collect();
         self.remember(&calls);
         let finish_reason = self.finish_reason();
-        let usage = (self.asked.tells_usage == TellsUsage::AtItsEnd).then(|| usage(self.track.usage));
+        let usage = self.track.known_usage().map(usage).filter(|_| self.asked.tells_usage == TellsUsage::AtItsEnd);
+        let status = self.track.status();
         if let Form::Whole(message, _) = &mut self.form {
             message.tool_calls = calls;
             return;
@@ -334,7 +375,7 @@ impl Tells for ChatFold {
         for (index, call) in calls.iter().enumerate() {
             chunks.tool_call(out, index, call);
         }
-        chunks.finish(out, finish_reason, usage.as_ref());
+        chunks.finish(out, finish_reason, status, usage.as_ref());
     }
 
     fn interrupt(&mut self, out: &mut Vec<u8>) {

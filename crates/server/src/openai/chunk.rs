@@ -133,13 +133,18 @@ impl Chunks {
         out.extend_from_slice(self.tail.as_bytes());
     }
 
-    /// The last choice, the tokens where they are told, and the end.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, finish_reason: &str, usage: Option<&ChatUsage>) {
+    /// The last choice, how it ended where it is not whole, the tokens where they are told, and the end.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, finish_reason: &str, status: Option<&str>, usage: Option<&ChatUsage>) {
         self.open = None;
         out.extend_from_slice(&self.head);
         out.extend_from_slice(br#"},"finish_reason":"#);
         json(out, finish_reason);
         out.extend_from_slice(b"}]");
+        if let Some(status) = status {
+            out.extend_from_slice(br#","turnwright":{"status":"#);
+            json(out, status);
+            out.push(b'}');
+        }
         out.extend_from_slice(self.tail.as_bytes());
         if let Some(usage) = usage {
             let head = self.head.strip_suffix(br#"[{"index":0,"delta":{"#).unwrap_or(&self.head);

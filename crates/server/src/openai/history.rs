@@ -24,6 +24,8 @@ pub(crate) enum Said {
     Result { call: String, content: Vec<ContentBlock> },
     /// A person's decision about a call that waits.
     Approval { request: String, is_approved: bool, reason: Option<String> },
+    /// An item of an answer of ours, by its place in the request and its name.
+    Reference { at: usize, id: String },
     /// Of our own making, sent back.
     Echo,
 }
@@ -87,7 +89,7 @@ impl History {
         for item in items {
             match item.said {
                 Said::System(text) => system.push(text),
-                Said::Answer { .. } => {
+                Said::Answer { .. } | Said::Reference { .. } => {
                     history.before.append(&mut history.fresh);
                     history.before.push(item);
                 }
@@ -103,7 +105,12 @@ impl History {
         let from = self.first_user();
         let said = self.fresh.iter().skip(from).filter_map(|item| match &item.said {
             Said::User(content) => Some(content.clone()),
-            Said::System(_) | Said::Answer { .. } | Said::Result { .. } | Said::Approval { .. } | Said::Echo => None,
+            Said::System(_)
+            | Said::Answer { .. }
+            | Said::Result { .. }
+            | Said::Approval { .. }
+            | Said::Reference { .. }
+            | Said::Echo => None,
         });
         said.flatten().collect()
     }
@@ -124,7 +131,12 @@ impl History {
             Said::Approval { request, is_approved, reason } => {
                 Some((self.before.len().saturating_add(at), request.as_str(), *is_approved, reason.as_deref()))
             }
-            Said::System(_) | Said::User(_) | Said::Answer { .. } | Said::Result { .. } | Said::Echo => None,
+            Said::System(_)
+            | Said::User(_)
+            | Said::Answer { .. }
+            | Said::Result { .. }
+            | Said::Reference { .. }
+            | Said::Echo => None,
         })
     }
 
@@ -132,7 +144,12 @@ impl History {
     pub(crate) fn results(&self) -> impl Iterator<Item = (&str, &[ContentBlock])> {
         self.fresh.iter().filter_map(|item| match &item.said {
             Said::Result { call, content } => Some((call.as_str(), content.as_slice())),
-            Said::System(_) | Said::User(_) | Said::Answer { .. } | Said::Approval { .. } | Said::Echo => None,
+            Said::System(_)
+            | Said::User(_)
+            | Said::Answer { .. }
+            | Said::Approval { .. }
+            | Said::Reference { .. }
+            | Said::Echo => None,
         })
     }
 }
@@ -147,7 +164,7 @@ pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
             }
             Said::Answer { text, calls } => fingerprint.answer(text, calls.iter().map(String::as_str)),
             Said::Result { call, .. } => fingerprint.result(call),
-            Said::System(_) | Said::Approval { .. } | Said::Echo => {}
+            Said::System(_) | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => {}
         }
     }
 }
@@ -328,7 +345,7 @@ pub(crate) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
             let messages = Messages::Made(vec![json!({"role": "user", "content": text})]);
             Ok(vec![Item { said: Said::User(vec![ContentBlock::text(text)]), messages }])
         }
-        Value::Array(items) => items.iter().enumerate().map(|(at, item)| self::item(&format!("input[{at}]"), item)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, item)| self::item(at, item)).collect(),
         Value::Null => Err(ApiError::invalid("`input` is missing; say something").about("input")),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
             Err(ApiError::invalid("`input` must be a text or a list of items").about("input"))
@@ -336,7 +353,9 @@ pub(crate) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
     }
 }
 
-fn item(place: &str, item: &Value) -> Result<Item, ApiError> {
+fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
+    let place = format!("input[{at}]");
+    let place = place.as_str();
     let wrong = |what: String| ApiError::invalid(format!("`{place}` {what}")).about(place);
     let text = |key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
     let needed = |key: &str| text(key).filter(|text| !text.is_empty()).ok_or_else(|| wrong(format!("has no `{key}`")));
@@ -372,7 +391,8 @@ fn item(place: &str, item: &Value) -> Result<Item, ApiError> {
             let said = Said::Approval { request: needed("approval_request_id")?, is_approved, reason: text("reason") };
             Ok(Item { said, messages: Messages::Made(Vec::new()) })
         }
-        "reasoning" | "mcp_call" | "mcp_list_tools" | "mcp_approval_request" | "item_reference" => {
+        "item_reference" => Ok(Item { said: Said::Reference { at, id: needed("id")? }, messages: Messages::Made(Vec::new()) }),
+        "reasoning" | "mcp_call" | "mcp_list_tools" | "mcp_approval_request" => {
             Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) })
         }
         _ => Err(wrong(format!("is of type `{kind}`, which is not known here"))),

@@ -33,6 +33,26 @@ pub(crate) fn read_call(text: &str) -> Option<(CallId, Option<ConversationId>)> 
     }
 }
 
+/// What the names of a response's items begin with.
+const ITEMS: [&str; 4] = ["msg_", "rs_", "fc_", "mcp_"];
+
+/// The name of an item of the response after an entry, by its place there. It holds the conversation as the name of a call does.
+pub(crate) fn item_id(prefix: &str, conversation: &ConversationId, after: Seq, index: usize) -> String {
+    named(&format_args!("{prefix}_{after}_{index}"), conversation)
+}
+
+/// The entry after which the response of an item comes, with its conversation where the item's name holds it.
+pub(crate) fn read_item(text: &str) -> Option<(Seq, Option<ConversationId>)> {
+    let mut parts = ITEMS.iter().find_map(|prefix| text.strip_prefix(prefix))?.splitn(3, '_');
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let after = Seq::new(parts.next().filter(is_number)?.parse().ok()?)?;
+    parts.next().filter(is_number)?;
+    match parts.next() {
+        None => Some((after, None)),
+        Some(conversation) => Some((after, Some(conversation.parse().ok()?))),
+    }
+}
+
 /// The name of what comes in a conversation after an entry, with the prefix that the API wants.
 pub(crate) fn answer_id(prefix: &str, conversation: &ConversationId, after: Seq) -> String {
     format!("{prefix}{after}_{conversation}")
@@ -49,7 +69,7 @@ pub(crate) fn read_answer(prefix: &str, text: &str) -> Option<(ConversationId, S
 mod tests {
     use turnwright_core::{CallId, ConversationId, Seq};
 
-    use super::{answer_id, call_id, read_answer, read_call};
+    use super::{answer_id, call_id, item_id, read_answer, read_call, read_item};
 
     #[test]
     fn a_name_holds_its_conversation_where_that_fits() {
@@ -66,6 +86,20 @@ mod tests {
         }
         for foreign in ["call_abc", "call_1", "toolu_1_2", "call_0_1", "call_1_x_conv"] {
             assert_eq!(read_call(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn an_item_is_found_by_its_name_and_by_one_without_its_conversation() {
+        let conversation: ConversationId = "conv_0f".parse().unwrap();
+        let after = Seq::new(7).unwrap();
+        assert_eq!(item_id("msg", &conversation, after, 2), "msg_7_2_conv_0f");
+        for prefix in ["msg", "rs", "fc", "mcp"] {
+            assert_eq!(read_item(&item_id(prefix, &conversation, after, 2)), Some((after, Some(conversation.clone()))));
+            assert_eq!(read_item(&format!("{prefix}_7_2")), Some((after, None)));
+        }
+        for foreign in ["msg_7", "msg_0_1", "msg_7_x", "msg_+7_1", "mcpr_7_1", "msg_67ccd2bed1ec8190", "fco_7"] {
+            assert_eq!(read_item(foreign), None, "{foreign}");
         }
     }
 

@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
 
+use super::track::Part;
+
 /// How many histories are remembered.
 const MAX_KNOWN: usize = 4_096;
 
@@ -27,6 +29,9 @@ struct Known {
     /// What was taken over, and the last entry of that.
     taken_over: HashMap<u64, (ConversationId, Seq)>,
     order_taken: VecDeque<u64>,
+    /// What requests began, and when.
+    asked: HashMap<u64, (ConversationId, Part, u64)>,
+    order_asked: VecDeque<u64>,
 }
 
 /// The fingerprint of a history in the making.
@@ -68,7 +73,34 @@ impl Fingerprint {
     }
 }
 
+impl Fingerprint {
+    /// Of a request with these parts.
+    pub(crate) fn of_request(mut self, parts: &[&[u8]]) -> Self {
+        parts.hash(&mut self.0);
+        self
+    }
+}
+
 impl KnownHistories {
+    /// Remembers what a request began at this time, in milliseconds since 1970 UTC.
+    pub(crate) fn asked(&self, request: &Fingerprint, conversation: ConversationId, part: Part, at_ms: u64) {
+        let key = request.0.finish();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.asked.insert(key, (conversation, part, at_ms)).is_none() {
+            known.order_asked.push_back(key);
+        }
+        if known.order_asked.len() > MAX_KNOWN
+            && let Some(oldest) = known.order_asked.pop_front()
+        {
+            known.asked.remove(&oldest);
+        }
+    }
+
+    /// What this request began, and when.
+    pub(crate) fn find_asked(&self, request: &Fingerprint) -> Option<(ConversationId, Part, u64)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).asked.get(&request.0.finish()).cloned()
+    }
+
     /// Remembers that a history was taken over as the entries of `conversation` through `last`.
     pub(crate) fn taken_over(&self, history: &Fingerprint, conversation: ConversationId, last: Seq) {
         let key = history.0.finish();

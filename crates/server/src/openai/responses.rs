@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
-use turnwright_core::{CallId, ConversationId, ProviderFailure, ToolDefinition, Usage, text_of};
+use turnwright_core::{CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition, Usage, text_of};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
 use super::error::failure_of;
 use super::ids;
 use super::telling::Tells;
-use super::track::{Call, End, Part, Track};
+use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::stopping::is_stop;
 
 pub(crate) mod object;
 pub(crate) mod stored;
+
+/// The numbers of events between two processes that told a part: more than any part has bytes, and so few that the numbers of
+/// millions of processes can be told as numbers of JavaScript.
+const ANEW: u64 = 1 << 32;
 
 /// Whether the answer is streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +62,13 @@ struct Open {
     index: usize,
     id: String,
     text: String,
+}
+
+/// Whether an item holds all that it was to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Close {
+    Whole,
+    Cut,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +132,12 @@ impl ResponseFold {
             output: self.output.clone(),
             error,
             incomplete_details: details.map(|reason| json!({"reason": reason})),
-            usage: is_over.then(|| usage(self.track.usage)),
-            turnwright: Extras { is_stopping: self.is_stopping && !is_over, ..self.object.turnwright.clone() },
+            usage: self.track.known_usage().filter(|_| is_over).map(usage),
+            turnwright: Extras {
+                is_stopping: self.is_stopping && !is_over,
+                status: self.track.status().map(str::to_owned),
+                ..self.object.turnwright.clone()
+            },
             ..self.object.clone()
         }
     }
@@ -195,14 +210,14 @@ impl ResponseFold {
     }
 
     fn item_id(&self, prefix: &str) -> String {
-        format!("{prefix}_{}_{}", self.track.part.after, self.output.len())
+        ids::item_id(prefix, &self.conversation, self.track.part.after, self.output.len())
     }
 
     /// More of a text.
     fn grow(&mut self, kind: Kind, block: u32, text: &str, out: &mut Vec<u8>) {
         let from = (self.messages, block);
         if self.open.as_ref().is_none_or(|open| open.kind != kind || open.from != from) {
-            self.close(out);
+            self.close(Close::Whole, out);
             self.open(kind, from, out);
         }
         let Some(open) = &mut self.open else { return };
@@ -240,8 +255,8 @@ impl ResponseFold {
         self.open = Some(Open { kind, from, index, id, text: String::new() });
     }
 
-    /// The text is whole.
-    fn close(&mut self, out: &mut Vec<u8>) {
+    /// No more comes of the text.
+    fn close(&mut self, close: Close, out: &mut Vec<u8>) {
         let Some(open) = self.open.take() else { return };
         let Open { kind, id, index, text, .. } = open;
         let (name, field) = match kind {
@@ -259,12 +274,31 @@ impl ResponseFold {
         self.tell(out, name, &fields);
         let fields = json!({"item_id": id, "output_index": index, "part": part(kind, &text)});
         self.tell(out, &format!("{}.done", part_event(kind)), &at_first_part(kind, fields));
-        self.done(index, item(kind, &id, Some(&text)), out);
+        self.done(index, item(kind, &id, Some((&text, close))), out);
+    }
+
+    /// What a driver told whose process is gone is told anew: from here on the numbers are others, so that none stands for two things.
+    fn begin_anew(&mut self, out: &mut Vec<u8>) {
+        self.close(Close::Cut, out);
+        let before = self.sequence;
+        self.sequence = (before / ANEW).saturating_add(1).saturating_mul(ANEW);
+        if self.seen.is_some_and(|seen| (before..self.sequence).contains(&seen)) {
+            self.track.is_told = true;
+            let message = "what came up to that number was lost and is said anew; ask for the stream from its beginning";
+            self.tell(out, "error", &json!({"code": "told_anew", "message": message, "param": "starting_after"}));
+        }
+    }
+
+    /// A message of ours.
+    fn note(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.messages = self.messages.saturating_add(1);
+        self.grow(Kind::Text, 0, text, out);
+        self.close(Close::Whole, out);
     }
 
     /// A call runs here.
     fn begin_call(&mut self, call: &Call, out: &mut Vec<u8>) {
-        self.close(out);
+        self.close(Close::Whole, out);
         if self.running.iter().any(|(running, _)| *running == call.id) {
             return;
         }
@@ -360,9 +394,7 @@ impl ResponseFold {
             "Waiting for a person's answer:\n{}\nOver HTTP: `GET /api/v1/conversations/{conversation}/calls`. The turn goes on by itself once that is answered; another message here declines it.",
             lines.join("\n")
         );
-        self.messages = self.messages.saturating_add(1);
-        self.grow(Kind::Text, 0, &text, out);
-        self.close(out);
+        self.note(&text, out);
     }
 
     /// A call that the client runs.
@@ -430,9 +462,13 @@ fn part(kind: Kind, text: &str) -> Value {
 }
 
 /// An item with its whole text, or one that begins.
-fn item(kind: Kind, id: &str, text: Option<&str>) -> Value {
-    let parts: Vec<Value> = text.iter().map(|text| part(kind, text)).collect();
-    let status = if text.is_some() { "completed" } else { "in_progress" };
+fn item(kind: Kind, id: &str, text: Option<(&str, Close)>) -> Value {
+    let parts: Vec<Value> = text.iter().map(|(text, _)| part(kind, text)).collect();
+    let status = match text {
+        None => "in_progress",
+        Some((_, Close::Whole)) => "completed",
+        Some((_, Close::Cut)) => "incomplete",
+    };
     match kind {
         Kind::Text | Kind::Refusal => {
             json!({"id": id, "type": "message", "role": "assistant", "status": status, "content": parts})
@@ -473,13 +509,19 @@ impl Tells for ResponseFold {
         self.start(out);
         match event {
             Event::StepStarted { .. } => {
-                self.close(out);
+                self.close(Close::Cut, out);
                 self.messages = self.messages.saturating_add(1);
             }
             Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
             Event::RefusalDelta { block, text, .. } => self.grow(Kind::Refusal, *block, text, out),
             Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
-            Event::StepReset | Event::StepFinished { .. } => self.close(out),
+            // Whoever is told it later is told it once: numbers of what was said twice are nobody else's.
+            Event::StepReset => self.begin_anew(out),
+            Event::StepFinished { finish_reason, .. } => {
+                let is_refused = self.open.as_ref().is_some_and(|open| open.kind == Kind::Refusal);
+                let is_cut = self.track.is_cut_off || matches!(*finish_reason, "length" | "content_filter" | "error");
+                self.close(if is_cut && !is_refused { Close::Cut } else { Close::Whole }, out);
+            }
             Event::ToolStarted { call_id } => {
                 if let Some(call) = self.track.call(*call_id).cloned() {
                     self.begin_call(&call, out);
@@ -487,13 +529,14 @@ impl Tells for ResponseFold {
             }
             Event::ToolFinished { .. } => self.end_call(event, out),
             Event::Entry { .. } if is_stop(event) => self.stopping(out),
+            Event::Entry { entry, .. } if matches!(**entry, Entry::Control(Control::Resumed { .. })) => self.begin_anew(out),
             _ => {}
         }
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.start(out);
-        self.close(out);
+        self.close(Close::Cut, out);
         for (_, index) in std::mem::take(&mut self.running) {
             let Some(mut item) = self.output.get(index).cloned() else { continue };
             if let Value::Object(item) = &mut item {
@@ -515,6 +558,9 @@ impl Tells for ResponseFold {
                 self.done(index, item, out);
             }
             self.questions(out);
+        }
+        if self.track.status() == Some("step_limit") {
+            self.note(STEP_LIMIT, out);
         }
         let response = self.response();
         let kind = match response.status.as_str() {

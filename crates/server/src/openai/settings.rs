@@ -1,9 +1,10 @@
-//! What requests of OpenAI's APIs choose, as settings of a turn. Pure.
+//! What requests of OpenAI's APIs choose, as settings of a turn.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{Declared, OutputFormat, ReasoningEffort, ToolChoice, ToolDefinition};
+use turnwright_engine::{Engine, SettingsOverlay};
 
 use crate::error::ApiError;
 
@@ -45,39 +46,108 @@ pub(crate) fn tool(
     }))
 }
 
-/// Whether and what the model must call.
+/// What `tool_choice` comes to.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Chosen {
+    /// Whether and what the model must call.
+    pub(crate) choice: Option<ToolChoice>,
+    /// The tools by name that alone can be called, where it says which.
+    pub(crate) only: Option<Vec<String>>,
+}
+
+impl Chosen {
+    /// Of tools what can be called.
+    pub(crate) fn narrow(&self, tools: Vec<Arc<ToolDefinition>>) -> Vec<Arc<ToolDefinition>> {
+        let is_meant = |tool: &Arc<ToolDefinition>| self.only.as_ref().is_none_or(|only| only.contains(&tool.name));
+        tools.into_iter().filter(is_meant).collect()
+    }
+
+    /// Of ours by their names what can be called; all of ours where `None`.
+    pub(crate) fn narrow_ours(&self, ours: Option<Vec<String>>) -> Option<Vec<String>> {
+        match (ours, &self.only) {
+            (ours, None) => ours,
+            (None, Some(only)) => Some(only.clone()),
+            (Some(ours), Some(only)) => Some(ours.into_iter().filter(|name| only.contains(name)).collect()),
+        }
+    }
+}
+
+/// Whether and what the model must call, and what it can, of these tools.
 ///
 /// # Errors
-/// 400, where it is not known.
-pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<Option<ToolChoice>, ApiError> {
-    let Some(choice) = choice.filter(|choice| !choice.is_null()) else { return Ok(None) };
-    let named = |choice: &Value| {
-        let name = choice.get("name").or_else(|| choice.get("function")?.get("name"))?.as_str()?;
-        let server = choice.get("server_label").and_then(Value::as_str);
-        Some(server.map_or_else(|| name.to_owned(), |server| turnwright_engine::qualified(server, name)))
-    };
-    let chosen = match choice {
-        Value::String(word) => match word.as_str() {
-            "auto" => Some(ToolChoice::Auto),
-            "required" => Some(ToolChoice::Required),
-            "none" => Some(ToolChoice::None),
-            _ => None,
+/// 400, where it is not known, or names a tool that is not there.
+pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[Arc<ToolDefinition>]) -> Result<Chosen, ApiError> {
+    let wrong = |what: &str| ApiError::invalid(format!("`tool_choice` {what}")).about("tool_choice");
+    let unknown = || wrong("must be auto, none, required, name a tool, or list some as `allowed_tools`");
+    let word = |choice| Ok(Chosen { choice: Some(choice), only: None });
+    match choice {
+        None | Some(Value::Null) => Ok(Chosen::default()),
+        Some(Value::String(text)) => match text.as_str() {
+            "auto" => word(ToolChoice::Auto),
+            "required" => word(ToolChoice::Required),
+            "none" => word(ToolChoice::None),
+            _ => Err(unknown()),
         },
-        Value::Object(object) => match object.get("type").and_then(Value::as_str) {
-            Some("function" | "mcp") => named(choice).map(ToolChoice::Tool),
+        Some(choice @ Value::Object(object)) => match object.get("type").and_then(Value::as_str) {
+            Some("function" | "mcp") => {
+                let named = named(choice, tools).map_err(|what| wrong(&what))?;
+                word(match <[String; 1]>::try_from(named) {
+                    Ok([one]) => ToolChoice::Tool(one),
+                    Err(several) => ToolChoice::Tools(several),
+                })
+            }
             Some("allowed_tools") => {
                 let allowed = object.get("allowed_tools").unwrap_or(choice);
-                let is_required = allowed.get("mode").and_then(Value::as_str) == Some("required");
-                let listed = allowed.get("tools").and_then(Value::as_array);
-                let all = listed.map(|listed| listed.iter().filter_map(named).collect()).unwrap_or_default();
-                Some(if is_required { ToolChoice::Tools(all) } else { ToolChoice::Auto })
+                let listed = allowed.get("tools").and_then(Value::as_array).filter(|listed| !listed.is_empty());
+                let listed = listed.ok_or_else(|| wrong("lists no `tools` that are allowed"))?;
+                let mut only = Vec::new();
+                for entry in listed {
+                    only.extend(named(entry, tools).map_err(|what| wrong(&what))?);
+                }
+                let choice = match allowed.get("mode").and_then(Value::as_str) {
+                    Some("required") => ToolChoice::Tools(only.clone()),
+                    None | Some("auto") => ToolChoice::Auto,
+                    Some(_) => return Err(wrong("has a `mode` that is neither auto nor required")),
+                };
+                Ok(Chosen { choice: Some(choice), only: Some(only) })
             }
-            _ => None,
+            _ => Err(unknown()),
         },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => Err(unknown()),
+    }
+}
+
+/// The tools that a function, or a tool of a server, or a server as a whole stands for; or what is wrong.
+fn named(choice: &Value, tools: &[Arc<ToolDefinition>]) -> Result<Vec<String>, String> {
+    let name = choice.get("name").or_else(|| choice.get("function")?.get("name")).and_then(Value::as_str);
+    let server = choice.get("server_label").and_then(Value::as_str);
+    let is_named = |tool: &&Arc<ToolDefinition>| match (server, name) {
+        (Some(server), Some(name)) => tool.source == server && tool.tool == name,
+        (Some(server), None) => tool.source == server,
+        (None, name) => name == Some(tool.name.as_str()),
     };
-    let wrong = || ApiError::invalid("`tool_choice` must be auto, none, required, or name a tool").about("tool_choice");
-    chosen.map(Some).ok_or_else(wrong)
+    let found: Vec<String> = tools.iter().filter(is_named).map(|tool| tool.name.clone()).collect();
+    match (server, name) {
+        _ if !found.is_empty() => Ok(found),
+        (None, None) => Err("has a tool without a name".to_owned()),
+        (Some(server), None) => Err(format!("names the server `{server}`, which offers no tool here")),
+        (_, Some(name)) => Err(format!("names the tool `{name}`, which is not offered here")),
+    }
+}
+
+/// All that `choice` can name: the client's own tools, and ours where it names any.
+pub(crate) async fn choosable(
+    engine: &Engine,
+    choice: Option<&Value>,
+    clients: &[Arc<ToolDefinition>],
+) -> Vec<Arc<ToolDefinition>> {
+    let mut all = clients.to_vec();
+    if choice.is_some_and(Value::is_object) {
+        // Where names meet, the client's is meant.
+        let ours = engine.tools().await;
+        all.extend(ours.into_iter().filter(|tool| clients.iter().all(|own| own.name != tool.name)));
+    }
+    all
 }
 
 /// How much a model should think.
@@ -114,6 +184,21 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
         }
         _ => Err(wrong("must be of type text, json_object or json_schema")),
     }
+}
+
+/// Refuses what is out of range by the name that the request has for it.
+///
+/// # Errors
+/// 400.
+pub(crate) fn check(overlay: &SettingsOverlay, tokens: &str) -> Result<(), ApiError> {
+    if overlay.max_output_tokens == Some(0) {
+        return Err(ApiError::invalid(format!("`{tokens}` is 0, it must be at least 1")).about(tokens));
+    }
+    if let Some(temperature) = overlay.temperature.filter(|temperature| !(0.0..=2.0).contains(temperature)) {
+        let what = format!("`temperature` is {temperature}, it must be between 0 and 2");
+        return Err(ApiError::invalid(what).about("temperature"));
+    }
+    Ok(())
 }
 
 /// Something that is asked for and not to be had.

@@ -74,6 +74,10 @@ enum Phase {
     Telling,
 }
 
+/// What people are told where a turn ends since the model was asked as often as it may be.
+pub(crate) const STEP_LIMIT: &str =
+    "Stopped here: the model was asked as often as it may be in one turn (`max_steps`). Another message goes on.";
+
 /// What is known of a part so far.
 #[derive(Debug)]
 pub(crate) struct Track {
@@ -86,6 +90,8 @@ pub(crate) struct Track {
     /// Of the newest model call.
     pub(crate) finish_reason: &'static str,
     pub(crate) failure: Option<ProviderFailure>,
+    /// Whether the newest message was cut off.
+    pub(crate) is_cut_off: bool,
     pub(crate) offered: Arc<[Arc<ToolDefinition>]>,
     /// Seconds since 1970 UTC; when the entry before it was stored.
     pub(crate) created: u64,
@@ -107,6 +113,7 @@ impl Track {
             usage: Usage::default(),
             finish_reason: "stop",
             failure: None,
+            is_cut_off: false,
             offered,
             created: 0,
             newest: 0,
@@ -139,6 +146,23 @@ impl Track {
     /// The calls that wait for a person.
     pub(crate) fn asked_about(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.waits.is_some_and(|reason| reason != QuestionReason::ClientTool))
+    }
+
+    /// The tokens, where anything is known of them.
+    pub(crate) fn known_usage(&self) -> Option<Usage> {
+        Some(self.usage).filter(|usage| usage.input_tokens.is_some() || usage.output_tokens.is_some())
+    }
+
+    /// How it ended where it is not a whole answer; `waiting` where a person is asked first.
+    pub(crate) fn status(&self) -> Option<&'static str> {
+        match &self.end {
+            None | Some(End::Finished { status: "completed", .. }) => None,
+            Some(End::Finished { status, .. }) => Some(*status),
+            Some(End::Suspended) => {
+                let is_asked = self.asked_about().next().is_some() || !self.asked.is_empty();
+                is_asked.then_some("waiting")
+            }
+        }
     }
 
     /// What calls ask of people, each as a line of a text with the command that answers it.
@@ -196,6 +220,7 @@ impl Track {
             Entry::Control(Control::Failed(failure)) => self.failure = Some(failure.clone()),
             Entry::Assistant(message) => {
                 self.calls.clear();
+                self.is_cut_off = message.completion != Completion::Complete;
                 self.failure = match &message.completion {
                     Completion::CutOff(CutOffCause::Provider(failure)) => Some((**failure).clone()),
                     Completion::CutOff(CutOffCause::Cancelled) | Completion::Complete => None,

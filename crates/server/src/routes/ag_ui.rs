@@ -215,7 +215,7 @@ async fn say(
         }
     };
     let overlay = SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() };
-    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency };
+    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency, again: None };
     Ok(begin(state, ask).await?.part)
 }
 

@@ -7,10 +7,12 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{described_routes, no_method, no_route};
 use crate::error::ApiError;
+use crate::extract::Whole;
 use crate::openai::activity::ToolActivity;
 use crate::openai::begin::{Begun, CONVERSATION_HEADER};
 use crate::openai::error::in_their_shape;
@@ -63,6 +65,18 @@ fn tool_activity(state: &ServerState, headers: &HeaderMap, query: &ActivityQuery
     ToolActivity::named(name).ok_or_else(|| {
         let what = format!("the tool activity is `{name}`, it must be hidden, reasoning, content or details");
         ApiError::bad_request("invalid_tool_activity", what).about("tool_activity")
+    })
+}
+
+/// The body of a request, of which every field may be missing. Where it is wrong, `can_be_read` tells which of its fields is.
+fn body<'a, T: Deserialize<'a>>(whole: &'a Whole, can_be_read: impl Fn(&str) -> bool) -> Result<T, ApiError> {
+    whole.json().map_err(|error: ApiError| {
+        let fields: Option<Map<String, Value>> = serde_json::from_slice(&whole.body).ok();
+        let is_wrong = |(name, value): &(String, Value)| !can_be_read(&json!({name.as_str(): value}).to_string());
+        match fields.into_iter().flatten().find(is_wrong) {
+            Some((name, _)) => error.about(name),
+            None => error,
+        }
     })
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
 use turnwright_core::{
     CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice,
-    TurnId, TurnSettings, text_of,
+    TurnId, TurnSettings, TurnStatus, text_of,
 };
 
 use crate::openai::ids;
@@ -56,6 +56,7 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
             turn_id: part.turn.to_string(),
             tool_events: Vec::new(),
             is_stopping: false,
+            status: None,
         },
     }
 }
@@ -100,7 +101,11 @@ pub(crate) fn part_after(journal: &Journal, calls: &[CallId]) -> Option<Part> {
         let is_given = match &*stored.entry {
             Entry::Result(result) => calls.contains(&result.call),
             Entry::Answered(answered) => calls.contains(&answered.question.call),
-            Entry::Decision(decision) => decision.by == DecidedBy::Person && calls.contains(&decision.call),
+            // What a rule decides of itself, it decides before anybody is asked.
+            Entry::Decision(decision) => {
+                let is_answer = decision.by == DecidedBy::Person || suspended > message;
+                is_answer && calls.contains(&decision.call)
+            }
             Entry::Control(Control::Suspended) => {
                 suspended = stored.seq;
                 false
@@ -115,6 +120,43 @@ pub(crate) fn part_after(journal: &Journal, calls: &[CallId]) -> Option<Part> {
         }
     }
     part(journal, waited)
+}
+
+/// How a try of a turn failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// The entry that ends it.
+    pub(crate) end: Seq,
+    /// When, in milliseconds since 1970 UTC.
+    pub(crate) at_ms: u64,
+}
+
+/// The part that tells what became of a part whose turn was taken up again after it had ended in it; and how that failed, where it
+/// did and nothing came after it.
+pub(crate) fn newest_try(journal: &Journal, part: &Part) -> (Part, Option<Failed>) {
+    let mut newest = part.clone();
+    let mut ended: Option<(Seq, bool, u64)> = None;
+    let held = held(journal, part.after.next());
+    for stored in journal.entries().iter().skip_while(|stored| stored.seq <= part.after) {
+        match &*stored.entry {
+            Entry::Control(Control::Ended { turn, status }) if *turn == part.turn => {
+                ended = Some((stored.seq, matches!(status, TurnStatus::Failed { .. }), stored.at_ms));
+            }
+            Entry::Control(Control::Retried { turn, .. }) if *turn == part.turn => {
+                if let Some((after, ..)) = ended.take() {
+                    newest = Part { turn: *turn, after, calls: Vec::new() };
+                }
+            }
+            // It waits there, or another turn begins.
+            Entry::Control(Control::Suspended) if ended.is_none() => break,
+            Entry::User(_) if ended.is_some() => break,
+            _ if held.contains(&stored.seq) => break,
+            _ => {}
+        }
+    }
+    let is_last = journal.turn().is_some_and(|turn| turn.id() == part.turn && turn.ended().is_some());
+    let failed = ended.filter(|(_, is_failed, _)| *is_failed && is_last);
+    (newest, failed.map(|(end, _, at_ms)| Failed { end, at_ms }))
 }
 
 /// The entries from this one on since which a turn was held for a person, see [`turnwright_core::Turn::is_held_since`].

@@ -8,14 +8,16 @@ use turnwright_api::openai::{ChatCompletion, ChatCompletionRequest};
 use turnwright_core::{ModelRef, Seq, ToolDefinition};
 use turnwright_engine::{SettingsOverlay, WatchFrom};
 
-use super::{ActivityQuery, Named, name, tool_activity};
+use super::{ActivityQuery, Named, body, name, tool_activity};
 use crate::error::ApiError;
 use crate::extract::{Search, State, Whole};
 use crate::open_stream::OpenStream;
+use crate::openai::again::Again;
 use crate::openai::begin::{self, Ask, Begun, begin};
 use crate::openai::chat::{Asked, ChatFold};
 use crate::openai::chunk::TellsUsage;
 use crate::openai::history::{self, History};
+use crate::openai::stops::Stops;
 use crate::openai::{models, settings};
 use crate::openapi::RepeatableHeader;
 use crate::openapi::openai::{OpenAiRefused, OpenAiTurnRefused};
@@ -40,15 +42,18 @@ pub(super) async fn complete(
     whole: Whole,
 ) -> Result<Response, ApiError> {
     let activity = tool_activity(&state, &whole.headers, &query)?;
-    let request: ChatCompletionRequest<'_> = whole.json()?;
+    let request: ChatCompletionRequest<'_> =
+        body(&whole, |one| serde_json::from_str::<ChatCompletionRequest<'_>>(one).is_ok())?;
     refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
     let history = History::of(history::messages(&request.messages)?);
-    let overlay = overlay(&request, &history, model.clone())?;
+    let stops = Stops::of(request.stop.as_ref())?;
+    let overlay = overlay(&state, &request, &history, model.clone()).await?;
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
-    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency }).await?;
+    let again = Some(Again::of(state.known(), state.engine().user(), "v1/chat", &whole));
+    let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, again }).await?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,
         Some(false) | None => TellsUsage::Never,
@@ -64,6 +69,7 @@ pub(super) async fn complete(
         activity,
         tells_usage,
         history,
+        stops,
         known: state.known().clone(),
     };
     let mut response = if let Some(stream) = stream {
@@ -119,19 +125,32 @@ fn refuse(request: &ChatCompletionRequest<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn overlay(request: &ChatCompletionRequest<'_>, history: &History, model: ModelRef) -> Result<SettingsOverlay, ApiError> {
-    Ok(SettingsOverlay {
+async fn overlay(
+    state: &ServerState,
+    request: &ChatCompletionRequest<'_>,
+    history: &History,
+    model: ModelRef,
+) -> Result<SettingsOverlay, ApiError> {
+    let clients = client_tools(request)?;
+    let choice = request.tool_choice.as_ref();
+    let choosable = settings::choosable(state.engine(), choice, clients.as_deref().unwrap_or_default()).await;
+    let chosen = settings::tool_choice(choice, &choosable)?;
+    let overlay = SettingsOverlay {
         model: Some(model),
         system_prompt: history.system.clone(),
         temperature: request.temperature,
         max_output_tokens: request.max_completion_tokens.or(request.max_tokens),
         reasoning_effort: settings::effort("reasoning_effort", request.reasoning_effort.as_deref())?,
-        tool_choice: settings::tool_choice(request.tool_choice.as_ref())?,
+        tools: chosen.narrow_ours(None),
+        client_tools: clients.map(|clients| chosen.narrow(clients)),
+        tool_choice: chosen.choice,
         parallel_calls: request.parallel_tool_calls,
         output: settings::output("response_format", request.response_format.as_ref())?,
-        client_tools: client_tools(request)?,
         ..SettingsOverlay::default()
-    })
+    };
+    let tokens = if request.max_completion_tokens.is_some() { "max_completion_tokens" } else { "max_tokens" };
+    settings::check(&overlay, tokens)?;
+    Ok(overlay)
 }
 
 fn client_tools(request: &ChatCompletionRequest<'_>) -> Result<Option<Vec<Arc<ToolDefinition>>>, ApiError> {

@@ -41,6 +41,15 @@ pub(super) struct Named {
     responses((status = 200, description = "The model.", body = OpenAiModel), OpenAiRefused)
 )]
 pub(super) async fn show(State(state): State, Params(named): Params<Named>) -> Result<Response, ApiError> {
-    let found = models::all(state.engine()).await.into_iter().find(|model| model.id == named.id);
+    let all = models::all(state.engine()).await;
+    let is_listed = all.iter().any(|model| model.id == named.id);
+    // Names that requests may have besides: `default`, and a model's own.
+    let found = if is_listed {
+        all.into_iter().find(|model| model.id == named.id)
+    } else {
+        let meant = models::named(state.engine(), Some(&named.id)).await?;
+        let is_there = !named.id.contains('/') || all.iter().any(|model| model.id == meant.to_string());
+        is_there.then(|| models::one(meant.provider(), meant.model()))
+    };
     found.map(|model| json(StatusCode::OK, model)).ok_or_else(|| models::none(&named.id, None))
 }

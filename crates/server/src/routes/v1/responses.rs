@@ -8,10 +8,11 @@ use turnwright_api::openai::{OpenAiError, ResponsesRequest, WireResponse};
 use turnwright_core::{ConversationId, Journal, Seq};
 use turnwright_engine::{EngineError, WatchFrom};
 
-use super::{Named, name};
+use super::{Named, body, name};
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State, Whole};
 use crate::open_stream::OpenStream;
+use crate::openai::again::Again;
 use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
@@ -40,7 +41,8 @@ mod choices;
     responses((status = 200, description = "The response: whole, as it is so far where it runs in the background, or as events.", content((WireResponse = "application/json"), (serde_json::Value = "text/event-stream"))), OpenAiRefused, OpenAiTurnRefused)
 )]
 pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response, ApiError> {
-    let request: ResponsesRequest = whole.json()?;
+    let request: ResponsesRequest = body(&whole, |one| serde_json::from_str::<ResponsesRequest>(one).is_ok())?;
+    choices::refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
     let mut history = History::of(history::items(&request.input)?);
     history.system = request.instructions.clone().into_iter().chain(history.system.take()).reduce(|a, b| format!("{a}\n\n{b}"));
@@ -50,7 +52,9 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
-    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency }).await?;
+    let again = Some(Again::of(state.known(), state.engine().user(), "v1/responses", &whole));
+    let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
+    let begun = begun.map_err(|error| if error.param() == Some("messages") { error.about("input") } else { error })?;
     let names = Named::of(&begun, PREFIX);
     let (conversation, part) = (begun.conversation, begun.part);
     let object = object_of(&state, &conversation, &part).await?;

@@ -22,20 +22,43 @@ pub(super) async fn overlay(
     let tools = Tools::of(state, request.tools.as_deref().unwrap_or_default()).await?;
     let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_deref());
     let format = request.text.as_ref().and_then(|text| text.format.as_ref());
-    Ok(SettingsOverlay {
+    let choosable = settings::choosable(state.engine(), request.tool_choice.as_ref(), &tools.clients).await;
+    let chosen = settings::tool_choice(request.tool_choice.as_ref(), &choosable)?;
+    let clients = chosen.narrow(tools.clients);
+    let overlay = SettingsOverlay {
         model: Some(model),
         system_prompt: history.system.clone(),
         temperature: request.temperature,
         max_output_tokens: request.max_output_tokens,
         reasoning_effort: settings::effort("reasoning.effort", effort)?,
-        tools: tools.ours,
-        tool_choice: settings::tool_choice(request.tool_choice.as_ref())?,
+        tools: chosen.narrow_ours(tools.ours),
+        tool_choice: chosen.choice,
         parallel_calls: request.parallel_tool_calls,
         output: settings::output("text.format", format)?,
-        client_tools: (!tools.clients.is_empty()).then_some(tools.clients),
+        client_tools: (!clients.is_empty()).then_some(clients),
         always_ask: (!tools.always_ask.is_empty()).then_some(tools.always_ask),
         ..SettingsOverlay::default()
-    })
+    };
+    settings::check(&overlay, "max_output_tokens")?;
+    Ok(overlay)
+}
+
+/// Refuses what a client would miss in the response.
+pub(super) fn refuse(request: &ResponsesRequest) -> Result<(), ApiError> {
+    let is_there = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
+    if is_there(request.prompt.as_ref()) {
+        return Err(settings::unsupported("prompt", "names a prompt that is kept at OpenAI; send it as `instructions`"));
+    }
+    if is_there(request.max_tool_calls.as_ref()) {
+        return Err(settings::unsupported(
+            "max_tool_calls",
+            "is not counted here; `max_steps` of a conversation limits its turns",
+        ));
+    }
+    match request.truncation.as_deref() {
+        None | Some("auto" | "disabled") => Ok(()),
+        Some(_) => Err(ApiError::invalid("`truncation` must be auto or disabled").about("truncation")),
+    }
 }
 
 /// What the tools of a request come to.

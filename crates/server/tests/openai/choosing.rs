@@ -1,0 +1,113 @@
+//! What requests choose, and what of it is refused by its name.
+
+use serde_json::{Value, json};
+use turnwright_testkit::{Answer, call, text};
+
+use crate::{pick, server, user};
+
+#[tokio::test]
+async fn a_tool_runs_only_where_the_request_lets_the_model_choose_it() {
+    let touch = json!({"type": "mcp", "server_label": "lab", "name": "touch"});
+    let function = json!({"type": "function", "name": "lab__touch"});
+    for (choice, runs) in [
+        (json!("auto"), 1),
+        (json!("none"), 0),
+        (json!({"type": "allowed_tools", "mode": "auto", "tools": [touch]}), 0),
+        (json!({"type": "allowed_tools", "mode": "auto", "tools": [function]}), 0),
+        (json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp", "server_label": "lab"}]}), 1),
+        (json!({"type": "mcp", "server_label": "lab"}), 1),
+    ] {
+        let looks = || Answer::whole([call(0, "lab__look", "{}")]);
+        let server = server([looks(), Answer::whole([text("Fine.")]), looks(), Answer::whole([text("Fine.")])]);
+        let response = server.respond(&json!({"input": "Go", "tool_choice": choice})).await.json();
+        assert_eq!(response["status"], "completed", "{choice}: {response}");
+        assert_eq!(server.source.effects().len(), runs, "{choice}");
+        let chat = server.chat(&json!({"messages": [user("Go")], "tool_choice": choice})).await.json();
+        assert_eq!(chat["choices"][0]["message"]["content"], "Fine.", "{choice}");
+        assert_eq!(server.source.effects().len(), 2 * runs, "{choice}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_cannot_be_chosen() {
+    let server = server([]);
+    for choice in [
+        json!({"type": "function", "name": "nope"}),
+        json!({"type": "mcp", "server_label": "lab", "name": "nope"}),
+        json!({"type": "mcp", "server_label": "nope"}),
+        json!({"type": "allowed_tools", "tools": [{"type": "function", "name": "nope"}]}),
+        json!({"type": "allowed_tools", "tools": []}),
+    ] {
+        for (path, said) in
+            [("/v1/responses", ("input", json!("Go"))), ("/v1/chat/completions", ("messages", json!([user("Go")])))]
+        {
+            let refused = server.post(path, &json!({said.0: said.1, "tool_choice": choice})).await;
+            assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("tool_choice")), "{choice}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_text_ends_before_what_stops_it_and_the_turn_is_kept_whole() {
+    for is_streamed in [false, true] {
+        let said = || Answer::whole([text("One. E"), text("ND Two.")]);
+        let server = server([said(), Answer::whole([text("More.")])]);
+        let body = json!({"messages": [user("Go")], "stop": ["END"], "stream": is_streamed});
+        let answer = server.chat(&body).await;
+        let content: String = if is_streamed {
+            let deltas =
+                answer.chunks().into_iter().filter_map(|chunk| Some(chunk["choices"].get(0)?["delta"]["content"].clone()));
+            deltas.filter_map(|content| content.as_str().map(str::to_owned)).collect()
+        } else {
+            answer.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(content, "One. ");
+        let conversation = answer.header("x-turnwright-conversation");
+        assert_eq!(server.messages(conversation).await[1].1, "One. END Two.");
+        let history = json!([user("Go"), {"role": "assistant", "content": content}, user("And?")]);
+        let next = server.chat(&json!({"messages": history})).await;
+        assert_eq!(next.header("x-turnwright-conversation"), conversation, "what the client was told is known again");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named_as_the_request_has_it() {
+    let server = server([]);
+    let chat =
+        |field: &str, value: Value| ("/v1/chat/completions", json!({"messages": [user("Go")], field: value}), field.to_owned());
+    let response = |field: &str, value: Value| ("/v1/responses", json!({"input": "Go", field: value}), field.to_owned());
+    for (path, body, param) in [
+        chat("temperature", json!("hot")),
+        chat("temperature", json!(3)),
+        chat("max_tokens", json!(0)),
+        chat("max_tokens", json!(-1)),
+        chat("max_completion_tokens", json!(0)),
+        chat("stream", json!("yes")),
+        chat("messages", json!("Go")),
+        chat("messages", json!([])),
+        chat("stop", json!(7)),
+        chat("tools", json!([{"type": "function"}, pick(), 1])),
+        response("temperature", json!(3)),
+        response("max_output_tokens", json!(0)),
+        response("stream", json!("yes")),
+        response("input", json!([])),
+        response("max_tool_calls", json!(1)),
+        response("prompt", json!({"id": "p"})),
+        response("truncation", json!("bogus")),
+    ] {
+        let refused = server.post(path, &body).await;
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!(param)), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_is_shown_by_every_name_that_a_request_may_have() {
+    let server = server([]);
+    let model = json!({"id": "test/scripted", "object": "model", "created": 0, "owned_by": "test"});
+    for name in ["test/scripted", "scripted", "default"] {
+        assert_eq!(server.get(&format!("/v1/models/{name}")).await.json(), model, "{name}");
+    }
+    for name in ["test/none", "none"] {
+        assert_eq!(server.get(&format!("/v1/models/{name}")).await.status, 404, "{name}");
+    }
+}
