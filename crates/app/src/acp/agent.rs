@@ -270,7 +270,7 @@ impl Turnwright {
         client: ConnectionTo<Client>,
         prompted: Prompted,
     ) -> Result<PromptResponse, Error> {
-        let (engine, _) = self.started.begun().await?;
+        let (engine, folder) = self.started.begun().await?;
         let conversation = name(&request.session_id)?;
         let open = match self.sessions.get(&request.session_id) {
             Some(open) => open,
@@ -280,8 +280,16 @@ impl Turnwright {
             }
         };
         let overlay = self.choices.overlay(&request.session_id, &engine);
-        let prompting =
-            Prompting { engine: &engine, session: request.session_id, conversation, overlay, client, prompted, open };
+        let prompting = Prompting {
+            engine: &engine,
+            folder: &folder,
+            session: request.session_id,
+            conversation,
+            overlay,
+            client,
+            prompted,
+            open,
+        };
         prompting.run(request.prompt).await.map(PromptResponse::new)
     }
 

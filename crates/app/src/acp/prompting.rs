@@ -1,5 +1,6 @@
 //! One prompt: a turn of the session's conversation, told to the client until it comes to rest.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
@@ -31,6 +32,7 @@ const AGAIN: &str = "again";
 /// What a prompt runs with.
 pub(super) struct Prompting<'a> {
     pub(super) engine: &'a Engine,
+    pub(super) folder: &'a Path,
     pub(super) session: SessionId,
     pub(super) conversation: ConversationId,
     pub(super) overlay: SettingsOverlay,

@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
     SessionUpdate, StopReason,
 };
 use serde_json::{Value, json};
+use turnwright_testkit::model_server::{ModelServer, Piece, finish_chunk, text_chunk};
 
 use crate::editor::{Answers, prompt, session, text, with_agent, with_client};
 use crate::scripted::{asks_once, chosen};
