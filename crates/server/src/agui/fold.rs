@@ -192,6 +192,21 @@ impl RunFold {
         json!({"type": "success", "pendingToolCallIds": pending})
     }
 
+    /// Why the run ended before the model came to its end, in a word and for people: the protocol tells it as any success.
+    fn stopped_by(&self) -> Option<(&'static str, &str)> {
+        let Some(End::Finished { status, error }) = &self.track.end else { return None };
+        match (*status, error, self.track.finish_reason) {
+            ("stopped", Some(summary), _) => Some(("stopped", summary)),
+            ("step_limit", ..) => Some(("step_limit", "The step limit of this turn is reached.")),
+            ("completed" | "stopped", _, "content_filter") => {
+                Some(("content_filter", "The model refused, or its provider withheld the answer."))
+            }
+            ("completed", _, "length") => Some(("length", "The answer is cut off: it is as long as it may be.")),
+            ("stopped", None, _) => Some(("stopped", "The turn was stopped.")),
+            _ => None,
+        }
+    }
+
     fn approval(&self, call: &Call) -> Value {
         let (server, tool) = match self.track.definition(&call.name) {
             Some(tool) => (tool.source.as_str(), tool.tool.as_str()),
@@ -304,24 +319,7 @@ impl Tells for RunFold {
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.start(out);
         self.end_step(out);
-        // The protocol has no word for why a run ended that did not fail.
-        let notice = match (&self.track.end, self.track.finish_reason) {
-            (Some(End::Finished { status: "stopped", error: Some(summary) }), _) => Some(summary.as_str()),
-            (Some(End::Finished { status: "step_limit", .. }), _) => Some("The step limit of this turn is reached."),
-            (Some(End::Finished { status: "completed", .. }), "length") => {
-                Some("The answer is cut off: it reached the most that the model may write.")
-            }
-            (Some(End::Finished { status: "completed", .. }), "content_filter") => {
-                Some("The answer is cut off: the provider's content filter stopped it.")
-            }
-            _ => None,
-        };
-        if let Some(text) = notice {
-            let reason = match &self.track.end {
-                Some(End::Finished { status: "completed", .. }) => self.track.finish_reason,
-                Some(End::Finished { status, .. }) => status,
-                Some(End::Suspended) | None => "",
-            };
+        if let Some((reason, text)) = self.stopped_by() {
             let value = json!({"level": "warning", "text": text, "reason": reason});
             tell(out, &json!({"type": "CUSTOM", "name": "turnwright.notice", "value": value}));
         }

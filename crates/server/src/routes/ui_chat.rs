@@ -193,8 +193,9 @@ async fn regenerate(
     Ok(state.engine().send(conversation, message).await?.turn_id)
 }
 
-/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet. Where a message joined the open turn, and its answer
-/// began, that answer is told: it is the last message that the client has.
+/// As `…/conversations/{id}/stream`; 204 also where nobody said anything yet.
+///
+/// Where a message joined the open turn, and its answer began, that answer is told: it is the last message that the client has.
 #[utoipa::path(
     get,
     path = "/api/chat/{id}/stream",
