@@ -15,6 +15,7 @@ const MAX_DEPTH: usize = 16;
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the word, and none follows from another")]
 pub(super) struct Word {
     /// Its text; of what the shell would put in, nothing.
     pub(super) text: String,

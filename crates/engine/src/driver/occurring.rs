@@ -17,10 +17,6 @@ use super::{Driver, Halt};
 use crate::StoreError;
 
 /// What happened.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives on the stack for a moment; a box would cost every result an allocation"
-)]
 enum Occurrence {
     /// The engine ends, or the right to drive is lost.
     Ends,
@@ -56,7 +52,7 @@ impl Driver {
                 return Ok(self.hear_rests(rest));
             }
             match self.occurrence().await {
-                Occurrence::Ends => return Err(Halt::Quietly),
+                Occurrence::Ends | Occurrence::Foreign(Err(_)) => return Err(Halt::Quietly),
                 Occurrence::IsQuiet => {
                     self.unquiet_until = None;
                     return Ok(Vec::new());
@@ -91,7 +87,6 @@ impl Driver {
                     self.slots.granted.entry(source).or_default().push(permit);
                     return Ok(Vec::new());
                 }
-                Occurrence::Foreign(Err(_)) => return Err(Halt::Quietly),
                 Occurrence::Foreign(Ok(())) => match self.inner.catch_up(&self.live).await {
                     Ok(()) => {}
                     Err(StoreError::Gone { .. }) => return Err(Halt::Quietly),

@@ -209,7 +209,7 @@ impl RunningCall for Running {
             // It ended by itself.
             Err(EngineError::NoOpenTurn { .. }) => {}
             Err(error) => {
-                tracing::warn!(conversation = %self.conversation, turn = %self.turn, %error, "a call cannot be stopped")
+                tracing::warn!(conversation = %self.conversation, turn = %self.turn, %error, "a call cannot be stopped");
             }
         }
         // Nothing is driven to its end any more; it ends as stopped at the next start.
