@@ -113,12 +113,15 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     if let Some((conversation, results)) = given(&ask)
         && goes_on(state.engine(), &conversation, &results, users.is_empty()).await?
     {
-        let calls = results.iter().map(|result| result.call).collect();
+        let calls: Vec<CallId> = results.iter().map(|result| result.call).collect();
+        let look = |journal: &Journal| calls.iter().all(|call| journal.result(*call).is_some());
+        let are_there = state.engine().look(&conversation, look).await?;
         // What is said beside them is kept under the key.
         let key = ask.idempotency.clone().filter(|_| users.is_empty());
         state.engine().give_results_once(&conversation, results, key).await?;
         if users.is_empty() {
-            return after_calls(state, conversation, calls, &ask, history).await;
+            let retry = are_there.then_some(&ask.overlay);
+            return after_calls(state, conversation, calls, retry, history).await;
         }
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
@@ -213,7 +216,8 @@ async fn begun_before(
     match state.engine().look(conversation, look).await {
         Ok(true) => {
             let named = calls.iter().map(|(call, ..)| *call).collect();
-            after_calls(state, conversation.clone(), named, ask, history.clone()).await.map(Some)
+            let retry = ask.again.as_ref().is_some_and(Again::is_repetition).then_some(&ask.overlay);
+            after_calls(state, conversation.clone(), named, retry, history.clone()).await.map(Some)
         }
         Ok(false) | Err(EngineError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -239,13 +243,17 @@ async fn decide(
         let id = conversation.as_ref().ok_or_else(unknown)?;
         let look = |journal: &Journal| {
             let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.id == call));
-            waits.map(|(_, question)| Ok(question.reason)).or_else(|| was_decided(journal, call).then_some(Err(())))
+            waits.map(|(_, question)| Ok(question.reason)).or_else(|| decided_before(journal, call).map(Err))
         };
         let reason_of = match state.engine().look(id, look).await.unwrap_or(None).ok_or_else(unknown)? {
             Ok(reason) => reason,
-            Err(()) => {
+            Err(was_approved) if was_approved == is_approved => {
                 before.push(call);
                 continue;
+            }
+            Err(_) => {
+                let what = format!("`{request}` was decided about otherwise before");
+                return Err(ApiError::invalid(what).about(&param));
             }
         };
         let verdict = match (reason_of, is_approved) {
@@ -267,7 +275,7 @@ async fn decide(
         state.engine().give_results(&conversation, results).await?;
     }
     if decided.is_empty() {
-        return after_calls(state, conversation, before, ask, history.clone()).await.map(Some);
+        return after_calls(state, conversation, before, Some(&ask.overlay), history.clone()).await.map(Some);
     }
     let look = |journal: &Journal| {
         let turn = journal.turn()?;
@@ -286,20 +294,20 @@ async fn decide(
         say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
     }
     state.engine().decide_once(&conversation, decided, key).await?;
-    after_calls(state, conversation, named, ask, history.clone()).await.map(Some)
+    after_calls(state, conversation, named, None, history.clone()).await.map(Some)
 }
 
-/// Whether a person was asked about a call, and it is decided about.
-fn was_decided(journal: &Journal, call: CallId) -> bool {
+/// Whether a call about which a person was asked may run, where that is decided.
+fn decided_before(journal: &Journal, call: CallId) -> Option<bool> {
     let mut was_asked = false;
-    journal.entries().iter().skip_while(|stored| stored.seq <= call.message).any(|stored| match &*stored.entry {
+    journal.entries().iter().skip_while(|stored| stored.seq <= call.message).find_map(|stored| match &*stored.entry {
         Entry::Question(question) if question.call == call && question.reason != QuestionReason::ClientTool => {
             was_asked = true;
-            false
+            None
         }
-        Entry::Decision(decision) => was_asked && decision.call == call,
-        Entry::Result(result) => was_asked && result.call == call,
-        _ => false,
+        Entry::Decision(decision) if was_asked && decision.call == call => Some(decision.verdict.lets_run()),
+        Entry::Result(result) if was_asked && result.call == call => Some(false),
+        _ => None,
     })
 }
 
@@ -391,18 +399,21 @@ async fn say(
     begun(state, conversation, part, history).await
 }
 
-/// The answer to what was given to calls, or decided about them. What is stored stays where the turn failed after it: that is taken
-/// up again.
+/// The answer to what was given to calls, or decided about them. Where that was stored before and the turn failed since, it is taken
+/// up again with these settings.
 async fn after_calls(
     state: &ServerState,
     conversation: ConversationId,
     calls: Vec<CallId>,
-    ask: &Ask,
+    retry: Option<&SettingsOverlay>,
     history: Fingerprint,
 ) -> Result<Begun, ApiError> {
     let part = state.engine().look(&conversation, |journal| part_after(journal, &calls)).await?;
     let part = part.ok_or_else(|| ApiError::not_found("such call"))?;
-    let part = taken_up(state, &conversation, part, &ask.overlay).await?;
+    let part = match retry {
+        Some(overlay) => taken_up(state, &conversation, part, overlay).await?,
+        None => part,
+    };
     begun(state, conversation, part, history).await
 }
 
