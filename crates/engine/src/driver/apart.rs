@@ -122,9 +122,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_woken_from_another_task_is_heard() {
         let apart = Apart::default();
+        let mut others = tokio::task::JoinSet::new();
         for round in 0..1_000 {
             let (send, receive) = oneshot::channel();
-            tokio::spawn(async move { send.send(round) });
+            others.spawn(async move { send.send(round) });
             let never = pin!(std::future::pending::<()>());
             assert!(matches!(apart.first(never, pin!(receive)).await, Either::Right(Ok(heard)) if heard == round));
         }

@@ -114,23 +114,23 @@ async fn the_same_request_at_once_waits_for_the_turn_that_the_first_of_them_is_a
     let engine = engine(store.clone(), provider, source, Setup::default());
     let gate = Arc::new(Semaphore::new(0));
     store.acknowledge_through(&gate);
-    let ask = || {
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..20 {
         let engine = engine.clone();
         let idempotency = Some(("key".to_owned(), "print".to_owned()));
         let message = NewMessage { create: true, idempotency, ..NewMessage::text("one") };
-        tokio::spawn(async move {
+        asked.spawn(async move {
             let id = "c1".parse().unwrap();
             let sent = engine.send(&id, message).await?;
             engine.wait(&id, sent.turn_id).await
-        })
-    };
-    let asked: Vec<_> = (0..20).map(|_| ask()).collect();
+        });
+    }
     // The first is stored, and the others read it, before the first hears of that.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
     gate.add_permits(1);
-    for one in asked {
-        assert_eq!(one.await.unwrap(), Ok(completed()));
+    for ended in asked.join_all().await {
+        assert_eq!(ended, Ok(completed()));
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
             Said::Answer { .. } => {
                 if let Some((at, id, _)) = &newest {
                     let what = "stands before an answer that is said in full; refer to both, or say both in full";
-                    return Err(wrong(*at, format!("refers to `{id}`, which {what}")));
+                    return Err(wrong(*at, &format!("refers to `{id}`, which {what}")));
                 }
             }
             Said::System(_) | Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {}
@@ -52,12 +52,12 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
     if let (Some(asked), Some(held)) = (&ask.conversation, &held)
         && asked != held
     {
-        return Err(wrong(at, format!("refers to `{id}`, which is not of conversation `{asked}`")));
+        return Err(wrong(at, &format!("refers to `{id}`, which is not of conversation `{asked}`")));
     }
     let Some(conversation) = held.or_else(|| ask.conversation.clone()) else {
         let what =
             "whose conversation its name does not tell; name that as `conversation`, or the answer as `previous_response_id`";
-        return Err(wrong(at, format!("refers to `{id}`, {what}")));
+        return Err(wrong(at, &format!("refers to `{id}`, {what}")));
     };
     let after = match named {
         Named::Item(after) => Some(after),
@@ -77,10 +77,10 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
 
 fn missing(at: usize, id: &str) -> ApiError {
     let id: String = id.chars().take(200).collect();
-    wrong(at, format!("refers to `{id}`, and there is no such item here; say it in full"))
+    wrong(at, &format!("refers to `{id}`, and there is no such item here; say it in full"))
 }
 
-fn wrong(at: usize, what: String) -> ApiError {
+fn wrong(at: usize, what: &str) -> ApiError {
     ApiError::invalid(format!("`input[{at}]` {what}")).about(format!("input[{at}]"))
 }
 

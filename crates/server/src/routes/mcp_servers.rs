@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn lines_are_named_by_when_they_came_also_where_the_clock_was_set_back() {
         let named = in_time(vec![7, 7, 9, 8, 10], |at_ms| *at_ms);
-        let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["7_0", "7_1", "9_0", "9_1", "10_0"]);
+        let places: Vec<&str> = named.iter().map(|(place, _)| place.as_str()).collect();
+        assert_eq!(places, ["7_0", "7_1", "9_0", "9_1", "10_0"]);
     }
 }
