@@ -73,7 +73,7 @@ pub(super) async fn complete(
         // What is told while it happens would be put together again: it is told at once when it is over.
         match state.engine().wait(&conversation, part.turn).await {
             Ok(_) => whole_answer(&state, &conversation, before, asked).await.unwrap_or_else(IntoResponse::into_response),
-            Err(error) => ApiError::from(error).made_final().into_response(),
+            Err(error) => ApiError::of_turn(error).made_final().into_response(),
         }
     };
     name(&mut response, &named);

@@ -261,7 +261,7 @@ async fn over(
     mut fold: ResponseFold,
 ) -> Result<WireResponse, ApiError> {
     // What is told while it happens would be put together again: it is told at once when it is over.
-    state.engine().wait(conversation, part.turn).await.map_err(|error| ApiError::from(error).made_final())?;
+    state.engine().wait(conversation, part.turn).await.map_err(|error| ApiError::of_turn(error).made_final())?;
     let mut watch = state.engine().watch(conversation, from(part)).await?;
     while !fold.is_done() {
         let Some(frame) = watch.next().await else {
