@@ -352,8 +352,25 @@ async fn a_session_that_was_opened_at_one_process_is_gone_on_with_at_every_other
     let third = processes.start("ann");
     let next = opened(&third, &json!({})).await;
     assert_eq!(processes.documents.documents("mcp_session").await.unwrap().len(), 1);
-    third.answer(closes(&next)).await;
+    // Nobody else ends it, and it is ended once.
+    let ends = async |endpoint: &HttpEndpoint| endpoint.answer(closes(&next)).await.status().as_u16();
+    assert_eq!(ends(&processes.start("ben")).await, 404);
+    assert_eq!(status(&third, &next).await, 200);
+    assert_eq!([ends(&processes.start("ann")).await, ends(&processes.start("ann")).await], [202, 404]);
     assert_eq!(status(&other, &next).await, 404);
+}
+
+#[tokio::test]
+async fn params_that_are_not_understood_are_not_taken_for_an_unknown_method() {
+    let (endpoint, _changes) = endpoint();
+    let session = opened(&endpoint, &json!({})).await;
+    for (method, params, code) in
+        [("tools/call", json!({"name": 1}), -32602), ("tools/call", json!([]), -32602), ("tools/none", json!({}), -32601)]
+    {
+        let answer =
+            asked(&endpoint, legacy(&session, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))).await;
+        assert_eq!(answer["error"]["code"], json!(code), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -89,6 +89,7 @@ impl Refused {
 async fn admit(state: &ServerState, request: &Parts) -> Result<Caller, Refused> {
     let options = state.options();
     let route = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    guard::said_once(&request.headers)?;
     // By the name of frames nothing else is answered, and frames by no other: whoever gets into one finds nothing there.
     match (apps::is_for_frames(state.site(), &request.uri, &request.headers), route == Some(apps::ROUTE)) {
         (true, true) => {

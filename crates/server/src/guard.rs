@@ -14,6 +14,17 @@ fn refuse<T>(code: &'static str, detail: String) -> Result<T, ApiError> {
     Err(ApiError::new(StatusCode::FORBIDDEN, code, detail))
 }
 
+/// Refuses a header that says twice what can be said once: whoever stands before this server may have gone by the other one
+/// (RFC 9112, section 3.2).
+pub(crate) fn said_once(headers: &HeaderMap) -> Result<(), ApiError> {
+    for name in [header::HOST, header::ORIGIN] {
+        if headers.get_all(&name).into_iter().nth(1).is_some() {
+            return Err(ApiError::bad_request("invalid_header", format!("the request has more than one `{name}` header")));
+        }
+    }
+    Ok(())
+}
+
 /// The host that a request names.
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, ApiError> {
     match (uri.authority(), headers.get(header::HOST)) {

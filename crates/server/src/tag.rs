@@ -39,9 +39,12 @@ impl Tag {
     /// Whether a change may be made: the client saw what there is, or does not say what it saw.
     ///
     /// # Errors
-    /// 412, where it saw something else.
+    /// 412, where it saw something else; 400, where it is no condition.
     pub(crate) fn must_match(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let Some(conditions) = listed(headers, &header::IF_MATCH) else { return Ok(()) };
+        if conditions.len() > 1 && conditions.iter().any(|tag| tag == "*") {
+            return Err(ApiError::bad_request("invalid_header", "`*` stands alone in If-Match, without tags beside it"));
+        }
         let begins = format!("\"{}-", self.configured);
         if conditions.iter().any(|tag| tag == "*" || tag.starts_with(&begins)) {
             return Ok(());
@@ -111,6 +114,8 @@ mod tests {
             assert_eq!(now.must_match(&headers(header::IF_MATCH, &condition)).is_ok(), expected, "{condition}");
         }
         assert!(now.must_match(&HeaderMap::new()).is_ok());
+        let both = now.must_match(&headers(header::IF_MATCH, "W/\"x\", *")).unwrap_err();
+        assert_eq!((both.status().as_u16(), both.code()), (400, "invalid_header"));
         let status = |tag: &Tag| now.answer(&headers(header::IF_NONE_MATCH, &tag.text()), "x").status().as_u16();
         assert_eq!((status(&now), status(&seen)), (304, 200));
     }

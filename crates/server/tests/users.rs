@@ -408,6 +408,10 @@ async fn a_browser_signs_in_with_a_token_and_out_again() {
     .await;
     let (_, token) = server.member("anna").await;
     let page = server.ask(Method::GET, "/login?return=/%3Fc%3D1", &[], "").await;
+    for twice in ["/login?code=a&code=b", "/login/oidc?return=a&return=b", "/login/callback?state=a&state=b"] {
+        let refused = server.ask(Method::GET, twice, &[], "").await;
+        assert_eq!((refused.status.as_u16(), &refused.json()["code"]), (400, &json!("invalid_query")), "{twice}");
+    }
     assert!(page.body.contains("value=\"/?c=1\""), "{}", page.body);
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     let wrong = server.form("/login", &[OURS], "token=tw_wrong").await;

@@ -39,12 +39,8 @@ struct Turnwright {
 /// Serves the client at standard input and output until it goes away.
 pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     let (started, wished) = Started::new();
-    let agent = Arc::new(Turnwright {
-        started,
-        choices: Choices::default(),
-        in_hand: InHand::default(),
-        sessions: Sessions::default(),
-    });
+    let (choices, in_hand, sessions) = <(Choices, InHand, Sessions)>::default();
+    let agent = Arc::new(Turnwright { started, choices, in_hand, sessions });
     let (creating, loading, listing) = (agent.clone(), agent.clone(), agent.clone());
     let (choosing, setting, resuming, closing) = (agent.clone(), agent.clone(), agent.clone(), agent.clone());
     let (deleting, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
@@ -272,12 +268,11 @@ impl Turnwright {
     ) -> Result<PromptResponse, Error> {
         let (engine, folder) = self.started.begun().await?;
         let conversation = name(&request.session_id)?;
-        let open = match self.sessions.get(&request.session_id) {
-            Some(open) => open,
-            None => {
-                let (conversation, session) = (conversation.clone(), request.session_id.clone());
-                self.open(Telling { engine: engine.clone(), conversation, session, client: client.clone() }).await?
-            }
+        let open = if let Some(open) = self.sessions.get(&request.session_id) {
+            open
+        } else {
+            let (conversation, session) = (conversation.clone(), request.session_id.clone());
+            self.open(Telling { engine: engine.clone(), conversation, session, client: client.clone() }).await?
         };
         let overlay = self.choices.overlay(&request.session_id, &engine);
         let prompting = Prompting {

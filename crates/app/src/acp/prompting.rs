@@ -51,8 +51,8 @@ impl Prompting<'_> {
         let content = prompt.into_iter().map(block).collect::<Result<Vec<_>, _>>()?;
         let overlay = self.overlay.clone();
         let message = NewMessage { content, overlay, kept_by: KeptBy::Chat, ..NewMessage::text(String::new()) };
-        let send = self.engine.send(&self.conversation, message);
-        let sent = self.open.sending(send, |sent| sent.message_id).await.map_err(|error| failed(&error))?;
+        let storing = self.engine.send(&self.conversation, message);
+        let sent = self.open.sending(storing, |sent| sent.message_id).await.map_err(|error| failed(&error))?;
         let stopping = async {
             self.prompted.stopped().await;
             match self.engine.cancel(&self.conversation, Some(sent.turn_id)).await {

@@ -97,17 +97,17 @@ impl Sessions {
 }
 
 impl Open {
-    /// Stores a message of the client's by `send`, which is not told to it.
+    /// Stores a message of the client's by `storing`, which is not told to it.
     ///
     /// # Errors
-    /// Those of `send`.
+    /// Those of `storing`.
     pub(super) async fn sending<T, E>(
         &self,
-        send: impl Future<Output = Result<T, E>>,
+        storing: impl Future<Output = Result<T, E>>,
         id: impl Fn(&T) -> MessageId,
     ) -> Result<T, E> {
         self.own.send_modify(|own| own.sending = own.sending.saturating_add(1));
-        let sent = send.await;
+        let sent = storing.await;
         self.own.send_modify(|own| {
             own.sending = own.sending.saturating_sub(1);
             own.messages.extend(sent.as_ref().ok().map(&id));

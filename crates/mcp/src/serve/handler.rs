@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientResult, CompleteRequestParams, CompleteResult, ConstString, ElicitRequest,
-    ElicitRequestParams, GetPromptRequestParams, GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, PromptsCapability,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig,
-    ServerRequest, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, ClientResult, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+    CustomResult, ElicitRequest, ElicitRequestParams, ErrorCode, GetPromptRequestParams, GetPromptResponse, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, PromptsCapability, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceError};
@@ -29,6 +30,9 @@ use crate::client::me;
 
 /// How often it is looked whether a client that is told of changes is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// The methods that are known here whatever stands behind.
+const OFFERED: [&str; 4] = ["initialize", "ping", "tools/list", "tools/call"];
 
 /// What clients are told that this is.
 const INSTRUCTIONS: &str = "The tools of several sources under one roof; a tool's name begins with its source's. \
@@ -284,6 +288,19 @@ impl ServerHandler for Handler {
             capabilities.resources = Some(resources);
         }
         ServerConfig::new(capabilities).with_server_info(me().with_title("Turnwright")).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        // So the library names what it cannot read, also where it knows the method.
+        if OFFERED.contains(&method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the params of `{method}` are not understood"), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     async fn list_tools(

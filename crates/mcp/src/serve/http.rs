@@ -31,6 +31,8 @@ const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 const MAX_SESSIONS: usize = 1_000;
 /// The code of the error for whoever comes then; the protocol has none of its own.
 const TOO_MANY: i32 = -32_000;
+/// As the protocol's library says it of other requests.
+const NO_SESSION: &str = "Not Found: Session not found";
 /// The longest refusal of the protocol's library that is read.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
@@ -98,6 +100,11 @@ impl HttpEndpoint {
         if self.wants_room(opens_session(&request), named.as_deref()).await && self.sessions.count().await >= self.max_sessions
         {
             return too_many(self.max_sessions);
+        }
+        if let Some(named) = named.as_deref().filter(|_| request.method() == Method::DELETE)
+            && !self.sessions.has(named).await
+        {
+            return refusal(StatusCode::NOT_FOUND, &batch::error(INVALID_REQUEST, NO_SESSION, &Value::Null));
         }
         if request.method() != Method::POST {
             return as_message(self.service.handle(request).await, &Bytes::new()).await;

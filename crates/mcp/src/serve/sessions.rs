@@ -78,6 +78,17 @@ impl Sessions {
         self.local.sessions.read().await.contains_key(id)
     }
 
+    /// Whether there is a session of this name, in this process or for whoever goes on with it.
+    pub(super) async fn has(&self, id: &str) -> bool {
+        let is_kept = async {
+            match &self.kept {
+                Some(kept) => kept.client(id).await.is_some(),
+                None => false,
+            }
+        };
+        self.knows(id).await || is_kept.await
+    }
+
     /// Gives a call that another process waits for what its person said.
     async fn settle(&self, session: &str, asking: &Asking, said: &Value) -> Result<(), SessionsError> {
         let client = match &self.kept {

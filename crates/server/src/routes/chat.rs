@@ -27,7 +27,7 @@ use crate::ui::{Begin, UiVersion};
     tag = "turns",
     params(ConversationPath, UiQuery, RepeatableHeader),
     request_body = api::ChatRequest,
-    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (serde_json::Value = "text/event-stream"))), Refused, BodyRefused, Conflicting, NotAnswered, Limited)
+    responses((status = 200, description = "What came of it: whole, or as it comes.", content((api::ChatAnswer = "application/json"), (serde_json::Value = "text/event-stream"))), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
 )]
 pub(super) async fn chat(
     State(state): State,
@@ -60,7 +60,7 @@ pub(super) async fn chat(
     if let Some(stream) = stream {
         return stream_of(&state, id, sent.turn_id, (version, begin_of(&sent)), stream).await;
     }
-    state.engine().wait(&id, sent.turn_id).await?;
+    state.engine().wait(&id, sent.turn_id).await.map_err(ApiError::of_turn)?;
     let journal = state.engine().journal(&id).await?;
     let turn =
         turn_report(&journal, &id, sent.turn_id).ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", sent.turn_id)))?;

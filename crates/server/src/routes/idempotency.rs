@@ -34,11 +34,12 @@ pub(crate) fn fingerprint(whole: &Whole) -> String {
 
 /// The request's idempotency key as the client wrote it.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let mut values = headers.get_all("idempotency-key").into_iter();
+    let Some(value) = values.next() else { return Ok(None) };
     match value.to_str() {
-        Ok(key) if (1..=MAX_KEY_BYTES).contains(&key.len()) && !key.contains('\t') => Ok(Some(key)),
+        Ok(key) if values.next().is_none() && (1..=MAX_KEY_BYTES).contains(&key.len()) && !key.contains('\t') => Ok(Some(key)),
         _ => {
-            let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
+            let detail = format!("an Idempotency-Key is 1 to {MAX_KEY_BYTES} visible ASCII characters, and there is one");
             Err(ApiError::bad_request("invalid_idempotency_key", detail))
         }
     }

@@ -13,7 +13,7 @@ use turnwright_engine::accounts::{AccountSecret, CredentialKind, SecretHash, Use
 
 use crate::auth::{Auth, Cookies, How, Site, begin_session, open_session, same_origin};
 use crate::error::ApiError;
-use crate::extract::{State, Whole};
+use crate::extract::{Search, State, Whole};
 use crate::state::ServerState;
 
 /// What the forms send.
@@ -26,7 +26,7 @@ pub(super) struct Form {
 }
 
 /// The page to sign in at. A link's code is used up by the button that it shows, not by looking at it.
-pub(super) async fn page(State(state): State, Query(query): Query<Form>) -> Response {
+pub(super) async fn page(State(state): State, Search(query): Search<Form>) -> Response {
     if state.options().auth == Auth::Local {
         return to("./");
     }

@@ -2,16 +2,19 @@
 
 mod forms;
 
+use std::sync::{Arc, OnceLock};
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use futures_util::TryStreamExt;
 use turnwright_api::Problem;
 
 use self::forms::{McpHeaders, McpLastEvent, McpMessage, McpMethodHeaders, McpRefusal};
 use crate::error::ApiError;
 use crate::extract::State;
 use crate::openapi::Refused;
-use crate::pace::paced;
+use crate::pace::{TooSlow, Unread, paced};
 
 /// Takes a message of an MCP client: opens a session, asks for something, or answers. Clients accept both `application/json` and
 /// `text/event-stream`.
@@ -29,6 +32,7 @@ use crate::pace::paced;
         (status = 400, description = "It is no message, or a header does not fit it.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 404, description = "The session is over, there is no such method, or nothing is served here.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),
+        (status = 408, description = "The body does not come, or not fast enough.", body = Problem, content_type = "application/problem+json"),
         (status = 406, description = "`Accept` does not name both `application/json` and `text/event-stream`.", body = McpRefusal, content_type = "application/json"),
         (status = 413, description = "The message is too long.", body = McpRefusal, content_type = "application/json"),
         (status = 415, description = "The body is not of the type `application/json`.", body = McpRefusal, content_type = "application/json"),
@@ -71,9 +75,9 @@ pub(super) async fn listen(state: State, request: Request) -> Result<Response, A
     params(McpHeaders),
     responses(
         Refused,
-        (status = 202, description = "It is over, or there was none of that name."),
+        (status = 202, description = "It is over."),
         (status = 400, description = "A header is missing or wrong.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
-        (status = 404, description = "Nothing is served here."),
+        (status = 404, description = "There is no such session, or nothing is served here.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 405, description = "Not in this revision of the protocol.", body = McpRefusal, content_type = "application/json"),
         (status = 500, description = "What is stored is damaged, or the session failed.", content((McpRefusal = "application/json"), (Problem = "application/problem+json"))),
         (status = 503, description = "As many sessions are open as may, the store does not answer, or the server is shutting down. Worth repeating.", content((McpRefusal = "application/json"), (Problem = "application/problem+json")))
@@ -85,6 +89,21 @@ pub(super) async fn leave(state: State, request: Request) -> Result<Response, Ap
 
 async fn answer(State(state): State, request: Request) -> Result<Response, ApiError> {
     let Some(endpoint) = state.mcp() else { return Err(super::no_route(request).await) };
-    let request = request.map(|body| Body::from_stream(paced(body, state.options().body_bytes_per_second)));
-    Ok(endpoint.http().answer(request).await.map(Body::new))
+    let slow: Arc<OnceLock<TooSlow>> = Arc::default();
+    let found = slow.clone();
+    let request = request.map(|body| {
+        let pieces = paced(body, state.options().body_bytes_per_second);
+        Body::from_stream(pieces.inspect_err(move |unread| {
+            if let Unread::Slow(slow) = unread {
+                // A body ends with the first.
+                let _ = found.set(*slow);
+            }
+        }))
+    });
+    let answer = endpoint.http().answer(request).await;
+    match slow.get() {
+        // What the protocol says of a body that broke off does not hold for one that does not come.
+        Some(slow) => Err(ApiError::from(*slow)),
+        None => Ok(answer.map(Body::new)),
+    }
 }

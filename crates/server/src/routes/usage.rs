@@ -13,7 +13,7 @@ use turnwright_engine::{Spending, Spent, ToolUse};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{PageQuery, Search, State, id};
-use crate::openapi::Refused;
+use crate::openapi::{NotThere, Refused};
 use crate::report;
 use crate::state::ServerState;
 
@@ -40,7 +40,7 @@ pub(super) struct Days {
     operation_id = "getUsage",
     tag = "installation",
     params(Days),
-    responses((status = 200, description = "It.", body = api::UsageReport), Refused)
+    responses((status = 200, description = "It.", body = api::UsageReport), Refused, NotThere)
 )]
 pub(super) async fn usage(State(state): State, Search(days): Search<Days>) -> Result<Response, ApiError> {
     let (from, until) = span(&state, &days)?;

@@ -76,7 +76,7 @@ async fn what_is_chosen_for_a_conversation_has_limits_of_its_own() {
         let changed = server.send(Method::PATCH, "/api/v1/conversations/c1", &body, &[]).await;
         assert_eq!(changed.problem(), expected);
     }
-    let tool = json!({"type": "function", "function": {"name": "a", "description": "d".repeat(101), "parameters": {}}});
+    let tool = json!({"type": "function", "function": {"name": "a", "description": "d".repeat(101), "parameters": {"type": "object"}}});
     let messages = json!([{"role": "user", "content": "one"}]);
     let prompt = json!([{"role": "system", "content": "p".repeat(101)}, {"role": "user", "content": "one"}]);
     for body in [

@@ -276,3 +276,31 @@ async fn a_members_server_runs_nothing_here_and_everyones_are_for_admins() {
     assert_eq!(patch.code(), (403, "not_allowed".to_owned()));
     assert_eq!(server.ask(Method::DELETE, "/api/v1/mcp/servers/mine", &headers, "").await.status, StatusCode::NO_CONTENT);
 }
+
+#[tokio::test]
+async fn the_secrets_of_a_servers_address_are_shown_to_nobody_and_survive_being_sent_back() {
+    let server = server().await;
+    let (_, token) = server.member("anna").await;
+    let admin = server.user("root", Role::Admin).await;
+    let (root, _) = server.token(&admin.id, Scope::ALL, None).await;
+    let written = json!({"name": "all", "url": "http://svc:open-word@127.0.0.1:9/mcp?api_key=open-key"});
+    let added = server.post("/api/v1/mcp/servers", &root, written).await;
+    assert_eq!(added.status, StatusCode::CREATED, "{}", added.body);
+    let shown = json!("http://***@127.0.0.1:9/mcp?api_key=***");
+    for reader in [&root, &token] {
+        for path in ["/api/v1/mcp/servers", "/api/v1/mcp/servers/all"] {
+            let seen = server.get(path, reader).await;
+            assert!(!seen.body.contains("open-"), "{}", seen.body);
+        }
+        let seen = server.get("/api/v1/mcp/servers/all", reader).await.json();
+        assert_eq!((&seen["transport"], &seen["config"]["url"]), (&shown, &shown));
+    }
+    let bearer = format!("Bearer {root}");
+    let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+    let back = json!({"url": shown, "enabled": false}).to_string();
+    let patched = server.ask(Method::PATCH, "/api/v1/mcp/servers/all", &headers, &back).await.json();
+    assert_eq!((&patched["enabled"], &patched["config"]["url"]), (&json!(false), &shown));
+    let files = std::fs::read_dir(server.folder.path()).unwrap().filter_map(|found| std::fs::read(found.unwrap().path()).ok());
+    let is_in = |bytes: Vec<u8>| bytes.windows(9).any(|piece| piece == b"open-word");
+    assert_eq!(files.map(is_in).filter(|is_in| *is_in).count(), 0, "what is stored has it in clear");
+}

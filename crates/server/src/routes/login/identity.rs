@@ -1,6 +1,5 @@
 //! Signing in at an identity provider.
 
-use axum::extract::Query;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,14 +12,14 @@ use turnwright_host::{Oidc, OidcError, OidcUser};
 use super::{Form, back, enter_as, to, told};
 use crate::auth::{Cookies, new_user};
 use crate::error::ApiError;
-use crate::extract::State;
+use crate::extract::{Search, State};
 use crate::state::ServerState;
 
 /// How many names are tried for a user whose own is taken.
 const MAX_NAMES: u32 = 50;
 
 /// Sends a browser to the provider.
-pub(in crate::routes) async fn leave_for(State(state): State, Query(form): Query<Form>) -> Result<Response, ApiError> {
+pub(in crate::routes) async fn leave_for(State(state): State, Search(form): Search<Form>) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
     let begun = match provider.begin().await {
         Ok(begun) => begun,
@@ -47,7 +46,7 @@ pub(in crate::routes) struct Back {
 /// Signs in who comes back.
 pub(in crate::routes) async fn come_back(
     State(state): State,
-    Query(query): Query<Back>,
+    Search(query): Search<Back>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let provider = provider(&state)?;
