@@ -41,9 +41,8 @@ pub(crate) async fn serve(everywhere: &Everywhere) -> Result<(), Error> {
     let (started, wished) = Started::new();
     let (choices, in_hand, sessions) = <(Choices, InHand, Sessions)>::default();
     let agent = Arc::new(Turnwright { started, choices, in_hand, sessions });
-    let (creating, loading, listing) = (agent.clone(), agent.clone(), agent.clone());
-    let (choosing, setting, resuming, closing) = (agent.clone(), agent.clone(), agent.clone(), agent.clone());
-    let (deleting, prompting, stopping, ending) = (agent.clone(), agent.clone(), agent.clone(), agent);
+    let [creating, loading, listing, choosing, setting, resuming, closing, deleting, prompting, stopping, ending] =
+        std::array::from_fn(|_| agent.clone());
     // What takes long is spawned: the connection reads the next message only once a handler is done.
     let connection = Agent
         .v1()

@@ -114,8 +114,7 @@ async fn the_same_request_at_once_waits_for_the_turn_that_the_first_of_them_is_a
     let engine = engine(store.clone(), provider, source, Setup::default());
     let gate = Arc::new(Semaphore::new(0));
     store.acknowledge_through(&gate);
-    let mut asked = tokio::task::JoinSet::new();
-    for _ in 0..20 {
+    let ask = || {
         let engine = engine.clone();
         let idempotency = Some(("key".to_owned(), "print".to_owned()));
         let message = NewMessage { create: true, idempotency, ..NewMessage::text("one") };
