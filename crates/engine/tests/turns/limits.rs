@@ -123,7 +123,7 @@ async fn the_same_request_at_once_waits_for_the_turn_that_the_first_of_them_is_a
             let sent = engine.send(&id, message).await?;
             engine.wait(&id, sent.turn_id).await
         }
-    }
+    };
     // The first is stored, and the others read it, before the first hears of that.
     let opens = async {
         for _ in 0..1_000 {
