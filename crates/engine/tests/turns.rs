@@ -36,6 +36,8 @@ mod held_back;
 mod large;
 #[path = "turns/limits.rs"]
 mod limits;
+#[path = "turns/logged.rs"]
+mod logged;
 #[path = "turns/nodes.rs"]
 mod nodes;
 #[path = "turns/owners.rs"]
