@@ -143,9 +143,12 @@ fn what_a_page_of_a_server_calls_is_called_once_for_each_key_also_after_a_restar
     let (call, other) =
         (json!({"tool": "count", "allowed": true}), json!({"tool": "count", "arguments": {"a": 1}, "allowed": true}));
     let mut answers = Vec::new();
-    for _ in 0..2 {
+    for start in 0..2 {
         let server = Server::start(&place);
-        ready(&server, "s");
+        if start == 0 {
+            // Later its tools are known, and it is not started before it is needed.
+            ready(&server, "s");
+        }
         for _ in 0..2 {
             answers.push(ask(&server, head, &call));
         }
