@@ -365,7 +365,7 @@ async fn params_that_are_not_understood_are_not_taken_for_an_unknown_method() {
     let (endpoint, _changes) = endpoint();
     let session = opened(&endpoint, &json!({})).await;
     for (method, params, code) in
-        [("tools/call", json!({"name": 1}), -32602), ("tools/call", json!([]), -32602), ("tools/none", json!({}), -32601)]
+        [("tools/call", json!({"name": 1}), -32602), ("tools/call", json!([]), -32600), ("tools/none", json!({}), -32601)]
     {
         let answer =
             asked(&endpoint, legacy(&session, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))).await;

@@ -469,7 +469,7 @@ mod tests {
         let error = Endpoint::new(&config, 1, None, &Network::default()).await.unwrap_err().to_string();
         assert_eq!(
             error,
-            "its address `http://127.0.0.1:9/mcp` cannot be used: the value of its header `X-Key` cannot be sent"
+            "its address `http://127.0.0.1:9/mcp?key=***` cannot be used: the value of its header `X-Key` cannot be sent"
         );
     }
 }
