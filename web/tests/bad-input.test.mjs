@@ -9,7 +9,11 @@ before(async () => { place = await startPlace(); });
 after(async () => { await closeBrowser(); await place?.stop(); });
 
 const seen = [];
-afterEach(() => Promise.all(seen.splice(0).map((page) => page.context().close())));
+afterEach(() => Promise.all(seen.splice(0).map(async (page) => {
+  // A stream that is still fetched breaks off with its page, or with the place.
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.context().close();
+})));
 const look = async (where) => {
   const page = await lookAt(where);
   seen.push(page);
