@@ -11,7 +11,7 @@ use crate::SettingsOverlay;
 
 /// What a conversation holds beside its entries, title and settings.
 pub(crate) const OF_CONVERSATION: usize = 4 << 10;
-/// What an entry holds beside itself and its texts, and a call beside its arguments.
+/// What an entry holds beside its texts, and a call beside its arguments.
 const BASE: usize = 400;
 
 /// By what something is measured.
@@ -58,7 +58,7 @@ pub(crate) fn of_entry(entry: &Entry) -> usize {
         | Entry::Answered(_)
         | Entry::Control(_) => 0,
     };
-    texts.saturating_add(BASE).saturating_add(size_of::<Entry>())
+    texts.saturating_add(BASE)
 }
 
 /// Of what is chosen for a conversation or a turn.
