@@ -31,8 +31,9 @@ use crate::client::me;
 /// How often it is looked whether a client that is told of changes is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// The methods that are known here whatever stands behind.
-const OFFERED: [&str; 4] = ["initialize", "ping", "tools/list", "tools/call"];
+/// The methods that every revision of the protocol has and that are known here whatever stands behind. Others were removed (2026-07-28):
+/// there a method that is not known is what they are.
+const OFFERED: [&str; 2] = ["tools/list", "tools/call"];
 
 /// What clients are told that this is.
 const INSTRUCTIONS: &str = "The tools of several sources under one roof; a tool's name begins with its source's. \
