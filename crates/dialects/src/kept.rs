@@ -34,7 +34,7 @@ pub struct Kept {
 #[derive(Debug)]
 struct Tools {
     definitions: Vec<Arc<ToolDefinition>>,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
 }
 
 /// Messages that were written, where they are in the last body, and the state in which their writer was then.
@@ -113,11 +113,16 @@ impl Kept {
         };
         if let Some(tools) = self.tools.as_deref().filter(|tools| is_same(tools)) {
             out.extend_from_slice(&tools.bytes);
+            // The next request's are the very same as these, which is seen at once; long schemas are not.
+            if tools.definitions.iter().zip(prompt.tools).any(|(before, now)| !Arc::ptr_eq(before, now)) {
+                let bytes = Arc::clone(&tools.bytes);
+                self.tools = Some(Arc::new(Tools { definitions: prompt.tools.to_vec(), bytes }));
+            }
             return;
         }
         let start = out.len();
         write(out);
-        let bytes = out.get(start..).unwrap_or_default().to_vec();
+        let bytes = out.get(start..).unwrap_or_default().into();
         self.tools = Some(Arc::new(Tools { definitions: prompt.tools.to_vec(), bytes }));
     }
 

@@ -86,7 +86,7 @@ impl ServerConfig {
             granted: Arc::default(),
             log_level: None,
             tools: BTreeMap::new(),
-            max_concurrent_calls: 16,
+            max_concurrent_calls: 64,
             max_message_bytes: 64 << 20,
             restart: RestartPolicy::default(),
             stop_grace: Duration::from_secs(2),

@@ -31,6 +31,7 @@ mod list;
 mod listen;
 mod log;
 mod login;
+mod meant;
 mod output;
 mod promise;
 mod secrets;

@@ -24,6 +24,7 @@ use crate::client;
 use crate::connection::Connection;
 use crate::input::Again;
 use crate::list::Quarantined;
+use crate::meant::Meant;
 use crate::secrets::hidden_in;
 use crate::supervisor::{self, Phase, Shared, Status};
 use crate::task::{Reach, TakenUp, Task};
@@ -256,7 +257,7 @@ impl McpServer {
     /// One request and its answer, of a call of what was `meant`.
     async fn call_once(
         &self,
-        meant: Option<SourceTool>,
+        meant: Option<Meant>,
         call: SourceCall,
         again: Again,
         context: CallContext,
@@ -300,19 +301,19 @@ impl McpServer {
         }
     }
 
-    fn tool(&self, name: &str) -> Option<SourceTool> {
-        self.shared.offered().tools.iter().find(|tool| tool.name == name).cloned()
+    fn tool(&self, name: &str) -> Option<Meant> {
+        Meant::find(self.shared.offered().tools, name)
     }
 
     /// The same, sent once more over a new connection where the tool is replayable and the connection broke.
     async fn call_mended(
         &self,
-        meant: Option<SourceTool>,
+        meant: Option<Meant>,
         call: SourceCall,
         again: Again,
         context: &CallContext,
     ) -> Result<Called, ToolError> {
-        let is_replayable = meant.as_ref().is_some_and(|tool| tool.declared.is_replayable());
+        let is_replayable = meant.as_ref().and_then(Meant::tool).is_some_and(|tool| tool.declared.is_replayable());
         let first = self.call_once(meant.clone(), call.clone(), again.clone(), context.clone()).await;
         match first {
             // The connection is opened anew, once for all who wait.
@@ -500,7 +501,7 @@ impl ToolSource for McpServer {
                 Called::Done(output) => {
                     let promises = self.shared.offered().promises;
                     let output = hidden_in(&self.shared.log.secrets(), output);
-                    return Ok(ToolReply::Done(promises.judged(meant.as_ref(), output)));
+                    return Ok(ToolReply::Done(promises.judged(meant.as_ref().and_then(Meant::tool), output)));
                 }
                 Called::Wants(wanted) if wanted.asks.is_empty() => {
                     // There is nothing to wait for but the server itself.

@@ -1,7 +1,11 @@
-//! The binary's allocator: mimalloc, told to give freed memory back to the system at once.
+//! What a program holds of the machine's memory: its allocator, which is mimalloc, told to give freed memory back to the system
+//! at once; and the pages of the program itself.
 //!
 //! Not here: who uses it. A program names [`Allocator`] as its `#[global_allocator]` and calls [`give_back_at_once`] first
-//! thing in `main`; libraries allocate with what the program has.
+//! thing in `main`; libraries allocate with what the program has. A server calls [`give_back_the_start`] once it serves.
+
+#[cfg(target_os = "linux")]
+mod program;
 
 use std::ffi::c_long;
 
@@ -21,6 +25,14 @@ pub fn give_back_at_once() {
     // SAFETY: the option exists in the release that is built in (`Cargo.lock` holds its version), and setting it writes one
     // aligned word that mimalloc reads whenever pages are freed. No memory of ours is touched.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, AT_ONCE) }
+}
+
+/// Gives back what the start alone needed of the program's own code and constants: half of it was read to come up, and little of
+/// that is needed again. What is, is there again at the first touch, from the system's cache. Where the system is another than
+/// Linux nothing happens.
+pub fn give_back_the_start() {
+    #[cfg(target_os = "linux")]
+    program::let_go();
 }
 
 #[cfg(test)]

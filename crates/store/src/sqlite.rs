@@ -2,12 +2,14 @@
 
 mod accounts;
 mod artifacts;
+mod company;
 mod documents;
 mod drivers;
 mod failure;
 mod knowledge;
 mod ledger;
 mod locks;
+mod log;
 mod migrate;
 mod open;
 mod options;

@@ -505,3 +505,25 @@ async fn a_store_says_that_it_cannot_store_while_somebody_holds_its_file() {
     store.close().await;
     assert!(store.can_store().await.is_err());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_does_not_grow_without_end_while_many_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ours.db");
+    let store = std::sync::Arc::new(open(&file));
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in ["a", "b", "c", "d"] {
+        let store = store.clone();
+        writers.spawn(async move {
+            store.create(record(writer)).await.unwrap();
+            for at in 1..=400 {
+                store.append(append(writer, at, &"word ".repeat(12_000))).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    let log = std::fs::metadata(file.with_extension("db-wal")).unwrap().len();
+    assert!(log < 64 << 20, "of 96 MB that were written its log holds {log} bytes");
+    store.close().await;
+    assert!(!file.with_extension("db-wal").exists(), "the last to close puts the log back");
+}

@@ -85,7 +85,10 @@ async fn run() -> Result<()> {
     let end = async {
         let _ = tokio::signal::ctrl_c().await;
     };
-    turnwright_server::serve(listener, turnwright_server::router(state), end).await.context("the server failed")?;
+    let router = turnwright_server::router(state);
+    // As the binary does.
+    turnwright_memory::give_back_the_start();
+    turnwright_server::serve(listener, router, end).await.context("the server failed")?;
     host.shutdown().await;
     Ok(())
 }

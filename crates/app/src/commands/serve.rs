@@ -244,6 +244,7 @@ async fn serve_on(
     if auth == Auth::Required {
         welcome(host, base).await?;
     }
+    turnwright_memory::give_back_the_start();
     tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         never = host.tidy() => match never {},

@@ -73,7 +73,7 @@ where
     pub(crate) fn send_value(&self, message: &Value) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
-        self.outgoing.send(line)
+        self.outgoing.send(&line)
     }
 
     /// The next message; `None` at the end. May be dropped while it waits: nothing is lost.
@@ -160,7 +160,7 @@ where
 
     fn send(&mut self, mut item: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let sending = match outbox::note(&self.inbox.wire, &mut item) {
-            outbox::Outgoing::Send => outbox::line(&item).map(|line| Some(self.outgoing.send(line))),
+            outbox::Outgoing::Send => outbox::line(&item).map(|line| Some(self.outgoing.send(&line))),
             outbox::Outgoing::Skip => Ok(None),
         };
         async move {

@@ -68,6 +68,25 @@ pub(super) fn encode(entry: &Entry, at_ms: u64) -> Result<Body, StoreError> {
 }
 
 impl Write {
+    /// The conversation whose turn goes on with it, where it is such a write.
+    pub(super) fn conversation(&self) -> Option<&ConversationId> {
+        match self {
+            Self::Append(append) => Some(&append.conversation),
+            Self::Copy { conversation, .. } => Some(&conversation.id),
+            Self::Create(_)
+            | Self::Update(_)
+            | Self::Delete(_)
+            | Self::Document(_)
+            | Self::Account(_)
+            | Self::Artifact(_)
+            | Self::Words(_)
+            | Self::RemoveOld(_)
+            | Self::Knowledge(_)
+            | Self::Rate(_)
+            | Self::Nothing => None,
+        }
+    }
+
     /// About how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         match self {

@@ -3,6 +3,7 @@
 //! It also looks, while somebody wants to know, whether another process wrote: the number that SQLite keeps for that does
 //! not change by the writes of the connection that asks.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use turnwright_engine::{StoreError, let_others_run};
 
+use super::company::Company;
 use super::failure;
+use super::log::{Log, put_back};
 use super::queue::{Queue, Taken};
 use super::statements as sql;
 use super::write::{Verdict, Write};
@@ -25,6 +28,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(40);
 /// How long the log grows before it is put back into the database, in pages of 4 KiB, about. Fewer, larger checkpoints:
 /// each waits for the disk three times, and pages that changed often are copied once.
 const CHECKPOINT_PAGES: u64 = 8000;
+/// How many pages may be left to put back while nobody writes: little more than the waits for the disk.
+const LAST_PAGES: u64 = 200;
+/// How often the log is put back beside those who write, until so little is left.
+const MOST_BESIDE: usize = 3;
 /// The pages that a small transaction writes, about.
 const PAGES_PER_WRITE: u64 = 5;
 const PAGE_BYTES: u64 = 4096;
@@ -41,8 +48,10 @@ pub(super) struct Writer {
     /// `None` once the thread has ended and the connection is closed.
     work: Arc<Mutex<Option<Work>>>,
     writes_here: bool,
+    /// Of the names of conversations.
+    hashes: RandomState,
     /// Small changes that become one transaction.
-    gathered: Mutex<Vec<Request>>,
+    gathered: Mutex<Waiting>,
     queue: Arc<Queue<Request>>,
     foreign: watch::Sender<u64>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -53,6 +62,13 @@ pub(super) struct Writer {
 struct Request {
     write: Write,
     reply: oneshot::Sender<Verdict>,
+}
+
+/// Small changes that wait for each other.
+#[derive(Debug)]
+struct Waiting {
+    requests: Vec<Request>,
+    company: Company,
 }
 
 /// The turn of one who gathered: once it ends, what was gathered is done.
@@ -79,17 +95,27 @@ impl Writer {
         let (end, ended) = watch::channel(false);
         // Read before anybody can ask, so that no write falls between the asking and the first look.
         let seen = data_version(&connection).map_err(|error| failure::of(&file, &error))?;
+        let log = Log::of(file.clone());
         let work = Work { connection, file, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
         let work = Arc::new(Mutex::new(Some(work)));
         let (shared, requests) = (Arc::clone(&work), Arc::clone(&queue));
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                run(&shared, &requests);
+                run(&shared, &requests, log);
                 end.send_replace(true);
             })
             .map_err(|error| StoreError::Unusable { reason: format!("the writer's thread cannot be started: {error}") })?;
-        Ok(Self { work, writes_here, gathered: Mutex::default(), queue, foreign, thread: Mutex::new(Some(thread)), ended })
+        Ok(Self {
+            work,
+            writes_here,
+            hashes: RandomState::new(),
+            gathered: Mutex::new(Waiting { requests: Vec::new(), company: Company::new() }),
+            queue,
+            foreign,
+            thread: Mutex::new(Some(thread)),
+            ended,
+        })
     }
 
     /// Does one change; it is durable when this returns.
@@ -107,7 +133,7 @@ impl Writer {
             for _ in 0..MOST_LOOKS {
                 tokio::task::yield_now().await;
                 let_others_run().await;
-                let before = std::mem::replace(&mut count, self.gathered().len());
+                let before = std::mem::replace(&mut count, self.gathered().requests.len());
                 if count <= before {
                     break;
                 }
@@ -115,6 +141,13 @@ impl Writer {
             if let Ok(verdict) = verdict.try_recv() {
                 std::mem::forget(turn);
                 return verdict;
+            }
+            let until = self.waits_until();
+            if let Some(until) = until
+                && let Ok(verdict) = tokio::time::timeout_at(until.into(), &mut verdict).await
+            {
+                std::mem::forget(turn);
+                return verdict.unwrap_or_else(|_| Err(failure::closed()));
             }
             drop(turn);
         } else {
@@ -127,10 +160,15 @@ impl Writer {
     /// switches of threads: it costs a few writes to the system's cache and waits for nothing. The writer's thread does it
     /// otherwise.
     fn write_gathered(&self) {
-        let requests = std::mem::take(&mut *self.gathered());
-        if requests.is_empty() {
-            return;
-        }
+        let requests = {
+            let mut gathered = self.gathered();
+            let requests = std::mem::take(&mut gathered.requests);
+            if requests.is_empty() {
+                return;
+            }
+            gathered.company.written(requests.len());
+            requests
+        };
         let left = match self.work.try_lock() {
             Ok(mut work) if self.queue.is_idle() => match work.as_mut() {
                 Some(work) => {
@@ -151,11 +189,20 @@ impl Writer {
     /// Takes a change in; how many there are now.
     fn gather(&self, request: Request) -> usize {
         let mut gathered = self.gathered();
-        gathered.push(request);
-        gathered.len()
+        if let Some(conversation) = request.write.conversation() {
+            gathered.company.came(self.hashes.hash_one(conversation), Instant::now());
+        }
+        gathered.requests.push(request);
+        gathered.requests.len()
     }
 
-    fn gathered(&self) -> MutexGuard<'_, Vec<Request>> {
+    /// Until when what is gathered waits for more.
+    fn waits_until(&self) -> Option<Instant> {
+        let gathered = self.gathered();
+        gathered.company.waits_until(gathered.requests.len(), Instant::now())
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Waiting> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -218,13 +265,13 @@ struct Work {
 }
 
 /// What the writer's thread does until its queue is closed; then it closes the connection.
-fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>) {
+fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, mut log: Log) {
     let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let wait = locked().as_mut().and_then(|work| {
-            work.checkpoint_if_due();
-            work.look()
-        });
+        if locked().as_ref().is_some_and(Work::is_checkpoint_due) {
+            checkpoint(work, &mut log);
+        }
+        let wait = locked().as_mut().and_then(Work::look);
         match queue.take(wait) {
             Taken::Items { items, weight } => {
                 if let Some(work) = locked().as_mut() {
@@ -233,8 +280,38 @@ fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>) {
                 queue.release(weight);
             }
             Taken::Nothing => {}
-            Taken::Closed => return drop(locked().take()),
+            Taken::Closed => {
+                // The last to close puts the log back and removes it.
+                drop(log);
+                return drop(locked().take());
+            }
         }
+    }
+}
+
+/// Puts the log back into the database, as far as readers allow: most of it beside those who write, which waits for the disk for
+/// as long as a hundred of their transactions take, and what they wrote meanwhile while they wait, so that the log begins anew.
+fn checkpoint(work: &Mutex<Option<Work>>, log: &mut Log) {
+    let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut done = Ok(());
+    for _ in 0..MOST_BESIDE {
+        match locked().as_mut() {
+            Some(work) if work.pages > LAST_PAGES => work.pages = 0,
+            Some(_) | None => break,
+        }
+        done = log.put_back();
+        if done.is_err() {
+            break;
+        }
+    }
+    if let Some(work) = locked().as_mut()
+        && done.is_ok()
+    {
+        work.pages = 0;
+        done = put_back(&work.connection);
+    }
+    if let Err(error) = done {
+        tracing::warn!(%error, "the log could not be put back into the database; it grows until it can");
     }
 }
 
@@ -261,21 +338,6 @@ impl Work {
 
     fn is_checkpoint_due(&self) -> bool {
         self.pages >= CHECKPOINT_PAGES
-    }
-
-    /// Puts the log back into the database, as far as readers allow.
-    fn checkpoint_if_due(&mut self) {
-        if !self.is_checkpoint_due() {
-            return;
-        }
-        self.pages = 0;
-        let done = self
-            .connection
-            .prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")
-            .and_then(|mut pragma| pragma.query_row((), |_| Ok(())));
-        if let Err(error) = done {
-            tracing::warn!(%error, "the log could not be put back into the database; it grows until it can");
-        }
     }
 
     fn erase(&mut self) -> Verdict {
