@@ -1,10 +1,10 @@
 //! What a program holds of the machine's memory: its allocator, which is mimalloc, told to give freed memory back to the system
-//! at once; and the pages of the program itself.
+//! at once; and what the system's loader needed of it.
 //!
 //! Not here: who uses it. A program names [`Allocator`] as its `#[global_allocator]` and calls [`give_back_at_once`] first
 //! thing in `main`; libraries allocate with what the program has. A server calls [`give_back_the_start`] once it serves.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod program;
 
 use std::ffi::c_long;
@@ -27,11 +27,10 @@ pub fn give_back_at_once() {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, AT_ONCE) }
 }
 
-/// Gives back what the start alone needed of the program's own code and constants: half of it was read to come up, and little of
-/// that is needed again. What is, is there again at the first touch, from the system's cache. Where the system is another than
-/// Linux nothing happens.
+/// Gives back what the start alone needed of the program's own constants. Where the system is another than 64-bit Linux nothing
+/// happens.
 pub fn give_back_the_start() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     program::let_go();
 }
 
