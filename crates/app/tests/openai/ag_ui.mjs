@@ -38,6 +38,12 @@ user(ours, 'hello');
 await run(ours);
 assert.equal(texts(ours).at(-1), 'Hello there.');
 
+// A page that comes back with what it has holds nothing twice.
+const back = agent('t-ours');
+back.messages = ours.messages.slice(0, -1).concat({ ...ours.messages.at(-1), content: 'Hel' });
+await run(back);
+assert.deepEqual(back.messages, ours.messages);
+
 // A tool of the page's.
 const theirs = agent('t-theirs');
 user(theirs, 'both');
@@ -96,4 +102,8 @@ const failing = agent('t-limit');
 user(failing, 'limit');
 const failed = await run(failing).catch((error) => [{ type: 'RUN_ERROR', error }]);
 assert.equal(last(failed).type, 'RUN_ERROR');
+// The same messages once more have it tried again, and say nothing twice.
+const triedAgain = await run(failing).catch((error) => [{ type: 'RUN_ERROR', error }]);
+assert.equal(last(triedAgain).type, 'RUN_ERROR');
+assert.deepEqual(await said('t-limit'), ['limit']);
 console.log('well');
