@@ -27,7 +27,7 @@ use crate::openai::responses::object::{part_after, settings};
 use crate::openai::responses::{read_request, request_id};
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::{self, Keeps};
+use crate::repeat::once_in;
 use crate::sse;
 use crate::state::ServerState;
 
@@ -148,7 +148,7 @@ async fn tried_again(
         }
     };
     let key = state.documents().is_ok().then(|| once.clone());
-    match repeat::once(state, key, &format!("{conversation}/ag-ui"), Keeps::Answer, again).await {
+    match once_in(state, key, (conversation, "ag-ui"), again).await {
         Ok(_) => Ok(true),
         Err(error) if error.code() == "no_open_turn" => Ok(false),
         Err(error) => Err(error),

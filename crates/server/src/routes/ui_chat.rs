@@ -25,7 +25,7 @@ use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_in;
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -174,7 +174,7 @@ async fn regenerated(
             Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
         }
     };
-    let accepted = once(state, asked(whole)?, &format!("{conversation}/regenerate"), Keeps::Answer, again).await?;
+    let accepted = once_in(state, asked(whole)?, (conversation, "regenerate"), again).await?;
     id(accepted.get("turn_id").and_then(Value::as_str).unwrap_or_default())
 }
 
