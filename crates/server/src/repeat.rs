@@ -5,6 +5,8 @@
 //! The key is taken in the store before anything is made, and what was answered is put beside it after. So of many who send
 //! it at once, to whatever nodes, one is the first for all; and where a process dies in between it is known that nobody knows.
 
+use std::pin::Pin;
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,7 +81,8 @@ pub(crate) async fn once<T: Serialize + Send + 'static>(
     keeps: Keeps,
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
-    remembered(state, asked, (None, route), keeps, make).await
+    // What is made may be a whole call of a tool, too much for the stack of each that waits.
+    remembered(state, asked, (None, route), keeps, Box::pin(make)).await
 }
 
 /// The same for what is done in a conversation: what is remembered goes with that.
@@ -92,7 +95,7 @@ pub(crate) async fn once_in<T: Serialize + Send + 'static>(
     (conversation, route): (&ConversationId, &str),
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
-    remembered(state, asked, (Some(conversation), route), Keeps::Answer, make).await
+    remembered(state, asked, (Some(conversation), route), Keeps::Answer, Box::pin(make)).await
 }
 
 async fn remembered<T: Serialize + Send + 'static>(
@@ -100,11 +103,9 @@ async fn remembered<T: Serialize + Send + 'static>(
     asked: Option<(String, String)>,
     (conversation, route): (Option<&ConversationId>, &str),
     keeps: Keeps,
-    make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    make: Pin<Box<impl Future<Output = Result<T, ApiError>> + Send + 'static>>,
 ) -> Result<Value, ApiError> {
     let engine = state.engine();
-    // What is made may be a whole call of a tool, too much for the stack of each that waits.
-    let make = Box::pin(make);
     let make = async move { serde_json::to_value(make.await?).map_err(|error| ApiError::invalid(error.to_string())) };
     let Some((written, fingerprint)) = asked else { return make.await };
     let documents = state.documents()?.clone();

@@ -36,9 +36,8 @@ pub(crate) fn back(conversation: &ConversationId, journal: &Journal, spoken: &[S
 /// The same for a page that has the newest turn tried again: all that came of that. `None` where it was not.
 pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken]) -> Option<Back> {
     let turn = journal.turn()?;
-    let retries = journal.turn_entries(turn.id()).filter(|stored| is_retry(&stored.entry));
-    let retried = retries.last()?.seq;
-    Some(since(conversation, journal, spoken, (turn, (retried, retried))))
+    let newest = journal.turn_entries(turn.id()).filter(|stored| is_retry(&stored.entry)).last()?.seq;
+    Some(since(conversation, journal, spoken, (turn, (newest, newest))))
 }
 
 /// What is told as it was said, up to the answer at `answered`, and what follows on `after`.
