@@ -42,7 +42,9 @@ assert.equal(texts(ours).at(-1), 'Hello there.');
 const back = agent('t-ours');
 back.messages = ours.messages.slice(0, -1).concat({ ...ours.messages.at(-1), content: 'Hel' });
 await run(back);
-assert.deepEqual(back.messages, ours.messages);
+// A message of calls alone has no text in a stream.
+const held = ({ messages }) => messages.map((message) => ({ content: '', ...message }));
+assert.deepEqual(held(back), held(ours));
 
 // A tool of the page's.
 const theirs = agent('t-theirs');
