@@ -197,6 +197,10 @@ pub struct TurnSettings {
     /// Globs over qualified tool names: what the policy would allow of these, a person is asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub always_ask: Vec<String>,
+    /// The most calls of tools on this side in the turn; those that the model makes after them are not run. As many as it makes
+    /// where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tool_calls: Option<u32>,
     /// When a model that goes in circles is told, asked about and stopped.
     #[serde(default = "LoopLimits::off", skip_serializing_if = "LoopLimits::is_off")]
     pub loops: LoopLimits,
@@ -223,6 +227,7 @@ impl TurnSettings {
             fallback: Vec::new(),
             client_tools: Vec::new(),
             always_ask: Vec::new(),
+            max_tool_calls: None,
             loops: LoopLimits::default(),
         }
     }

@@ -69,6 +69,8 @@ pub struct Turn {
     steps_for_user: u32,
     steps: u32,
     length_strikes: u32,
+    /// Calls of tools on this side that the messages before the newest made, where they are limited.
+    calls_before: usize,
     /// The place of the newest cancel that nothing was asked after.
     cancel: Option<Seq>,
     claim: Option<Claim>,
@@ -127,6 +129,7 @@ impl Turn {
             steps_for_user: 0,
             steps: 0,
             length_strikes: 0,
+            calls_before: 0,
             cancel: None,
             claim: None,
             released: false,

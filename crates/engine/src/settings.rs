@@ -52,6 +52,9 @@ pub struct SettingsOverlay {
     /// Globs over qualified tool names that a person is asked about whatever the policy allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always_ask: Option<Vec<String>>,
+    /// The most calls of tools on this side in the turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tool_calls: Option<u32>,
     /// Of a conversation: whether it is kept however old it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
@@ -81,6 +84,7 @@ impl SettingsOverlay {
             output: self.output.clone().or_else(|| base.output.clone()),
             client_tools: self.client_tools.clone().unwrap_or_else(|| base.client_tools.clone()),
             always_ask: self.always_ask.clone().unwrap_or_else(|| base.always_ask.clone()),
+            max_tool_calls: self.max_tool_calls.or(base.max_tool_calls),
             loops: base.loops,
         }
     }
@@ -102,6 +106,7 @@ impl SettingsOverlay {
             output: above.output.clone().or_else(|| self.output.clone()),
             client_tools: above.client_tools.clone().or_else(|| self.client_tools.clone()),
             always_ask: above.always_ask.clone().or_else(|| self.always_ask.clone()),
+            max_tool_calls: above.max_tool_calls.or(self.max_tool_calls),
             pinned: above.pinned.or(self.pinned),
         }
     }

@@ -6,3 +6,4 @@
 pub(crate) mod back;
 pub(crate) mod fold;
 pub(crate) mod input;
+mod names;

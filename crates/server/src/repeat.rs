@@ -5,17 +5,17 @@
 //! The key is taken in the store before anything is made, and what was answered is put beside it after. So of many who send
 //! it at once, to whatever nodes, one is the first for all; and where a process dies in between it is known that nobody knows.
 
+use std::pin::Pin;
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use turnwright_engine::{Document, Documents, Engine, EngineError, REPEATABLE_REQUESTS, StoreError};
+use turnwright_core::ConversationId;
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Document, Documents, Engine, EngineError, REPEATABLE_REQUESTS, StoreError};
 
 use crate::error::ApiError;
 use crate::state::ServerState;
 use crate::timestamp::timestamp;
-
-/// The kind of the documents that remember them.
-const KIND: &str = REPEATABLE_REQUESTS;
 
 /// The longest answer that is remembered, in bytes of JSON. Of a longer one it is remembered that there was one.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -58,6 +58,8 @@ pub(crate) enum Keeps {
 struct Request {
     /// The key as the client wrote it.
     written: String,
+    /// The kind of its document.
+    kind: &'static str,
     /// The name of its document: one user's keys are nobody else's, nor are those of one route another's.
     key: String,
     fingerprint: String,
@@ -79,16 +81,54 @@ pub(crate) async fn once<T: Serialize + Send + 'static>(
     keeps: Keeps,
     make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<Value, ApiError> {
-    let engine = state.engine();
     // What is made may be a whole call of a tool, too much for the stack of each that waits.
-    let make = Box::pin(make);
+    remembered(state, asked, (None, route), keeps, Box::pin(make)).await
+}
+
+/// The same for what is done in a conversation: what is remembered goes with that.
+///
+/// # Errors
+/// As [`once`].
+pub(crate) async fn once_in<T: Serialize + Send + 'static>(
+    state: &ServerState,
+    asked: Option<(String, String)>,
+    (conversation, route): (&ConversationId, &str),
+    make: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<Value, ApiError> {
+    remembered(state, asked, (Some(conversation), route), Keeps::Answer, Box::pin(make)).await
+}
+
+async fn remembered<T: Serialize + Send + 'static>(
+    state: &ServerState,
+    asked: Option<(String, String)>,
+    (conversation, route): (Option<&ConversationId>, &str),
+    keeps: Keeps,
+    make: Pin<Box<impl Future<Output = Result<T, ApiError>> + Send + 'static>>,
+) -> Result<Value, ApiError> {
+    let engine = state.engine();
     let make = async move { serde_json::to_value(make.await?).map_err(|error| ApiError::invalid(error.to_string())) };
     let Some((written, fingerprint)) = asked else { return make.await };
     let documents = state.documents()?.clone();
     let key = format!("{}\t{route} {written}", state.caller().user());
-    let request = Request { written, key, fingerprint, keeps };
+    let (kind, key) = match conversation {
+        Some(conversation) => (CONVERSATION_DOCUMENTS, format!("{conversation}/once/{key}")),
+        None => (REPEATABLE_REQUESTS, key),
+    };
+    let request = Request { written, kind, key, fingerprint, keeps };
     let now_ms = engine.clock().now_ms();
-    engine.carry_through(async move { carried_out(&*documents, request, now_ms, make).await }).await?
+    let (there, conversation) = (engine.clone(), conversation.cloned());
+    let carried_out = async move {
+        let name = request.key.clone();
+        let answer = carried_out(&*documents, request, now_ms, make).await;
+        // Deleted meanwhile: another one of its name begins anew.
+        if let Some(conversation) = conversation
+            && let Err(EngineError::NotFound { .. }) = there.conversation(&conversation).await
+        {
+            documents.remove_document(kind, &name).await?;
+        }
+        answer
+    };
+    engine.carry_through(carried_out).await?
 }
 
 async fn carried_out(
@@ -97,12 +137,12 @@ async fn carried_out(
     now_ms: u64,
     make: impl Future<Output = Result<Value, ApiError>>,
 ) -> Result<Value, ApiError> {
-    let Request { key, fingerprint, keeps, .. } = &request;
+    let Request { kind, key, fingerprint, keeps, .. } = &request;
     let own = UnderWay { id: Engine::new_id()?.to_string(), since_ms: now_ms };
     let (fingerprint, at_ms) = (fingerprint.clone(), Some(now_ms));
     let taken = Remembered { fingerprint, at_ms, under_way: Some(own), answer: None, made: String::new() };
-    documents.add_document(KIND, taken.document(key)).await?;
-    let first = documents.document(KIND, key).await?.map(|found| Remembered::read(&found)).transpose()?;
+    documents.add_document(kind, taken.document(key)).await?;
+    let first = documents.document(kind, key).await?.map(|found| Remembered::read(&found)).transpose()?;
     match first {
         Some(first) if first.under_way != taken.under_way => return first.told(&request),
         // It was there a moment ago: somebody gave the key back whose request failed. This one may come again.
@@ -113,7 +153,7 @@ async fn carried_out(
         Ok(answer) => answer,
         Err(error) => {
             if made_nothing(&error)
-                && let Err(unkept) = documents.remove_document(KIND, key).await
+                && let Err(unkept) = documents.remove_document(kind, key).await
             {
                 tracing::warn!(error = %unkept, "a request that made nothing cannot be sent again with its key");
             }
@@ -128,7 +168,7 @@ async fn carried_out(
         },
     };
     let done = Remembered { under_way: None, answer: kept, made: in_words, ..taken };
-    if let Err(error) = documents.put_document(KIND, done.document(key)).await {
+    if let Err(error) = documents.put_document(kind, done.document(key)).await {
         tracing::warn!(%error, "what a request made is not known to the same request if it comes again");
     }
     Ok(answer)

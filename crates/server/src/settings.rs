@@ -23,6 +23,7 @@ pub(crate) fn overlay(engine: &Engine, model: Option<String>, settings: api::Set
         output: settings.output.map(output),
         client_tools: None,
         always_ask: None,
+        max_tool_calls: None,
         pinned: None,
     })
 }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use turnwright_core::policy::Policy;
 use turnwright_core::{Declared, ModelRef, TurnSettings};
-use turnwright_engine::{Engine, EngineParts, ToolSource};
+use turnwright_engine::{Documents, Engine, EngineParts, ToolSource};
 use turnwright_server::{ServerOptions, ServerState, router};
 use turnwright_testkit::{
     Answer, ManualClock, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedProviders, ScriptedSource, ScriptedTool, call,
@@ -44,11 +44,11 @@ struct Server {
 }
 
 fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
-    server_on(Arc::default(), Arc::default(), answers)
+    server_on(Arc::default(), Arc::new(MemoryDocuments::default()), answers)
 }
 
 /// The same over data that others had before.
-fn server_on(store: Arc<MemoryStore>, documents: Arc<MemoryDocuments>, answers: impl IntoIterator<Item = Answer>) -> Server {
+fn server_on(store: Arc<MemoryStore>, documents: Arc<dyn Documents>, answers: impl IntoIterator<Item = Answer>) -> Server {
     let read_only = Declared { read_only: true, ..Declared::default() };
     let source = Arc::new(ScriptedSource::new(
         "lab",

@@ -339,6 +339,30 @@ async fn a_token_does_what_its_scopes_say_by_every_door() {
 }
 
 #[tokio::test]
+async fn who_may_chat_ends_what_waits_with_its_turn_or_its_conversation_and_nothing_runs() {
+    let server = server().await;
+    let (anna, _) = server.member("anna").await;
+    let (chats, _) = server.token(&anna.id, [Scope::Read, Scope::Chat], None).await;
+    let bearer = format!("Bearer {chats}");
+    for id in ["stopped", "deleted"] {
+        let path = format!("/api/v1/conversations/{id}");
+        let parked = server.post(&format!("{path}/chat"), &chats, json!({"content": "touch it"})).await;
+        assert_eq!(parked.json()["turn"]["status"], "suspended", "{}", parked.body);
+        if id == "stopped" {
+            let stopped = server.post(&format!("{path}/cancel"), &chats, json!({})).await;
+            assert_eq!(stopped.status, StatusCode::ACCEPTED, "{}", stopped.body);
+            let engine = server.engine.acting_for(anna.id.clone());
+            engine.wait(&id.parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
+        } else {
+            let deleted = server.ask(Method::DELETE, &path, &[("authorization", &bearer)], "").await;
+            assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
+        }
+        assert_eq!(server.get("/api/v1/approvals", &chats).await.json()["data"], json!([]), "{id}");
+    }
+    assert!(server.source.effects().is_empty());
+}
+
+#[tokio::test]
 async fn a_copy_made_with_a_token_that_may_not_decide_is_asked_about() {
     let server = server().await;
     let (anna, whole) = server.member("anna").await;

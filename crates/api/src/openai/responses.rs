@@ -53,9 +53,9 @@ pub struct ResponsesRequest {
     /// A prompt that is kept at OpenAI; refused.
     #[serde(default)]
     pub prompt: Option<Value>,
-    /// How many calls our tools may get; refused.
+    /// The most calls of tools on this side in the turn; those that the model makes after them are not run.
     #[serde(default)]
-    pub max_tool_calls: Option<Value>,
+    pub max_tool_calls: Option<u32>,
     /// `auto` or `disabled`; old messages are summed up when they have to be either way.
     #[serde(default)]
     pub truncation: Option<String>,
@@ -119,6 +119,8 @@ pub struct WireResponse {
     pub text: Value,
     pub background: bool,
     pub max_output_tokens: Option<u32>,
+    /// The most calls of tools on this side in the turn.
+    pub max_tool_calls: Option<u32>,
     /// Null while it runs.
     pub usage: Option<ResponsesUsage>,
     /// What OpenAI has no place for.

@@ -38,6 +38,14 @@ user(ours, 'hello');
 await run(ours);
 assert.equal(texts(ours).at(-1), 'Hello there.');
 
+// A page that comes back with what it has holds nothing twice.
+const back = agent('t-ours');
+back.messages = ours.messages.slice(0, -1).concat({ ...ours.messages.at(-1), content: 'Hel' });
+await run(back);
+// A message of calls alone has no text in a stream.
+const held = ({ messages }) => messages.map((message) => ({ content: '', ...message }));
+assert.deepEqual(held(back), held(ours));
+
 // A tool of the page's.
 const theirs = agent('t-theirs');
 user(theirs, 'both');
@@ -96,4 +104,8 @@ const failing = agent('t-limit');
 user(failing, 'limit');
 const failed = await run(failing).catch((error) => [{ type: 'RUN_ERROR', error }]);
 assert.equal(last(failed).type, 'RUN_ERROR');
+// The same messages once more have it tried again, and say nothing twice.
+const triedAgain = await run(failing).catch((error) => [{ type: 'RUN_ERROR', error }]);
+assert.equal(last(triedAgain).type, 'RUN_ERROR');
+assert.deepEqual(await said('t-limit'), ['limit']);
 console.log('well');

@@ -213,6 +213,10 @@ impl Turn {
         if message.saw >= seq {
             return Err("the message claims to have seen what comes after it");
         }
+        // Of a message at its output limit none ran.
+        if self.settings.max_tool_calls.is_some() && self.length_strikes == 0 {
+            self.calls_before = self.calls_before.saturating_add(self.own_calls().count());
+        }
         let in_chain = !self.calls.is_empty();
         let forced = in_chain && self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
         self.calls =

@@ -49,6 +49,8 @@ pub enum SyntheticResult {
     Refused,
     /// It was asked for in the last allowed step.
     StepLimit,
+    /// The turn has made as many calls as it may.
+    CallLimit,
     /// The turn was given up.
     GivenUp,
     /// A person saw that it happened.
@@ -263,6 +265,9 @@ impl SyntheticResult {
             ),
             Self::Refused => (K::Cancelled, "The message that asked for this was withheld. It did not run."),
             Self::StepLimit => (K::Cancelled, "The step limit of this turn is reached. It did not run."),
+            Self::CallLimit => {
+                (K::Cancelled, "This turn has made as many tool calls as it may. It did not run. Answer with what you know.")
+            }
             Self::GivenUp => (K::Cancelled, "The turn was given up before this ran."),
             Self::Unanswered => (
                 K::Cancelled,

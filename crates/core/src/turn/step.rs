@@ -108,7 +108,28 @@ impl Turn {
     }
 
     fn ask(&self) -> Step {
-        Step::CallModel { allow_calls: self.steps_for_user.saturating_add(1) < self.settings.max_steps }
+        let is_last = self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
+        let made = self.calls_before.saturating_add(if self.length_strikes == 0 { self.own_calls().count() } else { 0 });
+        // A client's tools are not counted, and may be called all the same.
+        let is_used_up = self.is_beyond(made) && self.settings.client_tools.is_empty();
+        Step::CallModel { allow_calls: !is_last && !is_used_up }
+    }
+
+    /// The calls of the newest message that are no client's to run.
+    pub(super) fn own_calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| self.settings.client_tool(&call.name).is_none())
+    }
+
+    /// Whether no call of a tool on this side may follow on so many.
+    fn is_beyond(&self, made: usize) -> bool {
+        self.settings.max_tool_calls.is_some_and(|most| usize::try_from(most).is_ok_and(|most| made >= most))
+    }
+
+    /// The result of a call that is one too many.
+    fn one_too_many(&self, call: &Call) -> Option<SyntheticResult> {
+        self.settings.max_tool_calls?;
+        let place = self.own_calls().position(|own| own.id == call.id)?;
+        self.is_beyond(self.calls_before.saturating_add(place)).then_some(SyntheticResult::CallLimit)
     }
 
     pub(super) fn is_given_up(&self) -> bool {
@@ -140,7 +161,7 @@ impl Turn {
                     | QuestionReason::Loop,
                 ) => CallNeed::Answer(result),
             },
-            CallState::Undecided => give_up.map_or(CallNeed::Decide, CallNeed::Answer),
+            CallState::Undecided => give_up.or_else(|| self.one_too_many(call)).map_or(CallNeed::Decide, CallNeed::Answer),
             CallState::Allowed => give_up.map_or(CallNeed::Start, CallNeed::Answer),
             CallState::Parked => match give_up {
                 Some(_) => CallNeed::Answer(SyntheticResult::Unanswered),

@@ -1,6 +1,11 @@
 //! The limit of steps, and user messages in the middle of a turn.
 
-use turnwright_core::{AssistantBlock, CallNeed, FinishReason, Step, StopReason, SyntheticResult, TurnStatus, Verdict};
+use std::sync::Arc;
+
+use turnwright_core::{
+    AssistantBlock, CallNeed, Declared, FinishReason, Step, StopReason, SyntheticResult, ToolDefinition, TurnSettings,
+    TurnStatus, Verdict,
+};
 
 use crate::told::{Told, call_id, ended, failed, retried, settings, text, tool_call, with_max_steps};
 
@@ -41,6 +46,42 @@ fn calls_made_in_the_last_step_get_failed_results_and_end_the_turn() {
     assert_eq!(needs, [CallNeed::Answer(SyntheticResult::StepLimit); 2]);
     let told = told.tell(failed(call_id(3, 0))).tell(failed(call_id(3, 1)));
     assert_eq!(told.step(), Step::End(TurnStatus::StepLimit));
+}
+
+#[test]
+fn calls_after_the_most_that_the_turn_may_make_are_not_run() {
+    let told = Told::new(TurnSettings { max_tool_calls: Some(2), ..settings() }).asks_for(1).runs(call_id(3, 0));
+    assert_eq!(told.step(), ask(true));
+    let told = told.asks_for(3);
+    let Step::Calls(pending) = told.step() else { panic!("{:?}", told.step()) };
+    let needs: Vec<CallNeed> = pending.into_iter().map(|pending| pending.need).collect();
+    let too_many = CallNeed::Answer(SyntheticResult::CallLimit);
+    assert_eq!(needs, [CallNeed::Decide, too_many, too_many]);
+    let at = told.turn().calls().next().unwrap().id.message.get();
+    let told = told.runs(call_id(at, 0)).tell(failed(call_id(at, 1))).tell(failed(call_id(at, 2)));
+    assert_eq!(told.step(), ask(false), "it must answer");
+    assert_eq!(told.answers("done").step(), Step::End(TurnStatus::Completed));
+}
+
+#[test]
+fn calls_that_a_client_runs_are_not_counted() {
+    let definition = ToolDefinition {
+        name: "pick".to_owned(),
+        source: "client".to_owned(),
+        tool: "pick".to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: serde_json::json!({"type": "object"}),
+        annotations: None,
+        declared: Declared::default(),
+    };
+    let settings = TurnSettings { max_tool_calls: Some(0), client_tools: vec![Arc::new(definition)], ..settings() };
+    let told = Told::new(settings);
+    assert_eq!(told.step(), ask(true));
+    let told = told.says(FinishReason::ToolCalls, vec![tool_call("pick", "{}"), tool_call("tool", "{}")]);
+    let Step::Calls(pending) = told.step() else { panic!("{:?}", told.step()) };
+    let needs: Vec<CallNeed> = pending.into_iter().map(|pending| pending.need).collect();
+    assert_eq!(needs, [CallNeed::Decide, CallNeed::Answer(SyntheticResult::CallLimit)]);
 }
 
 #[test]

@@ -129,6 +129,10 @@ impl Driver {
         if is_over || turn.is_cancelling() || turn.settings().parallel_calls == Some(false) || state.is_gone {
             return Vec::new();
         }
+        // Which of them may run is counted once their message is whole.
+        if turn.settings().max_tool_calls.is_some() {
+            return Vec::new();
+        }
         let calls: Vec<&ToolCall> = in_flight.assembler.blocks().iter().filter_map(call_of).collect();
         self.ahead.known.resize(calls.len(), Known::Growing);
         for (known, call) in self.ahead.known.iter_mut().zip(&calls) {

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{self, PromptMessage, PromptResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Control, ConversationId, Entry, Journal, MessageId,
-    QuestionReason, Seq, Turn,
+    QuestionReason, Seq, Turn, TurnStatus, text_of,
 };
 
+use crate::agui::input::Spoken;
+use crate::agui::names::{Names, result_id};
 use crate::openai::ids;
 use crate::openai::responses::object::{calls_at, held};
 use crate::openai::track::{Asked, Part};
@@ -24,10 +26,27 @@ pub(crate) struct Back {
     pub(crate) asked: Vec<Asked>,
 }
 
-/// What a page is told that says nothing new: the newest turn, as it stands, and what goes on of it. `None` where no turn ever was.
-pub(crate) fn back(conversation: &ConversationId, journal: &Journal) -> Option<Back> {
+/// What a page is told that says nothing new: the newest turn, as it stands, and what goes on of it. What people said has the names
+/// that the page has for it. `None` where no turn ever was.
+pub(crate) fn back(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken]) -> Option<Back> {
     let turn = journal.turn()?;
-    let (answered, after) = place(journal, turn);
+    Some(since(conversation, journal, spoken, (turn, place(journal, turn))))
+}
+
+/// The same for a page that has the newest turn tried again: all that came of that. `None` where it was not.
+pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken]) -> Option<Back> {
+    let turn = journal.turn()?;
+    let newest = journal.turn_entries(turn.id()).filter(|stored| is_retry(&stored.entry)).last()?.seq;
+    Some(since(conversation, journal, spoken, (turn, (newest, newest))))
+}
+
+/// What is told as it was said, up to the answer at `answered`, and what follows on `after`.
+fn since(
+    conversation: &ConversationId,
+    journal: &Journal,
+    spoken: &[Spoken],
+    (turn, (answered, after)): (&Turn, (Seq, Seq)),
+) -> Back {
     let mut given = BTreeSet::new();
     let mut asks = Vec::new();
     for stored in journal.turn_entries(turn.id()).take_while(|stored| stored.seq <= after) {
@@ -40,8 +59,12 @@ pub(crate) fn back(conversation: &ConversationId, journal: &Journal) -> Option<B
         }
     }
     let history = prompt::history(journal);
+    let mut rest = spoken;
     let messages = history.iter().flat_map(|message| match message {
-        PromptMessage::User { seq, message } => vec![said(*seq, &message.content)],
+        PromptMessage::User { seq, message } => {
+            let name = name_of(&message.content, &mut rest).unwrap_or_else(|| MessageId(*seq).to_string());
+            vec![said(&name, &message.content)]
+        }
         PromptMessage::Assistant { seq, message } if *seq <= answered => answer(conversation, *seq, message),
         PromptMessage::Results(results) => {
             let told = results.iter().filter(|result| result.id.message < answered || given.contains(&result.id));
@@ -56,7 +79,7 @@ pub(crate) fn back(conversation: &ConversationId, journal: &Journal) -> Option<B
     let asked =
         turn.questions().filter(|question| was_asked(question.call.id, question.id.index)).map(|question| Asked::of(&question));
     let asked = asked.collect();
-    Some(Back { messages, part: Part { turn: turn.id(), after, calls: calls_at(journal, after) }, asked })
+    Back { messages, part: Part { turn: turn.id(), after, calls: calls_at(journal, after) }, asked }
 }
 
 /// The newest answer of a turn that is whole, or where it was tried again; and where what follows begins that was not told as its
@@ -95,7 +118,44 @@ pub(crate) fn ran_here<'a>(journal: &Journal, mut results: impl Iterator<Item = 
     results.all(|call| ids::read_call(call).is_some_and(|(call, _)| journal.result(call).is_some() && !is_pages(call)))
 }
 
-fn said(seq: Seq, content: &[ContentBlock]) -> Value {
+/// Whether the page says once more what was said last, and knows of nothing that people said since: it has no answer, or the one
+/// that broke off.
+pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String]) -> bool {
+    let Some(newest) = spoken.last() else { return false };
+    let mut said = journal.entries().iter().rev().filter_map(|stored| match &*stored.entry {
+        Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some((stored.seq, message)),
+        _ => None,
+    });
+    let is_same = said.next().is_some_and(|(seq, message)| {
+        message.content == newest.content && journal.turn().is_some_and(|turn| turn.id().0 <= seq)
+    });
+    is_same && spoken.len() <= said.count().saturating_add(1) && ran_here(journal, results.iter().map(String::as_str))
+}
+
+/// Whether the newest turn failed.
+pub(crate) fn has_failed(journal: &Journal) -> bool {
+    journal.turn().is_some_and(|turn| matches!(turn.ended(), Some(TurnStatus::Failed { .. })))
+}
+
+/// Whether the newest turn was taken up again.
+pub(crate) fn was_retried(journal: &Journal) -> bool {
+    journal.turn().is_some_and(|turn| journal.turn_entries(turn.id()).any(|stored| is_retry(&stored.entry)))
+}
+
+fn is_retry(entry: &Entry) -> bool {
+    matches!(entry, Entry::Control(Control::Retried { .. }))
+}
+
+/// What the page calls a message, where it has it among those that come next.
+fn name_of(content: &[ContentBlock], rest: &mut &[Spoken]) -> Option<String> {
+    let text = text_of(content);
+    let at = rest.iter().position(|spoken| text_of(&spoken.content) == text)?;
+    let found = rest.get(at)?;
+    *rest = rest.get(at.saturating_add(1)..).unwrap_or_default();
+    Some(found.id.clone()).filter(|id| !id.is_empty())
+}
+
+fn said(id: &str, content: &[ContentBlock]) -> Value {
     let data = |kind: &str, data: &str, mime_type: &str| json!({"type": kind, "source": {"type": "data", "value": data, "mimeType": mime_type}});
     let part = |block: &ContentBlock| match block {
         ContentBlock::Image { data: bytes, mime_type } => data("image", bytes, mime_type),
@@ -108,17 +168,26 @@ fn said(seq: Seq, content: &[ContentBlock]) -> Value {
         [ContentBlock::Text { text }] => Value::from(text.as_str()),
         parts => parts.iter().map(part).collect(),
     };
-    json!({"id": MessageId(seq).to_string(), "role": "user", "content": content})
+    json!({"id": id, "role": "user", "content": content})
 }
 
+/// What a model said, as the messages of its stream.
 fn answer(conversation: &ConversationId, seq: Seq, message: &AssistantMessage) -> Vec<Value> {
-    let id = MessageId(seq).to_string();
-    let (mut text, mut thought) = (String::new(), String::new());
+    let mut names = Names::of(message.saw.next());
+    let mut told: Vec<Value> = Vec::new();
     for block in &message.blocks {
         match block {
-            AssistantBlock::Text { text: said, .. } | AssistantBlock::Refusal { text: said } => text.push_str(said),
-            AssistantBlock::Reasoning { text: said, .. } => thought.push_str(said),
-            AssistantBlock::Call(_) | AssistantBlock::Opaque { .. } => {}
+            AssistantBlock::Text { text, .. } | AssistantBlock::Refusal { text } if !text.is_empty() => {
+                told.push(json!({"id": names.text(), "role": "assistant", "content": text}));
+            }
+            AssistantBlock::Reasoning { text, .. } if !text.is_empty() => {
+                told.push(json!({"id": names.thought(), "role": "reasoning", "content": text}));
+            }
+            AssistantBlock::Text { .. }
+            | AssistantBlock::Refusal { .. }
+            | AssistantBlock::Reasoning { .. }
+            | AssistantBlock::Call(_)
+            | AssistantBlock::Opaque { .. } => {}
         }
     }
     let calls: Vec<Value> = message
@@ -129,24 +198,24 @@ fn answer(conversation: &ConversationId, seq: Seq, message: &AssistantMessage) -
             json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
         })
         .collect();
-    let mut told = Vec::new();
-    if !thought.is_empty() {
-        told.push(json!({"id": format!("{id}_thought"), "role": "reasoning", "content": thought}));
+    if calls.is_empty() {
+        return told;
     }
-    told.push(if calls.is_empty() {
-        json!({"id": id, "role": "assistant", "content": text})
-    } else {
-        json!({"id": id, "role": "assistant", "content": text, "toolCalls": calls})
-    });
+    let id = names.of_calls();
+    match told
+        .iter_mut()
+        .find(|message| message.get("id").is_some_and(|told| *told == id.as_str()))
+        .and_then(Value::as_object_mut)
+    {
+        Some(text) => {
+            text.insert("toolCalls".to_owned(), Value::from(calls));
+        }
+        None => told.push(json!({"id": id, "role": "assistant", "content": "", "toolCalls": calls})),
+    }
     told
 }
 
 fn gave(conversation: &ConversationId, result: &PromptResult<'_>) -> Value {
     let call = ids::call_id(conversation, result.id);
     json!({"id": result_id(&call), "role": "tool", "toolCallId": call, "content": result.text()})
-}
-
-/// The name of the message that holds what a call gave.
-pub(crate) fn result_id(call: &str) -> String {
-    call.replacen("call_", "result_", 1)
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{CallId, ConversationId, ElicitationId, ModelRef, QuestionReason, Seq, ToolDefinition, Wants, text_of};
+use turnwright_core::{
+    CallId, ConversationId, ElicitationId, Entry, ModelRef, QuestionReason, Seq, ToolDefinition, Wants, text_of,
+};
 use turnwright_engine::Event;
 
-use crate::agui::back::result_id;
+use crate::agui::names::{Names, result_id};
 use crate::error::ApiError;
 use crate::openai::chunk::json as write_json;
 use crate::openai::error::failure_of;
@@ -28,10 +30,10 @@ pub(crate) struct RunFold {
     /// The name of the step that is open.
     step: Option<u64>,
     steps: u64,
-    /// The message that is being made.
-    message: String,
-    /// How many spans the message began.
-    spans: u32,
+    /// Names what is said in the message that is being made.
+    names: Option<Names>,
+    /// The newest message that is stored, with what its model was shown.
+    stored: Option<(Seq, Seq)>,
     /// What calls ask for, by their question.
     asked: Vec<(ElicitationId, Wants)>,
     /// What was said before, where the page comes back.
@@ -69,8 +71,8 @@ impl RunFold {
             open: None,
             step: None,
             steps: 0,
-            message: String::new(),
-            spans: 0,
+            names: None,
+            stored: None,
             asked,
             snapshot: None,
             is_started: false,
@@ -101,6 +103,9 @@ impl RunFold {
     }
 
     fn grow(&mut self, kind: Kind, block: u32, text: &str, out: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
         if self.open.as_ref().is_none_or(|open| open.kind != kind || open.block != block) {
             self.close(out);
             self.begin(kind, block, out);
@@ -114,24 +119,29 @@ impl RunFold {
     }
 
     fn begin(&mut self, kind: Kind, block: u32, out: &mut Vec<u8>) {
-        self.spans = self.spans.saturating_add(1);
-        let id = match (kind, self.spans) {
-            (Kind::Text, 1) => self.message.clone(),
-            (Kind::Text, span) => format!("{}_{span}", self.message),
-            (Kind::Reasoning, span) => format!("{}_thought_{span}", self.message),
+        let Some(names) = &mut self.names else { return };
+        let id = match kind {
+            Kind::Text => names.text(),
+            Kind::Reasoning => names.thought(),
         };
         match kind {
-            Kind::Text => {
-                // Calls that come after belong to the message that says so.
-                self.message.clone_from(&id);
-                tell(out, &json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
-            }
+            Kind::Text => tell(out, &json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"})),
             Kind::Reasoning => {
                 tell(out, &json!({"type": "REASONING_START", "messageId": id}));
                 tell(out, &json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}));
             }
         }
         self.open = Some(Open { kind, block, id });
+    }
+
+    /// A message begins, or is told anew.
+    fn name(&mut self, told_as: Seq) {
+        // One that is stored already stands where it was put, and was begun after what its model was shown.
+        let began = self.stored.filter(|(at, _)| *at == told_as).map_or(told_as, |(_, saw)| saw.next());
+        match self.names.as_mut().filter(|names| names.are_of(began)) {
+            Some(names) => names.begin_anew(),
+            None => self.names = Some(Names::of(began)),
+        }
     }
 
     fn close(&mut self, out: &mut Vec<u8>) {
@@ -253,6 +263,11 @@ impl Tells for RunFold {
     }
 
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if let Event::Entry { seq, entry, .. } = event
+            && let Entry::Assistant(message) = &**entry
+        {
+            self.stored = Some((*seq, message.saw));
+        }
         if !self.track.take(event) {
             return;
         }
@@ -266,19 +281,22 @@ impl Tells for RunFold {
                 self.end_step(out);
                 self.steps = self.steps.saturating_add(1);
                 self.step = Some(self.steps);
-                self.message = format!("{message_id}_{}", self.steps);
-                self.spans = 0;
+                self.name(message_id.0);
                 tell(out, &json!({"type": "STEP_STARTED", "stepName": self.steps.to_string()}));
             }
             Event::TextDelta { block, text, .. } | Event::RefusalDelta { block, text, .. } => {
                 self.grow(Kind::Text, *block, text, out);
             }
             Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
-            Event::StepReset | Event::StepFinished { .. } => self.close(out),
+            Event::StepReset => {
+                self.close(out);
+                self.names.iter_mut().for_each(Names::begin_anew);
+            }
+            Event::StepFinished { .. } => self.close(out),
             Event::ToolInputReady { call_id, name, arguments } => {
                 self.close(out);
                 let id = ids::call_id(&self.conversation, *call_id);
-                let parent = &self.message;
+                let parent = self.names.as_ref().map(Names::of_calls);
                 tell(
                     out,
                     &json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": parent}),

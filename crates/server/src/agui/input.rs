@@ -8,7 +8,7 @@ use turnwright_core::{ContentBlock, EmbeddedResource, ToolDefinition};
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::openai::history::{Item, Messages, Said};
+use crate::openai::history::{History, Item, Messages, Said};
 use crate::openai::settings;
 
 /// `RunAgentInput`. What is not named here is ignored.
@@ -88,6 +88,14 @@ pub(crate) enum Status {
     Cancelled,
 }
 
+/// What people said in a row, as the page has it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Spoken {
+    /// What the page calls the last message of it.
+    pub(crate) id: String,
+    pub(crate) content: Vec<ContentBlock>,
+}
+
 impl RunInput {
     /// What the page knows, for the model.
     pub(crate) fn context(&self) -> Option<String> {
@@ -102,6 +110,37 @@ impl RunInput {
         });
         let read: Vec<_> = read.collect::<Result<_, _>>()?;
         Ok((!read.is_empty()).then_some(read))
+    }
+
+    /// What people said, the newest last. What follows one another is said as one.
+    pub(crate) fn spoken(&self) -> Result<Vec<Spoken>, ApiError> {
+        let mut spoken: Vec<Spoken> = Vec::new();
+        let mut goes_on = false;
+        for (message, item) in self.messages.iter().zip(self.items()?) {
+            match item.said {
+                Said::User(content) => {
+                    let id = message.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                    match spoken.last_mut().filter(|_| goes_on) {
+                        Some(last) => {
+                            last.id = id;
+                            last.content.extend(content);
+                        }
+                        None => spoken.push(Spoken { id, content }),
+                    }
+                    goes_on = true;
+                }
+                Said::System(_) => {}
+                Said::Answer { .. } | Said::Result { .. } | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => {
+                    goes_on = false;
+                }
+            }
+        }
+        Ok(spoken)
+    }
+
+    /// The calls whose results come after the newest answer.
+    pub(crate) fn results(&self) -> Result<Vec<String>, ApiError> {
+        Ok(History::of(self.items()?).results().map(|(call, _)| call.to_owned()).collect())
     }
 
     /// What was said.

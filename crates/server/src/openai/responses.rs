@@ -13,13 +13,20 @@ use super::ids;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::stopping::is_stop;
+use texts::{Close, Kind, at_first_part, item, part, part_event};
 
 pub(crate) mod object;
 pub(crate) mod stored;
+#[cfg(test)]
+mod tests;
+mod texts;
 
 /// The numbers of events between two processes that told a part: more than any part has bytes, and so few that the numbers of
 /// millions of processes can be told as numbers of JavaScript.
 const ANEW: u64 = 1 << 32;
+/// The numbers of one process from here on are those of a stream that dropped what it had told of a message. No other stream has them:
+/// a message is told later as it is stored, and nothing is dropped then.
+const DROPPED: u64 = ANEW / 2;
 
 /// Whether the answer is streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +49,10 @@ pub(crate) struct ResponseFold {
     sequence: u64,
     /// The number up to which the client has the stream.
     seen: Option<u64>,
-    /// The items in their order, each from the moment that it is added.
-    output: Vec<Value>,
+    /// The items in their order, each from the moment that it is added; nothing in the place of one that was dropped.
+    output: Vec<Option<Value>>,
+    /// How many there were when the message in flight began, or the newest was stored.
+    before_message: usize,
     open: Option<Open>,
     /// Calls of ours that run, with their item.
     running: Vec<(CallId, usize)>,
@@ -64,20 +73,6 @@ struct Open {
     text: String,
 }
 
-/// Whether an item holds all that it was to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Close {
-    Whole,
-    Cut,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Refusal,
-    Reasoning,
-}
-
 impl ResponseFold {
     /// `object` is the response as its request chose it.
     pub(crate) fn new(
@@ -95,6 +90,7 @@ impl ResponseFold {
             sequence: 0,
             seen: None,
             output: Vec::new(),
+            before_message: 0,
             open: None,
             running: Vec::new(),
             is_stopping: false,
@@ -129,7 +125,7 @@ impl ResponseFold {
             created_at: self.track.created,
             completed_at: is_over.then_some(self.track.newest),
             status: status.to_owned(),
-            output: self.output.clone(),
+            output: self.output.iter().flatten().cloned().collect(),
             error,
             incomplete_details: details.map(|reason| json!({"reason": reason})),
             usage: self.track.known_usage().filter(|_| is_over).map(usage),
@@ -172,6 +168,10 @@ impl ResponseFold {
             return;
         }
         self.is_started = true;
+        if self.is_lost() {
+            self.begin_again(self.seen.map_or(0, |seen| seen.saturating_add(1)), out);
+            return;
+        }
         if self.form == Form::Streamed {
             for kind in ["response.created", "response.in_progress"] {
                 let response = self.response();
@@ -197,7 +197,7 @@ impl ResponseFold {
     fn add(&mut self, item: Value, out: &mut Vec<u8>) -> usize {
         let index = self.output.len();
         self.tell(out, "response.output_item.added", &json!({"output_index": index, "item": item}));
-        self.output.push(item);
+        self.output.push(Some(item));
         index
     }
 
@@ -205,7 +205,7 @@ impl ResponseFold {
     fn done(&mut self, index: usize, item: Value, out: &mut Vec<u8>) {
         self.tell(out, "response.output_item.done", &json!({"output_index": index, "item": item}));
         if let Some(place) = self.output.get_mut(index) {
-            *place = item;
+            *place = Some(item);
         }
     }
 
@@ -279,14 +279,37 @@ impl ResponseFold {
 
     /// What a driver told whose process is gone is told anew: from here on the numbers are others, so that none stands for two things.
     fn begin_anew(&mut self, out: &mut Vec<u8>) {
-        self.close(Close::Cut, out);
+        self.drop_message(out);
         let before = self.sequence;
         self.sequence = (before / ANEW).saturating_add(1).saturating_mul(ANEW);
         if self.seen.is_some_and(|seen| (before..self.sequence).contains(&seen)) {
-            self.track.is_told = true;
-            let message = "what came up to that number was lost and is said anew; ask for the stream from its beginning";
-            self.tell(out, "error", &json!({"code": "told_anew", "message": message, "param": "starting_after"}));
+            self.begin_again(self.sequence, out);
         }
+    }
+
+    /// What was told of the message in flight is told anew, within one process.
+    fn begin_message_anew(&mut self, out: &mut Vec<u8>) {
+        self.drop_message(out);
+        self.sequence = self.sequence.max((self.sequence / ANEW).saturating_mul(ANEW).saturating_add(DROPPED));
+    }
+
+    /// What was told of the message in flight does not count: the client was told it, and the response does not hold it.
+    fn drop_message(&mut self, out: &mut Vec<u8>) {
+        self.close(Close::Cut, out);
+        self.output.iter_mut().skip(self.before_message).for_each(|item| *item = None);
+    }
+
+    /// Whether what the client has was dropped, so that nothing follows it.
+    fn is_lost(&self) -> bool {
+        self.seen.is_some_and(|seen| seen % ANEW >= DROPPED)
+    }
+
+    /// The client must ask for all of it.
+    fn begin_again(&mut self, number: u64, out: &mut Vec<u8>) {
+        self.track.is_told = true;
+        self.sequence = number;
+        let message = "what came up to that number was lost and is said anew; ask for the stream from its beginning";
+        self.tell(out, "error", &json!({"code": "told_anew", "message": message, "param": "starting_after"}));
     }
 
     /// A message of ours.
@@ -318,7 +341,7 @@ impl ResponseFold {
         self.tell(out, "response.mcp_call_arguments.done", &done);
         let item = self.mcp_call(&id, call, &call.arguments, "in_progress");
         if let Some(place) = self.output.get_mut(index) {
-            *place = item;
+            *place = Some(item);
         }
     }
 
@@ -337,7 +360,8 @@ impl ResponseFold {
         self.begin_call(&call, out);
         let Some(at) = self.running.iter().position(|(running, _)| running == call_id) else { return };
         let (_, index) = self.running.swap_remove(at);
-        let id = self.output.get(index).and_then(|item| item.get("id")?.as_str().map(str::to_owned)).unwrap_or_default();
+        let id =
+            self.output.get(index).and_then(|item| item.as_ref()?.get("id")?.as_str().map(str::to_owned)).unwrap_or_default();
         let status = if *is_error { "failed" } else { "completed" };
         let mut item = self.mcp_call(&id, &call, &call.arguments, status);
         if let Value::Object(item) = &mut item {
@@ -434,49 +458,6 @@ pub(crate) fn read_request(id: &str) -> Option<(CallId, Option<ConversationId>)>
     ids::read_call(&format!("call_{}", id.strip_prefix("mcpr_")?))
 }
 
-fn part_event(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text | Kind::Refusal => "response.content_part",
-        Kind::Reasoning => "response.reasoning_summary_part",
-    }
-}
-
-/// The fields, and which part of the item they are about.
-fn at_first_part(kind: Kind, mut fields: Value) -> Value {
-    let key = match kind {
-        Kind::Text | Kind::Refusal => "content_index",
-        Kind::Reasoning => "summary_index",
-    };
-    if let Value::Object(fields) = &mut fields {
-        fields.insert(key.to_owned(), Value::from(0));
-    }
-    fields
-}
-
-fn part(kind: Kind, text: &str) -> Value {
-    match kind {
-        Kind::Text => json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []}),
-        Kind::Refusal => json!({"type": "refusal", "refusal": text}),
-        Kind::Reasoning => json!({"type": "summary_text", "text": text}),
-    }
-}
-
-/// An item with its whole text, or one that begins.
-fn item(kind: Kind, id: &str, text: Option<(&str, Close)>) -> Value {
-    let parts: Vec<Value> = text.iter().map(|(text, _)| part(kind, text)).collect();
-    let status = match text {
-        None => "in_progress",
-        Some((_, Close::Whole)) => "completed",
-        Some((_, Close::Cut)) => "incomplete",
-    };
-    match kind {
-        Kind::Text | Kind::Refusal => {
-            json!({"id": id, "type": "message", "role": "assistant", "status": status, "content": parts})
-        }
-        Kind::Reasoning => json!({"id": id, "type": "reasoning", "summary": parts}),
-    }
-}
-
 /// Tokens as this API tells them.
 fn usage(usage: Usage) -> ResponsesUsage {
     let input_tokens = usage.input_tokens.unwrap_or(0);
@@ -507,20 +488,24 @@ impl Tells for ResponseFold {
             return;
         }
         self.start(out);
+        if self.is_lost() {
+            return;
+        }
         match event {
             Event::StepStarted { .. } => {
                 self.close(Close::Cut, out);
+                self.before_message = self.output.len();
                 self.messages = self.messages.saturating_add(1);
             }
             Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
             Event::RefusalDelta { block, text, .. } => self.grow(Kind::Refusal, *block, text, out),
             Event::ReasoningDelta { block, text, .. } => self.grow(Kind::Reasoning, *block, text, out),
-            // Whoever is told it later is told it once: numbers of what was said twice are nobody else's.
-            Event::StepReset => self.begin_anew(out),
+            Event::StepReset => self.begin_message_anew(out),
             Event::StepFinished { finish_reason, .. } => {
                 let is_refused = self.open.as_ref().is_some_and(|open| open.kind == Kind::Refusal);
                 let is_cut = self.track.is_cut_off || matches!(*finish_reason, "length" | "content_filter" | "error");
                 self.close(if is_cut && !is_refused { Close::Cut } else { Close::Whole }, out);
+                self.before_message = self.output.len();
             }
             Event::ToolStarted { call_id } => {
                 if let Some(call) = self.track.call(*call_id).cloned() {
@@ -536,9 +521,12 @@ impl Tells for ResponseFold {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.start(out);
+        if self.is_lost() {
+            return;
+        }
         self.close(Close::Cut, out);
         for (_, index) in std::mem::take(&mut self.running) {
-            let Some(mut item) = self.output.get(index).cloned() else { continue };
+            let Some(mut item) = self.output.get(index).cloned().flatten() else { continue };
             if let Value::Object(item) = &mut item {
                 item.insert("status".to_owned(), Value::from("incomplete"));
             }

@@ -14,7 +14,7 @@ use turnwright_core::{
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
-use crate::agui::back::{Back, back, ran_here};
+use crate::agui::back::{Back, back, has_failed, ran_here, retried, says_again, was_retried};
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Status};
 use crate::error::ApiError;
@@ -27,6 +27,7 @@ use crate::openai::responses::object::{part_after, settings};
 use crate::openai::responses::{read_request, request_id};
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::repeat::once_in;
 use crate::sse;
 use crate::state::ServerState;
 
@@ -51,7 +52,15 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let was_said = state.engine().said_before(&once.0, &once.1).await?.is_some();
     // It is told again, whatever waits by now.
     let is_repeated = was_said && input.resume.is_empty();
-    if !is_repeated && let Some(back) = comes_back(&state, &conversation, &input).await? {
+    let back = match () {
+        () if is_repeated => None,
+        () if tried_again(&state, &conversation, &input, &once).await? => {
+            let spoken = input.spoken()?;
+            state.engine().look(&conversation, |journal| retried(&conversation, journal, &spoken)).await?
+        }
+        () => comes_back(&state, &conversation, &input).await?,
+    };
+    if let Some(back) = back {
         let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
         return told(&state, &conversation, fold, stream).await;
     }
@@ -109,6 +118,43 @@ async fn told(
     Ok(sse::response(watch, fold, stream).await)
 }
 
+/// Takes the newest turn up again where that failed and the page says once more what was said last: as often as it asks for it, and once
+/// for each run. Whether this run did.
+async fn tried_again(
+    state: &ServerState,
+    conversation: &ConversationId,
+    input: &RunInput,
+    once: &(String, String),
+) -> Result<bool, ApiError> {
+    if !input.resume.is_empty() {
+        return Ok(false);
+    }
+    let (spoken, results) = (input.spoken()?, input.results()?);
+    let look = |journal: &Journal| (has_failed(journal) || was_retried(journal)) && says_again(journal, &spoken, &results);
+    match state.engine().look(conversation, look).await {
+        Ok(true) => {}
+        Ok(false) | Err(EngineError::NotFound { .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    }
+    let overlay = overlay(state, conversation, input).await?;
+    let again = {
+        let (engine, conversation) = (state.engine().clone(), conversation.clone());
+        async move {
+            // What was stopped, or ended well, is not tried again by saying it again.
+            if !engine.look(&conversation, has_failed).await? {
+                return Err(EngineError::NoOpenTurn { why: "the last turn did not fail".to_owned() }.into());
+            }
+            Ok(engine.retry(&conversation, overlay).await?.to_string())
+        }
+    };
+    let key = state.documents().is_ok().then(|| once.clone());
+    match once_in(state, key, (conversation, "ag-ui"), again).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.code() == "no_open_turn" => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// What a page is told that says nothing new: it lost the run, or never had it.
 async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<Option<Back>, ApiError> {
     if !input.resume.is_empty() {
@@ -116,11 +162,13 @@ async fn comes_back(state: &ServerState, conversation: &ConversationId, input: &
     }
     let history = History::of(input.items()?);
     let says_nothing = history.users().is_empty();
-    let results: Vec<String> = history.results().map(|(call, _)| call.to_owned()).collect();
+    let (spoken, results) = (input.spoken()?, input.results()?);
     let look = |journal: &Journal| {
-        let is_silent = says_nothing && ran_here(journal, results.iter().map(String::as_str));
+        // While that is answered, what was said last is not said a second time.
+        let is_lost = || journal.open_turn().is_some_and(|turn| !turn.is_parked()) && says_again(journal, &spoken, &results);
+        let is_silent = (says_nothing && ran_here(journal, results.iter().map(String::as_str))) || is_lost();
         let is_back = is_silent || (results.is_empty() && !interrupts(conversation, journal).is_empty());
-        if is_back { (is_silent, back(conversation, journal)) } else { (false, None) }
+        if is_back { (is_silent, back(conversation, journal, &spoken)) } else { (false, None) }
     };
     match state.engine().look(conversation, look).await {
         Ok((true, back)) => Ok(back),
@@ -194,6 +242,14 @@ async fn say(
     input: &RunInput,
     idempotency: Option<(String, String)>,
 ) -> Result<Part, ApiError> {
+    let overlay = overlay(state, conversation, input).await?;
+    let history = History::of(input.items()?);
+    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency, again: None };
+    Ok(begin(state, ask).await?.part)
+}
+
+/// What the page chooses for the turn.
+async fn overlay(state: &ServerState, conversation: &ConversationId, input: &RunInput) -> Result<SettingsOverlay, ApiError> {
     let chosen = input.forwarded_props.as_ref().and_then(|props| props.get("model")?.as_str());
     let model = match chosen {
         Some(name) => Some(models::named(state.engine(), Some(name)).await?),
@@ -214,9 +270,7 @@ async fn say(
             Some(told.into_iter().chain([context]).collect::<Vec<_>>().join("\n\n"))
         }
     };
-    let overlay = SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() };
-    let ask = Ask { conversation: Some(conversation.clone()), previous: None, history, overlay, idempotency, again: None };
-    Ok(begin(state, ask).await?.part)
+    Ok(SettingsOverlay { model, system_prompt: prompt, client_tools: input.tools()?, ..SettingsOverlay::default() })
 }
 
 /// What an answer is to.

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_in;
 use crate::report::{self, turn_report};
 use crate::settings;
 use crate::ui::{Begin, UiVersion};
@@ -143,12 +143,12 @@ pub(super) async fn retry(
 ) -> Result<Response, ApiError> {
     let request: api::RetryRequest = whole.json()?;
     let overlay = settings::overlay(state.engine(), request.model, request.settings)?;
-    let (engine, route) = (state.engine().clone(), format!("{conversation}/retry"));
+    let (engine, id) = (state.engine().clone(), conversation.clone());
     let taken_up = async move {
-        let turn = engine.retry(&conversation, overlay).await?;
+        let turn = engine.retry(&id, overlay).await?;
         Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
     };
-    Ok(json(StatusCode::ACCEPTED, once(&state, asked(&whole)?, &route, Keeps::Answer, taken_up).await?))
+    Ok(json(StatusCode::ACCEPTED, once_in(&state, asked(&whole)?, (&conversation, "retry"), taken_up).await?))
 }
 
 /// Where the stream of a message that was sent begins.

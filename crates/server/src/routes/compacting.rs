@@ -9,7 +9,7 @@ use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, State, Whole};
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_in;
 use crate::settings;
 
 /// Tells whether models are shown a summary of this conversation's beginning.
@@ -44,9 +44,9 @@ pub(super) async fn compact(
 ) -> Result<Response, ApiError> {
     let request: api::CompactRequest = whole.json()?;
     let model = settings::overlay(state.engine(), request.model, api::Settings::default())?.model;
-    let (engine, route) = (state.engine().clone(), format!("{conversation}/compact"));
-    let made = async move { Ok(report(Some(engine.compact(&conversation, model).await?))) };
-    Ok(json(StatusCode::OK, once(&state, asked(&whole)?, &route, Keeps::Answer, made).await?))
+    let (engine, id) = (state.engine().clone(), conversation.clone());
+    let made = async move { Ok(report(Some(engine.compact(&id, model).await?))) };
+    Ok(json(StatusCode::OK, once_in(&state, asked(&whole)?, (&conversation, "compact"), made).await?))
 }
 
 /// Takes the newest summary back: models are shown again what it stood for, or the summary before it.

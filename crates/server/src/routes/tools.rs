@@ -18,7 +18,7 @@ use crate::extract::{InConversation, PageQuery, Search, State, Whole};
 use crate::openapi::{
     BodyRefused, Conditional, Conflicting, ConversationPath, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader,
 };
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_in;
 use crate::state::ServerState;
 use crate::tag::Tag;
 
@@ -84,7 +84,7 @@ pub(super) async fn enable(
     let choice: api::ToolName = whole.json()?;
     let definition = find(&state, &choice).await?;
     let name = definition.name.clone();
-    let (asked, route) = (asked(&whole)?, format!("{id}/tools"));
+    let (asked, conversation) = (asked(&whole)?, id.clone());
     let made = {
         let state = state.clone();
         async move {
@@ -99,7 +99,7 @@ pub(super) async fn enable(
             Ok(api::ConversationTool { tool: tool(&state, &definition), enabled: true })
         }
     };
-    Ok(json(StatusCode::CREATED, once(&state, asked, &route, Keeps::Answer, made).await?))
+    Ok(json(StatusCode::CREATED, once_in(&state, asked, (&conversation, "tools"), made).await?))
 }
 
 /// Offers a tool no more. Named in the body, or in the query as `server_id` and `tool_name`.

@@ -10,10 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
-    Verdict,
+    AnswerAction, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
+    Seq, TurnId, Verdict,
 };
-use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
+use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, Reply, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
@@ -25,7 +25,7 @@ use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openai::responses::object::turn_of;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::{Keeps, once};
+use crate::repeat::once_in;
 use crate::settings;
 use crate::state::ServerState;
 use crate::ui::{Begin, UiVersion};
@@ -132,8 +132,17 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
     };
     deny_what_cannot_be_asked(&mut message, version);
+    let decided = decided_beside(&state, &conversation, &request.messages).await?;
+    let others = message.on_waiting;
+    if !decided.is_empty() {
+        state.engine().must_decide().await?;
+        message.on_waiting = OnWaiting::Hold;
+    }
     let sent = state.engine().send(&conversation, message).await?;
     attached.keep(&state, &conversation).await;
+    if !decided.is_empty() {
+        decide(&state, &conversation, decided, others).await?;
+    }
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 
@@ -165,7 +174,7 @@ async fn regenerated(
             Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
         }
     };
-    let accepted = once(state, asked(whole)?, &format!("{conversation}/regenerate"), Keeps::Answer, again).await?;
+    let accepted = once_in(state, asked(whole)?, (conversation, "regenerate"), again).await?;
     id(accepted.get("turn_id").and_then(Value::as_str).unwrap_or_default())
 }
 
@@ -266,20 +275,7 @@ async fn answer(
     for UiAnswer { call, is_approved, reason } in answers {
         // Who answers twice, or what another tab answered, is told by the stream.
         let Some(waiting) = waiting.iter().find(|waiting| waiting.call == call) else { continue };
-        let verdict = match (waiting.reason, is_approved) {
-            (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Verdict::Allow,
-            (
-                QuestionReason::Approval
-                | QuestionReason::DefinitionChanged
-                | QuestionReason::ClientTool
-                | QuestionReason::Loop,
-                false,
-            ) => Verdict::Deny,
-            // It is another client's to run.
-            (QuestionReason::ClientTool, true) => continue,
-            (QuestionReason::UnknownOutcome, true) => Verdict::RunAgain,
-            (QuestionReason::UnknownOutcome, false) => Verdict::Skip,
-        };
+        let Some(verdict) = verdict(waiting.reason, is_approved) else { continue };
         let choice = Choice { verdict, arguments: None, reason };
         // The first that is stored is kept under the key.
         match engine.decide_once(conversation, vec![(waiting.call, choice)], key.take()).await {
@@ -290,19 +286,96 @@ async fn answer(
     Ok((turn, Begin::Continue { after, joined }))
 }
 
+/// The decisions about what waits that the page's message before the person's own holds: a page sends no other where its person, who
+/// was asked about several calls, says something before all are answered.
+async fn decided_beside(
+    state: &ServerState,
+    conversation: &ConversationId,
+    messages: &[&RawValue],
+) -> Result<Vec<(CallId, Choice)>, ApiError> {
+    let before = messages.iter().rev().nth(1).and_then(|message| serde_json::from_str::<UiMessage>(message.get()).ok());
+    // Of what is long over the page may say what it wants.
+    let parts = before.filter(|message| message.role != "user").into_iter().flat_map(|message| message.parts);
+    let answers: Vec<UiAnswer> = parts.filter_map(answer_of).filter_map(Result::ok).collect();
+    if answers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let waiting = match state.engine().waiting(conversation).await {
+        Err(EngineError::NotFound { .. }) => return Ok(Vec::new()),
+        waiting => waiting?,
+    };
+    let choices = answers.into_iter().filter_map(|UiAnswer { call, is_approved, reason }| {
+        let waiting = waiting.iter().find(|waiting| waiting.call == call)?;
+        Some((call, Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
+    });
+    Ok(choices.collect())
+}
+
+/// Stores a person's decisions that came with a message, after it: so the model sees it at its next step, and not a step later. What
+/// waits besides is declined, or kept waiting.
+async fn decide(
+    state: &ServerState,
+    conversation: &ConversationId,
+    mut choices: Vec<(CallId, Choice)>,
+    others: OnWaiting,
+) -> Result<(), ApiError> {
+    let engine = state.engine();
+    let asks = |journal: &Journal| journal.open_turn().is_some_and(|turn| turn.is_parked() || turn.is_held());
+    let mut questions = Vec::new();
+    if others == OnWaiting::Deny && engine.look(conversation, asks).await? {
+        for waiting in engine.waiting(conversation).await? {
+            let is_decided = choices.iter().any(|(call, _)| *call == waiting.call);
+            if let Some(verdict) = verdict(waiting.reason, false).filter(|_| !is_decided) {
+                choices.push((waiting.call, Choice { verdict, arguments: None, reason: None }));
+            }
+        }
+        questions = engine.questions(conversation).await?;
+    }
+    for choice in choices {
+        match engine.decide_once(conversation, vec![choice], None).await {
+            Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    for question in questions {
+        match engine.answer(conversation, question.id, Reply::of(AnswerAction::Decline)).await {
+            Ok(_) | Err(EngineError::NotAsked { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// What an answer to this question means; nothing where the page has no say in it.
+fn verdict(reason: QuestionReason, is_approved: bool) -> Option<Verdict> {
+    match (reason, is_approved) {
+        (QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::Loop, true) => Some(Verdict::Allow),
+        (
+            QuestionReason::Approval | QuestionReason::DefinitionChanged | QuestionReason::ClientTool | QuestionReason::Loop,
+            false,
+        ) => Some(Verdict::Deny),
+        // It is another client's to run.
+        (QuestionReason::ClientTool, true) => None,
+        (QuestionReason::UnknownOutcome, true) => Some(Verdict::RunAgain),
+        (QuestionReason::UnknownOutcome, false) => Some(Verdict::Skip),
+    }
+}
+
+/// What a part says of a question, where it answers one.
+fn answer_of(part: UiPart) -> Option<Result<UiAnswer, ApiError>> {
+    let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
+        (part.state.as_deref(), part.approval)
+    else {
+        return None;
+    };
+    let call = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
+    let unknown = || ApiError::invalid(format!("nothing was asked here under the name `{id}`"));
+    Some(call.ok_or_else(unknown).map(|call| UiAnswer { call, is_approved, reason }))
+}
+
 /// The questions that a message of the page's says to be answered, and nothing of what came of them.
 fn answers(parts: Vec<UiPart>) -> Result<Vec<UiAnswer>, ApiError> {
-    let mut answers = Vec::new();
-    for part in parts {
-        let (Some("approval-responded"), Some(UiApproval { id, approved: Some(is_approved), reason })) =
-            (part.state.as_deref(), part.approval)
-        else {
-            continue;
-        };
-        let call = id.strip_prefix("appr_").and_then(|id| format!("call_{id}").parse().ok());
-        let call = call.ok_or_else(|| ApiError::invalid(format!("nothing was asked here under the name `{id}`")))?;
-        answers.push(UiAnswer { call, is_approved, reason });
-    }
+    let answers: Vec<UiAnswer> = parts.into_iter().filter_map(answer_of).collect::<Result<_, _>>()?;
     if answers.is_empty() {
         return Err(ApiError::invalid("the last of `messages` is neither a user's nor does it answer a question"));
     }

@@ -39,8 +39,10 @@ async fn a_fresh_page_of_ag_ui_is_told_what_was_said_and_what_is_asked_and_can_a
         assert_eq!(kinds(&back), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"], "{messages}");
         let call = asked["interrupts"][0]["toolCallId"].clone();
         let function = json!({"name": "lab__touch", "arguments": "{}"});
+        // A message that the page has keeps the name that the page gave it.
+        let said = if messages == json!([]) { "msg_1" } else { "Touch!" };
         let snapshot = json!([
-            {"id": "msg_1", "role": "user", "content": "Touch!"},
+            {"id": said, "role": "user", "content": "Touch!"},
             {"id": "msg_4", "role": "assistant", "content": "I touch.",
              "toolCalls": [{"id": call, "type": "function", "function": function}]},
         ]);
@@ -121,4 +123,120 @@ async fn a_run_of_ag_ui_says_why_it_ended_where_its_outcome_does_not() {
     let [.., notice, end] = &events[..] else { panic!("{events:?}") };
     assert_eq!((&notice["name"], &notice["value"]["reason"]), (&json!("turnwright.notice"), &json!("step_limit")));
     assert_eq!(end["outcome"], json!({"type": "success"}));
+}
+
+/// What the official client makes of a stream: a text or a call is put into the message that has its name.
+fn assembled(events: &[Value]) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    let place = |messages: &mut Vec<Value>, id: &Value, role: &str| {
+        let known = messages.iter().position(|message| message["id"] == *id);
+        known.unwrap_or_else(|| {
+            messages.push(json!({"id": id, "role": role, "content": ""}));
+            messages.len() - 1
+        })
+    };
+    for event in events {
+        let id = &event["messageId"];
+        match event["type"].as_str().unwrap() {
+            "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START" => {
+                place(&mut messages, id, event["role"].as_str().unwrap());
+            }
+            "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => {
+                let at = place(&mut messages, id, "");
+                let said = messages[at]["content"].as_str().unwrap().to_owned() + event["delta"].as_str().unwrap();
+                messages[at]["content"] = json!(said);
+            }
+            "TOOL_CALL_START" => {
+                let at = place(&mut messages, &event["parentMessageId"], "assistant");
+                let function = json!({"name": event["toolCallName"], "arguments": ""});
+                let call = json!({"id": event["toolCallId"], "type": "function", "function": function});
+                match messages[at]["toolCalls"].as_array_mut() {
+                    Some(calls) => calls.push(call),
+                    None => messages[at]["toolCalls"] = json!([call]),
+                }
+            }
+            "TOOL_CALL_ARGS" => {
+                let calls = messages.iter_mut().filter_map(|message| message.get_mut("toolCalls")?.as_array_mut()).flatten();
+                let call = calls.into_iter().find(|call| call["id"] == event["toolCallId"]).unwrap();
+                call["function"]["arguments"] = event["delta"].clone();
+            }
+            "TOOL_CALL_RESULT" => {
+                messages
+                    .push(json!({"id": id, "role": "tool", "toolCallId": event["toolCallId"], "content": event["content"]}));
+            }
+            _ => {}
+        }
+    }
+    messages
+}
+
+#[tokio::test]
+async fn a_page_of_ag_ui_has_every_message_under_one_name() {
+    let gate = Arc::new(Semaphore::new(0));
+    let thought = |said: &str| vec![StreamDelta::Reasoning(said.to_owned())];
+    let server = server([
+        Answer::whole([thought("Hm."), text("I look."), thought("And."), text("Again."), call(0, "lab__look", r#"{"at":1}"#)]),
+        Answer::whole([call(0, "lab__look", r#"{"at":2}"#)]),
+        Answer::whole([text("Seen.")]).gated(&gate),
+        Answer::whole([text("And that.")]),
+    ]);
+    let page = said("Look!");
+    let mut first = std::pin::pin!(server.run(body("r1", &page)));
+    // Somebody else says something meanwhile, so that what is being said is stored at another place.
+    let aside = async {
+        while server.source.effects().len() < 2 || server.engine.journal(&"c1".parse().unwrap()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        server.post("/api/v1/conversations/c1/messages", json!({"content": "And that?"})).await;
+        gate.add_permits(9);
+    };
+    let (events, ()) = tokio::join!(&mut first, aside);
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "success", "{events:?}");
+    let back = server.run(body("r2", &json!([page[0], {"id": "x", "role": "assistant", "content": "hal"}]))).await;
+    let snapshot = back[1]["messages"].as_array().unwrap();
+    let (people, others): (Vec<&Value>, Vec<&Value>) = snapshot.iter().partition(|message| message["role"] == "user");
+    assert_eq!(people.iter().map(|message| &message["content"]).collect::<Vec<_>>(), ["Look!", "And that?"]);
+    // The page's own message keeps the name that the page gave it.
+    assert_eq!(people[0]["id"], "Look!");
+    assert_eq!(others, assembled(&events).iter().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_that_failed_is_tried_again_by_the_same_messages() {
+    let no = || turnwright_core::ProviderFailure::new(turnwright_core::ProviderFailureKind::InvalidRequest, "no");
+    let half = json!({"id": "msg_4", "role": "assistant", "content": "Hal"});
+    for has_half in [false, true] {
+        let server = server([
+            Answer::of([text("Hal")]).failing(no()),
+            Answer::of([]).failing(no()),
+            Answer::whole([text("Better.")]),
+            Answer::whole([text("Again.")]),
+        ]);
+        let mut page = said("go");
+        assert_eq!(server.run(body("r1", &page)).await.last().unwrap()["type"], "RUN_ERROR");
+        if has_half {
+            page.as_array_mut().unwrap().push(half.clone());
+        }
+        // Without messages a page comes back to it, and nothing runs.
+        let back = server.run(body("r2", &json!([]))).await;
+        assert_eq!(back.last().unwrap()["type"], "RUN_ERROR");
+        let failed = server.run(body("r3", &page)).await;
+        assert_eq!(failed.last().unwrap()["type"], "RUN_ERROR");
+        let tried = server.run(body("r4", &page)).await;
+        let snapshot = json!([{"id": "go", "role": "user", "content": "go"}]);
+        assert_eq!(kinds(&tried)[..2], ["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
+        let better = assembled(&tried);
+        assert_eq!((&tried[1]["messages"], better.len()), (&snapshot, 1), "{tried:?}");
+        let better = better[0].clone();
+        assert_eq!(better["content"], "Better.");
+        assert_eq!(tried.last().unwrap()["outcome"], json!({"type": "success"}));
+        // The same request once more runs nothing.
+        assert_eq!(assembled(&server.run(body("r4", &page)).await), std::slice::from_ref(&better));
+        // Who says the same after an answer wants another.
+        let more = json!([snapshot[0], better, {"id": "u2", "role": "user", "content": "go"}]);
+        assert_eq!(assembled(&server.run(body("r5", &more)).await)[0]["content"], "Again.");
+        let stored = server.engine.journal(&"c1".parse().unwrap()).await.unwrap();
+        let said = stored.entries().iter().filter(|stored| matches!(*stored.entry, turnwright_core::Entry::User(_)));
+        assert_eq!(said.count(), 2);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Documents, REPEATABLE_REQUESTS};
 use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, call, text};
 
 use crate::{Answered, Server, server_on};
@@ -126,4 +127,27 @@ async fn answers_of_use_chat_are_stored_once_for_each_key_and_others_are_refused
         assert_eq!(keyed(server, "/api/chat", &answer(false)).await.problem(), (422, "idempotency_key_reused".to_owned()));
     }
     assert_eq!(server.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_answered_in_a_conversation_goes_with_it() {
+    let store = Arc::new(MemoryStore::default());
+    let answers = ["One", "Two", "Three", "Counted.", "One", "Two", "Three", "Counted again."];
+    let server = server_on(store.clone(), store.clone(), answers.map(|word| Answer::whole([text(word)])));
+    let (path, tools) = ("/api/v1/conversations/c1/compact", "/api/v1/conversations/c1/tools");
+    for summary in ["Counted.", "Counted again."] {
+        for word in ["1", "2", "3"] {
+            server.post("/api/v1/conversations/c1/chat", json!({"content": word})).await;
+        }
+        let tool = json!({"server_id": "lab", "tool_name": "touch"});
+        assert_eq!(keyed(&server, tools, &tool).await.status, StatusCode::CREATED);
+        for _ in 0..2 {
+            assert_eq!(keyed(&server, path, &json!({})).await.json()["summary"]["text"], summary);
+        }
+        let deleted = server.send(Method::DELETE, "/api/v1/conversations/c1", &Value::Null, &[]).await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
+        for kind in [CONVERSATION_DOCUMENTS, REPEATABLE_REQUESTS] {
+            assert_eq!(store.documents(kind).await.unwrap(), [], "{kind}");
+        }
+    }
 }

@@ -136,6 +136,33 @@ async fn what_is_said_may_wait_beside_an_open_approval_where_that_is_chosen() {
 }
 
 #[tokio::test]
+async fn what_is_decided_beside_what_is_said_is_taken_and_the_rest_declined() {
+    for (on_waiting, effects, waits) in [("deny", 1, 0), ("hold", 1, 1)] {
+        let calls = [call(0, "lab__touch", r#"{"n":1}"#), call(1, "lab__touch", r#"{"n":2}"#)];
+        let server = server([Answer::whole(calls), Answer::whole([text("One of them.")])]);
+        let asked = asked_about(&server.post("/api/chat?ui=7", says("Touch!")).await);
+        let mut page = says("not the other");
+        let answered = answers("turn_1", &[(&asked[0], true)])["messages"][0].clone();
+        let own = page["messages"][0].clone();
+        page["messages"] = json!([says("Touch!")["messages"][0], answered, own]);
+        page["on_waiting"] = json!(on_waiting);
+        let told = outline(&server.post("/api/chat?ui=7", page).await);
+        let conversation = "c1".parse().unwrap();
+        server.engine.wait(&conversation, "turn_1".parse().unwrap()).await.unwrap();
+        assert_eq!(server.source.effects().len(), effects, "{on_waiting}: {told:?}");
+        assert_eq!(server.engine.waiting(&conversation).await.unwrap().len(), waits, "{on_waiting}: {told:?}");
+        if on_waiting == "deny" {
+            assert!(told.contains(&format!("tool-output-available {}", asked[0])), "{told:?}");
+            assert!(told.contains(&format!("tool-output-denied {}", asked[1])), "{told:?}");
+            assert!(told.contains(&"text-delta One of them.".to_owned()), "{told:?}");
+            // The client takes no output of a call that it was not told of in the same message.
+            let place = |kind: &str| told.iter().position(|told| told.starts_with(kind)).unwrap();
+            assert!(place("tool-input-available") < place("tool-output-available"), "{told:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_to_what_nobody_asked_is_refused_so_that_no_page_sends_it_for_ever() {
     let server = server([Answer::whole([call(0, "lab__touch", "{}")])]);
     server.post("/api/chat", says("Touch!")).await;

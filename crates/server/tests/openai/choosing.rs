@@ -29,6 +29,22 @@ async fn a_tool_runs_only_where_the_request_lets_the_model_choose_it() {
 }
 
 #[tokio::test]
+async fn calls_after_the_most_that_a_response_may_make_are_not_run() {
+    let looks = |at: u32| call(at, "lab__look", "{}");
+    let server =
+        server([Answer::whole([looks(0)]), Answer::whole([looks(0), looks(1), looks(2)]), Answer::whole([text("Fine.")])]);
+    let response = server.respond(&json!({"input": "Go", "max_tool_calls": 2})).await.json();
+    let output = response["output"].as_array().unwrap();
+    let calls = |status: &str| output.iter().filter(|item| item["type"] == "mcp_call" && item["status"] == status).collect();
+    let (ran, failed): (Vec<&Value>, Vec<&Value>) = (calls("completed"), calls("failed"));
+    assert_eq!((output.len(), ran.len(), failed.len()), (5, 2, 2), "{response}");
+    assert!(failed[0]["error"].to_string().contains("as many tool calls as it may"), "{response}");
+    assert_eq!(output[4]["content"][0]["text"], "Fine.");
+    assert_eq!((&response["status"], &response["max_tool_calls"]), (&json!("completed"), &json!(2)));
+    assert_eq!(server.source.effects().len(), 2);
+}
+
+#[tokio::test]
 async fn a_tool_that_is_not_there_cannot_be_chosen() {
     let server = server([]);
     for choice in [
@@ -91,7 +107,6 @@ async fn what_is_wrong_is_named_as_the_request_has_it() {
         response("max_output_tokens", json!(0)),
         response("stream", json!("yes")),
         response("input", json!([])),
-        response("max_tool_calls", json!(1)),
         response("prompt", json!({"id": "p"})),
         response("truncation", json!("bogus")),
     ] {

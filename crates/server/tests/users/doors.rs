@@ -1,6 +1,8 @@
 //! The doors that the API's description does not have: clients of other protocols, the page, signing in. Whatever is wrong with
 //! a request, each has its answer.
 
+use futures_util::{StreamExt, stream};
+
 use super::*;
 
 /// A door, and what it says to requests that are wrong in each way; 0 where it cannot be wrong so.
@@ -195,4 +197,19 @@ async fn the_page_of_the_api_loads_nothing_from_elsewhere() {
             assert!(!text.contains(elsewhere), "{path} has {elsewhere}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_message_to_mcp_that_does_not_come_is_not_waited_for() {
+    let server = server().await;
+    let begun = stream::iter([Ok::<_, std::io::Error>("{\"jsonrpc\"")]);
+    let request = Request::builder().method("POST").uri("/mcp").header("host", "localhost").header("content-type", JSON);
+    let request = request.header("accept", "application/json, text/event-stream");
+    let request = request.body(Body::from_stream(begun.chain(stream::pending()))).unwrap();
+    tokio::time::pause();
+    let response = server.local.clone().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+    let answered = Answered { status: parts.status, headers: parts.headers, body };
+    assert_eq!(answered.code(), (408, "body_timeout".to_owned()), "{}", answered.body);
 }

@@ -167,3 +167,37 @@ async fn of_two_nodes_that_are_asked_at_once_one_makes_it() {
     }
     assert_eq!(ids.len(), 20, "{ids:?}");
 }
+
+#[tokio::test]
+async fn what_is_shown_once_is_made_once_also_after_a_restart() {
+    let before = server().await;
+    let token = admin(&before, "root").await;
+    let (anna, _) = before.member("anna").await;
+    let named = |name: &str| json!({"name": name});
+    let doors = [
+        ("/api/v1/tokens".to_owned(), named("ci"), named("cd")),
+        (format!("/api/v1/users/{}/tokens", anna.id), named("ci"), named("cd")),
+        (format!("/api/v1/users/{}/links", anna.id), json!({}), named("cd")),
+    ];
+    let mut secrets = Vec::new();
+    for (path, body, _) in &doors {
+        let made = before.with(Method::POST, path, &token, KEY, body.clone()).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{path}: {}", made.body);
+        let made = made.json();
+        let secret = made["secret"].as_str().or_else(|| made["path"].as_str()?.split_once('=').map(|(_, code)| code));
+        secrets.push((secret.unwrap().to_owned(), made["id"].as_str().unwrap_or("a link").to_owned()));
+    }
+    let known = async || before.accounts.credentials(&anna.id).await.unwrap().len();
+    assert_eq!(known().await, 3);
+    let after = server_in(before.folder.clone(), Site::default()).await;
+    for server in [&before, &after] {
+        for ((path, body, other), (secret, name)) in doors.iter().zip(&secrets) {
+            let again = server.with(Method::POST, path, &token, KEY, body.clone()).await;
+            assert_eq!(again.code(), (409, "already_made".to_owned()), "{path}");
+            assert!(again.body.contains(name) && !again.body.contains(secret), "{path}: {}", again.body);
+            let reused = server.with(Method::POST, path, &token, KEY, other.clone()).await;
+            assert_eq!(reused.code(), (422, "idempotency_key_reused".to_owned()), "{path}");
+        }
+    }
+    assert_eq!(known().await, 3);
+}

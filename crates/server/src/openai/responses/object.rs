@@ -50,6 +50,7 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
         text: json!({"format": format}),
         background: false,
         max_output_tokens: settings.max_output_tokens,
+        max_tool_calls: settings.max_tool_calls,
         usage: None,
         turnwright: Extras {
             conversation_id: conversation.to_string(),

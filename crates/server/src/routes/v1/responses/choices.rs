@@ -37,6 +37,7 @@ pub(super) async fn overlay(
         output: settings::output("text.format", format)?,
         client_tools: (!clients.is_empty()).then_some(clients),
         always_ask: (!tools.always_ask.is_empty()).then_some(tools.always_ask),
+        max_tool_calls: request.max_tool_calls,
         ..SettingsOverlay::default()
     };
     settings::check(&overlay, "max_output_tokens")?;
@@ -48,12 +49,6 @@ pub(super) fn refuse(request: &ResponsesRequest) -> Result<(), ApiError> {
     let is_there = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
     if is_there(request.prompt.as_ref()) {
         return Err(settings::unsupported("prompt", "names a prompt that is kept at OpenAI; send it as `instructions`"));
-    }
-    if is_there(request.max_tool_calls.as_ref()) {
-        return Err(settings::unsupported(
-            "max_tool_calls",
-            "is not counted here; `max_steps` of a conversation limits its turns",
-        ));
     }
     match request.truncation.as_deref() {
         None | Some("auto" | "disabled") => Ok(()),

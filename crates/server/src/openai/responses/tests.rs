@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwright_core::{
+    CallId, Claim, ContentBlock, Control, DriverId, Entry, MessageId, ModelRef, Seq, TurnId, TurnSettings, Usage, UserMessage,
+};
+use turnwright_engine::{Event, Frame};
+
+use super::object::object;
+use super::{DROPPED, Form, ResponseFold};
+use crate::openai::track::Part;
+use crate::sse::Fold;
+
+fn seq(number: u64) -> Seq {
+    Seq::new(number).unwrap()
+}
+
+fn settings() -> TurnSettings {
+    TurnSettings::new(ModelRef::new("p", "m"))
+}
+
+fn fold(form: Form) -> ResponseFold {
+    let conversation = "c".parse().unwrap();
+    let part = Part { turn: TurnId(seq(1)), after: seq(1), calls: Vec::new() };
+    let object = object(&conversation, &part, &settings());
+    ResponseFold::new(conversation, part, Arc::from([]), object, form)
+}
+
+fn step(number: u64) -> Event {
+    Event::StepStarted { message_id: MessageId(seq(number)) }
+}
+
+fn text(text: &str) -> Event {
+    Event::TextDelta { block: 0, offset: 0, text: text.to_owned() }
+}
+
+/// A turn with these events in its middle.
+fn told(mut fold: ResponseFold, middle: impl IntoIterator<Item = Event>) -> Vec<Value> {
+    let user = Entry::User(UserMessage { content: vec![ContentBlock::text("Go")], settings: settings() });
+    let first = Event::Entry { seq: seq(1), at_ms: 0, entry: Arc::new(user) };
+    let last = [
+        Event::StepFinished { message_id: MessageId(seq(4)), finish_reason: "stop", usage: Usage::default() },
+        Event::TurnFinished { turn_id: TurnId(seq(1)), status: "completed", error: None },
+    ];
+    let events: Vec<Event> = [first].into_iter().chain(middle).chain(last).collect();
+    let mut out = Vec::new();
+    fold.fold(&Frame { seq: None, events: events.into(), has_caught_up: true }, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
+}
+
+/// The texts of the response that the last event holds.
+fn texts(events: &[Value]) -> Vec<&str> {
+    let output = events.last().unwrap()["response"]["output"].as_array().unwrap();
+    output.iter().map(|item| item["content"][0]["text"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_was_told_of_a_message_that_is_told_anew_is_not_in_the_response() {
+    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2 };
+    let resumed = [Entry::Control(Control::Claimed(claim)), Entry::Control(Control::Resumed { count: 1 })];
+    let resumed =
+        resumed.into_iter().zip(2..).map(|(entry, at)| Event::Entry { seq: seq(at), at_ms: 0, entry: Arc::new(entry) });
+    let resumed: Vec<Event> = resumed.chain([step(4)]).collect();
+    for anew in [vec![Event::StepReset], vec![Event::StepReset, step(4)], resumed] {
+        let events = [step(2), text("Half")].into_iter().chain(anew.clone()).chain([text("Whole.")]);
+        let streamed = told(fold(Form::Streamed), events);
+        assert_eq!(texts(&streamed), ["Whole."], "{anew:?}");
+        let done = streamed.iter().filter(|event| event["type"] == "response.output_item.done");
+        let done: Vec<&Value> = done.map(|event| &event["item"]["status"]).collect();
+        assert_eq!(done, [&json!("incomplete"), &json!("completed")]);
+    }
+}
+
+#[test]
+fn what_is_stored_stays_where_a_later_message_is_told_anew() {
+    let call_id = CallId { message: seq(2), index: 0 };
+    let called = Event::ToolInputReady { call_id, name: "lab__look".to_owned(), arguments: "{}".to_owned() };
+    let first = Event::StepFinished { message_id: MessageId(seq(2)), finish_reason: "tool_calls", usage: Usage::default() };
+    let before = [step(2), text("I look."), first, called, Event::ToolStarted { call_id }];
+    let events = before.into_iter().chain([step(4), text("Half"), Event::StepReset, text("Whole.")]);
+    let streamed = told(fold(Form::Streamed), events);
+    let output = streamed.last().unwrap()["response"]["output"].as_array().unwrap().clone();
+    let kinds: Vec<&Value> = output.iter().map(|item| &item["type"]).collect();
+    assert_eq!(kinds, ["message", "mcp_call", "message"]);
+    assert_eq!((&output[0]["content"][0]["text"], &output[2]["content"][0]["text"]), (&json!("I look."), &json!("Whole.")));
+}
+
+#[test]
+fn a_client_that_has_what_was_dropped_is_told_to_begin_anew() {
+    let streamed = told(fold(Form::Streamed), [step(2), text("Half"), Event::StepReset, text("Whole.")]);
+    let number = |event: &Value| event["sequence_number"].as_u64().unwrap();
+    let delta = |text: &str| streamed.iter().find(|event| event["delta"] == text).unwrap();
+    assert!(number(delta("Half")) < DROPPED && number(delta("Whole.")) > DROPPED);
+    // Whoever tells it later knows nothing of what was dropped.
+    let whole = || [step(2), text("Whole.")];
+    for seen in [delta("Whole."), streamed.last().unwrap()] {
+        let rest = told(fold(Form::Streamed).starting_after(number(seen)), whole());
+        let codes: Vec<(&Value, bool)> = rest.iter().map(|event| (&event["code"], number(event) > number(seen))).collect();
+        assert_eq!(codes, [(&json!("told_anew"), true)]);
+    }
+    let anew = told(fold(Form::Streamed), whole());
+    assert_eq!(texts(&anew), ["Whole."]);
+    // Who has all of it is told nothing more.
+    assert_eq!(told(fold(Form::Streamed).starting_after(number(anew.last().unwrap())), whole()), Vec::<Value>::new());
+}
