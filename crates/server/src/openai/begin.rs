@@ -245,10 +245,12 @@ async fn decide(
     let mut conversation = ask.conversation.clone();
     let mut decided: Vec<(CallId, Choice)> = Vec::new();
     let mut before: Vec<CallId> = Vec::new();
+    let mut asked: Vec<(CallId, bool)> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
         let param = format!("input[{place}].approval_request_id");
         let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
         let (call, held) = read_request(request).ok_or_else(unknown)?;
+        asked.push((call, is_approved));
         conversation = held.or(conversation);
         let id = conversation.as_ref().ok_or_else(unknown)?;
         let look = |journal: &Journal| {
@@ -277,6 +279,10 @@ async fn decide(
     }
     let Some(conversation) = conversation.filter(|_| !decided.is_empty() || !before.is_empty()) else { return Ok(None) };
     if decided.is_empty() && !users.is_empty() {
+        // The same request may have decided a moment ago, and said it.
+        if let Some(begun) = begun_before(state, ask, &users, history).await? {
+            return Ok(Some(begun));
+        }
         return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
     }
     if let Some((results_of, results)) = given(ask)
@@ -303,7 +309,14 @@ async fn decide(
         // The model sees it at its next step, and not a step later.
         say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
     }
-    state.engine().decide_once(&conversation, decided, key).await?;
+    if let Err(error) = state.engine().decide_once(&conversation, decided, key).await {
+        // The same may have been decided at the same moment.
+        let is_so = |journal: &Journal| asked.iter().all(|(call, is_so)| decided_before(journal, *call) == Some(*is_so));
+        let may_be_so = matches!(error, EngineError::NotWaiting { .. } | EngineError::Store(StoreError::Repeated { .. }));
+        if !may_be_so || !state.engine().look(&conversation, is_so).await? {
+            return Err(error.into());
+        }
+    }
     after_calls(state, conversation, named, None, history.clone()).await.map(Some)
 }
 
@@ -406,6 +419,13 @@ async fn say(
     if is_new {
         return Ok(Begun { conversation, part, offered: Arc::from([]), history });
     }
+    // The same request may have said it at the same moment, in a copy of its own.
+    let conversation = match &ask.idempotency {
+        Some((key, fingerprint)) => {
+            state.engine().said_before(key, fingerprint).await?.map_or(conversation, |(conversation, _)| conversation)
+        }
+        None => conversation,
+    };
     begun(state, conversation, part, history).await
 }
 
