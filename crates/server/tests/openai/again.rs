@@ -63,7 +63,9 @@ async fn equal_requests_with_one_key_that_come_at_once_get_one_answer_whatever_t
         for words in [None, Some("Quick!")] {
             let store = MemoryStore::default();
             let servers = [server_with(store.another_process(), script()), server_with(store.another_process(), script())];
-            servers.iter().for_each(|server| server.engine.keep_resuming());
+            for server in &servers {
+                server.engine.keep_resuming();
+            }
             let first = servers[0].respond(&json!({"input": "Touch!", "tools": [tool]})).await.json();
             let item = |kind: &str| {
                 let items = first["output"].as_array().unwrap();
@@ -101,7 +103,9 @@ async fn equal_requests_with_one_key_that_go_on_from_an_older_answer_or_a_histor
         let store = MemoryStore::default();
         let script = || ScriptedProvider::by(|_| Answer::whole([text("So.")]));
         let servers = [server_with(store.another_process(), script()), server_with(store.another_process(), script())];
-        servers.iter().for_each(|server| server.engine.keep_resuming());
+        for server in &servers {
+            server.engine.keep_resuming();
+        }
         let older = servers[0].respond(&json!({"input": "One"})).await.json();
         let newer = json!({"previous_response_id": older["id"], "input": "Two"});
         assert_eq!(servers[0].respond(&newer).await.status, 200);

@@ -207,8 +207,9 @@ async fn a_turn_that_failed_before_a_restart_is_taken_up_by_the_request_that_is_
             headers.extend(keyed.then_some(("idempotency-key", "k")));
             server.send(http::Method::POST, CHAT, axum::body::Body::from(body.to_string()), &headers).await
         };
-        assert_eq!(send(&server, "0").await.status, 502);
+        let failed = send(&server, "0").await;
         let seen = send(&next, "1").await;
+        assert_eq!((failed.status, conversation(&failed)), (502, conversation(&seen)));
         assert_eq!(seen.json()["choices"][0]["message"]["content"], "Seen.", "{}", seen.body);
         assert_eq!((server.source.effects().len(), next.source.effects().len()), (1, 0));
     }
