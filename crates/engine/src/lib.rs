@@ -34,6 +34,7 @@ mod pins;
 pub mod provider;
 pub mod rates;
 mod registry;
+mod resent;
 mod result_cache;
 mod ruler;
 mod rules;

@@ -94,6 +94,9 @@ pub trait Store: Send + Sync + Debug {
     /// The answer that an idempotency key was given, with the fingerprint of its request.
     async fn idempotent(&self, key: &str) -> Result<Option<Idempotent>, StoreError>;
 
+    /// The last of the idempotency keys from `from` on that are before `before`, by their bytes.
+    async fn last_key(&self, from: &str, before: &str) -> Result<Option<String>, StoreError>;
+
     /// Rises when another process may have written; looked at by whoever waits for entries. Notice takes at most 100 ms.
     fn foreign_writes(&self) -> watch::Receiver<u64>;
 

@@ -8,6 +8,8 @@ use turnwright_core::ConversationId;
 
 use crate::{Engine, EngineError, StoreError};
 
+pub use crate::resent::{RESENT, TIME_AT, written_time};
+
 /// How many conversations are removed at once: nobody else writes meanwhile.
 const REMOVED_AT_ONCE: usize = 20;
 
@@ -20,6 +22,12 @@ pub trait Upkeep: Send + Sync + Debug {
     /// # Errors
     /// Where the store fails.
     async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError>;
+
+    /// Forgets the requests that came before this time and are kept in case they are sent again, those of [`RESENT`].
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn forget_requests(&self, before_ms: u64) -> Result<(), StoreError>;
 
     /// Overwrites what was deleted before, wherever the store still has it: in logs, in indexes, in free space.
     ///

@@ -52,6 +52,8 @@ pub struct Host {
     pub(crate) documents: Arc<dyn Documents>,
     /// When it was last looked for answers to idempotency keys that are old, in milliseconds since 1970 UTC.
     pub(crate) keys_looked_at_ms: AtomicU64,
+    /// The same of requests that may be sent again.
+    pub(crate) requests_looked_at_ms: AtomicU64,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) texts: Arc<dyn Texts>,
     pub(crate) upkeep: Arc<dyn Upkeep>,
@@ -219,6 +221,7 @@ impl HostBuilder {
             engine,
             documents: store.clone(),
             keys_looked_at_ms: AtomicU64::new(0),
+            requests_looked_at_ms: AtomicU64::new(0),
             artifacts: store.clone(),
             texts: store.clone(),
             upkeep: store.clone(),

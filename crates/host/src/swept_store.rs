@@ -110,6 +110,10 @@ impl Store for SweptStore {
         self.store.idempotent(key).await
     }
 
+    async fn last_key(&self, from: &str, before: &str) -> Result<Option<String>, StoreError> {
+        self.store.last_key(from, before).await
+    }
+
     fn foreign_writes(&self) -> watch::Receiver<u64> {
         self.store.foreign_writes()
     }

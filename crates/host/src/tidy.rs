@@ -13,6 +13,8 @@ use crate::Host;
 const EVERY: Duration = Duration::from_mins(1);
 /// How often it looks for answers to idempotency keys that are old: an hour.
 const KEYS_EVERY_MS: u64 = 3_600_000;
+/// How long it is kept what a request began that may be sent again, and how often it looks for older ones: an hour.
+const REQUESTS_MS: u64 = 3_600_000;
 /// How long an uploaded file waits for a message that names it: a day.
 const UNUSED_FILES_MS: u64 = 24 * 3_600_000;
 
@@ -44,10 +46,24 @@ impl Host {
                 }
             }
         }
+        if let Err(error) = self.forget_requests().await {
+            tracing::warn!(%error, "requests that may be sent again no more could not be forgotten; the next round does it");
+        }
         let before_ms = self.engine().clock().now_ms().saturating_sub(UNUSED_FILES_MS);
         if let Err(error) = self.artifacts().sweep_artifacts(before_ms).await {
             tracing::warn!(%error, "files that nobody uses could not be removed");
         }
+    }
+
+    /// Forgets what requests began that are not taken for the same any more if they come again.
+    async fn forget_requests(&self) -> Result<(), StoreError> {
+        let now_ms = self.engine().clock().now_ms();
+        if now_ms.saturating_sub(self.requests_looked_at_ms.load(Ordering::Relaxed)) < REQUESTS_MS {
+            return Ok(());
+        }
+        self.upkeep().forget_requests(now_ms.saturating_sub(REQUESTS_MS)).await?;
+        self.requests_looked_at_ms.store(now_ms, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Removes the answers to idempotency keys that are older, as those go with their conversations that stand in a journal. All are

@@ -114,6 +114,29 @@ async fn answers_to_idempotency_keys_that_stand_in_no_conversation_go_with_their
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_may_be_sent_again_are_forgotten_after_an_hour_whatever_the_retention() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), model());
+    let clock = Arc::new(ManualClock::at(1_736_622_000_000));
+    let host = host(folder.path(), &model, clock.clone(), "").await;
+    let key = host.engine().new_request_key(&"0f".repeat(32)).unwrap();
+    for (id, key) in [("a", key.clone()), ("b", "chosen".to_owned())] {
+        let message = NewMessage { idempotency: Some((key, "f".to_owned())), create: true, ..NewMessage::text("hello") };
+        host.engine().send(&id.parse().unwrap(), message).await.unwrap();
+    }
+    let kept = async || {
+        let engine = host.engine();
+        (engine.idempotent(&key).await.unwrap().is_some(), engine.idempotent("chosen").await.unwrap().is_some())
+    };
+    clock.advance(3_600_000);
+    host.tidy_once().await;
+    assert_eq!(kept().await, (true, true), "an hour is kept whole");
+    clock.advance(3_600_000);
+    host.tidy_once().await;
+    assert_eq!(kept().await, (false, true));
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_it_nothing_goes_however_old_it_is() {
     let (folder, model) = (tempfile::tempdir().unwrap(), model());
     let clock = Arc::new(ManualClock::at(1_736_622_000_000));

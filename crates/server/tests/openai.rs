@@ -25,6 +25,8 @@ mod choosing;
 mod ending;
 #[path = "openai/joining.rs"]
 mod joining;
+#[path = "openai/killed.rs"]
+mod killed;
 #[path = "openai/referring.rs"]
 mod referring;
 #[path = "openai/stopping.rs"]
@@ -50,10 +52,13 @@ fn server(answers: impl IntoIterator<Item = Answer>) -> Server {
 }
 
 fn server_on(store: MemoryStore, answers: impl IntoIterator<Item = Answer>) -> Server {
+    server_with(store, ScriptedProvider::new(answers))
+}
+
+fn server_with(store: MemoryStore, provider: Arc<ScriptedProvider>) -> Server {
     let read_only = Declared { read_only: true, ..Declared::default() };
     let source =
         Arc::new(ScriptedSource::new("lab", [ScriptedTool::echo("look").declared(read_only), ScriptedTool::echo("touch")]));
-    let provider = ScriptedProvider::new(answers);
     let clock = Arc::new(ManualClock::at(1_736_622_000_000));
     let engine = Engine::new(EngineParts {
         providers: Arc::new(ScriptedProviders(provider.clone())),

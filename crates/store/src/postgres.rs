@@ -277,6 +277,10 @@ impl Store for PostgresStore {
         read::idempotent(&self.pool, key).await
     }
 
+    async fn last_key(&self, from: &str, before: &str) -> Result<Option<String>, StoreError> {
+        read::last_key(&self.pool, from, before).await
+    }
+
     async fn balance(&self, owner: Option<&UserId>, period: Period) -> Result<Balance, StoreError> {
         ledger::balance(&self.pool, owner, period).await
     }

@@ -166,6 +166,11 @@ impl Store for SqliteStore {
         self.readers.read_here(move |connection| read::idempotent(connection, &key)).await
     }
 
+    async fn last_key(&self, from: &str, before: &str) -> Result<Option<String>, StoreError> {
+        let (from, before) = (from.to_owned(), before.to_owned());
+        self.readers.read_here(move |connection| read::last_key(connection, &from, &before)).await
+    }
+
     fn foreign_writes(&self) -> watch::Receiver<u64> {
         self.writer.foreign_writes()
     }

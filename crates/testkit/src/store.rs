@@ -404,6 +404,11 @@ impl Store for MemoryStore {
         self.ask(|tables| Ok(tables.idempotent.get(key).map(|(_, record)| record.clone())))
     }
 
+    async fn last_key(&self, from: &str, before: &str) -> Result<Option<String>, StoreError> {
+        let is_within = |key: &&String| (from..before).contains(&key.as_str());
+        self.ask(|tables| Ok(tables.idempotent.keys().filter(is_within).max().cloned()))
+    }
+
     fn foreign_writes(&self) -> watch::Receiver<u64> {
         self.shared.writes.subscribe()
     }

@@ -1,13 +1,13 @@
 //! The server as OpenAI's own clients see it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, text_chunk};
+use turnwright_testkit::model_server::{ModelServer, Piece, call_chunk, finish_chunk, results_shown, text_chunk};
 
 use crate::serve::Server;
-use crate::support::{Place, Ran, wait_for};
+use crate::support::{LIMIT, Place, Ran, wait_for};
 
 /// Answers each prompt in its way: with calls to tools of this side, of the client's, or both; with what it was shown.
 fn script(body: &Value) -> Vec<Piece> {
@@ -150,4 +150,62 @@ fn a_clients_result_goes_on_with_a_turn_of_a_server_that_was_killed() {
         })
     );
     next.stop();
+}
+
+/// Runs a command that says that it ran, and answers once its result was shown.
+fn running_once() -> ModelServer {
+    ModelServer::start(["answering"], |request| match results_shown(request) {
+        0 => {
+            let line = json!({"command": "echo ran >> ran.txt"}).to_string();
+            vec![call_chunk(0, "command__run", &line), finish_chunk("tool_calls"), Piece::Done]
+        }
+        _ => vec![text_chunk("It "), Piece::Point("answering"), text_chunk("ran."), finish_chunk("stop"), Piece::Done],
+    })
+    .unwrap()
+}
+
+#[test]
+fn what_an_official_library_sends_again_since_its_server_was_killed_runs_no_tool_again() {
+    let Some(clients) = clients() else { return };
+    let javascript = || {
+        let mut command = Command::new(clients.join("npm/node_modules/.bin/node"));
+        command.arg(scripts().join("killed.mjs")).arg(clients.join("npm"));
+        command
+    };
+    let python = || {
+        let mut command = Command::new(clients.join("python/bin/python"));
+        command.arg(scripts().join("killed.py"));
+        command
+    };
+    let libraries: [(&str, &dyn Fn() -> Command); 2] = [("JavaScript", &javascript), ("Python", &python)];
+    for (library, command) in libraries {
+        for door in ["completions", "responses"] {
+            let model = running_once();
+            let place = Place::new();
+            let config = format!(
+                "model = \"p/m\"\n[providers.p]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\nmodels = [\"m\"]\nmax_retries = 0\n\
+                 [[approval.rules]]\ntool = \"command__*\"\naction = \"allow\"\n[tools.command]\nsandbox = \"off\"\n",
+                model.base_url()
+            );
+            place.write("turnwright.toml", config);
+            let server = Server::start(&place);
+            let (address, root) = (server.address().to_owned(), server.root());
+            let mut client = command();
+            client.arg(root).arg(door).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let client = client.spawn().unwrap();
+            assert!(model.wait_for("answering", LIMIT), "{library}, {door}: the model was never shown the result");
+            server.kill();
+            model.run_free();
+            let next = Server::start_at(&place, &address);
+            let ran = Ran::of(client.wait_with_output().unwrap());
+            assert_eq!(ran.code, Some(0), "{library}, {door}: {}\n{}", ran.stdout, ran.stderr);
+            let read: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(read["text"], "It ran.", "{library}, {door}");
+            assert_eq!(std::fs::read_to_string(place.path("ran.txt")).unwrap(), "ran\n", "{library}, {door}");
+            let all = next.ask("GET /api/v1/conversations", &Value::Null);
+            let names: Vec<&Value> = all["data"].as_array().unwrap().iter().map(|conversation| &conversation["id"]).collect();
+            assert_eq!(names, [&read["conversation"]], "{library}, {door}");
+            next.stop();
+        }
+    }
 }

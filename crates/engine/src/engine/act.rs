@@ -35,7 +35,6 @@ pub use message::{NewMessage, OnWaiting, Sent, SentState};
 pub(super) use overdue::Deadlines;
 pub use results::ClientResult;
 use results::results;
-use retry::retry;
 use say::say;
 pub(super) use say::title_of;
 
@@ -115,14 +114,13 @@ impl Engine {
     }
 
     async fn send_once(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
-        if let Some(sent) = self.sent_before(message).await? {
+        let key = message.idempotency.as_ref();
+        if let Some(sent) = self.sent_before(key).await? {
             return Ok(sent);
         }
         match self.say(id, message, bounds).await.inspect(|sent| self.tell_of(sent)) {
-            // The same request came twice at once, and the other one was stored first.
-            Err(EngineError::Store(repeated @ StoreError::Repeated { .. })) => {
-                self.sent_before(message).await?.ok_or(EngineError::Store(repeated))
-            }
+            // The same request may have come twice at once, and the other one was stored first.
+            Err(error) => self.sent_before(key).await?.ok_or(error),
             sent => sent,
         }
     }
@@ -291,34 +289,6 @@ impl Engine {
         let Some(turn) = state.journal.open_turn() else { return Ok(None) };
         say::fits(chosen, turn)?;
         Ok(Some(turn.id()))
-    }
-
-    /// Takes the last turn up again that did not end well, with other settings where some are given.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::TurnOpen`], [`EngineError::NoOpenTurn`] where the last turn ended well.
-    pub async fn retry(&self, id: &ConversationId, overlay: SettingsOverlay) -> Result<TurnId, EngineError> {
-        if let Some(problem) = overlay.problem() {
-            return Err(EngineError::Invalid { what: problem });
-        }
-        self.limits().admit_chosen(None, &overlay)?;
-        self.must_not_decide(&overlay).await?;
-        if self.is_draining() {
-            return Err(EngineError::ShuttingDown);
-        }
-        let (engine, id) = (self.clone(), id.clone());
-        let retry = async move {
-            let live = engine.load_newest(&id).await?;
-            let bounds = engine.bounds();
-            match act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, (&overlay, bounds))).await {
-                Err(EngineError::NotAllowed { what }) => {
-                    let wider = engine.wider(bounds, what).await?;
-                    act(&engine.inner, &live, |state| retry(&engine.inner, &id, state, (&overlay, wider))).await
-                }
-                retried => retried,
-            }
-        };
-        self.inner.whole(retry).await
     }
 
     /// Answers, once, what a call asks of people. The values of a form are checked and completed with its defaults; what is

@@ -8,6 +8,7 @@ use turnwright_core::{ApproveMode, ConversationId, QuestionReason, Turn, UserId}
 
 use super::Engine;
 use crate::live::Live;
+use crate::resent::RESENT;
 use crate::{EngineError, OpenTurn, SettingsOverlay, StoreError};
 
 /// Who finds out whether a person asks (law 6): people decide, what tools start does not.
@@ -202,7 +203,10 @@ impl Engine {
 
     /// The stored form of an idempotency key: one user's keys are nobody else's. No key that a client sends has a tab.
     pub(super) fn own_key(&self, key: &str) -> String {
-        if self.user.is_local() { key.to_owned() } else { format!("{}\t{key}", self.user) }
+        let [ours, _] = RESENT;
+        // Those hold whose they are, and are forgotten together.
+        let is_unique = self.user.is_local() || key.starts_with(ours);
+        if is_unique { key.to_owned() } else { format!("{}\t{key}", self.user) }
     }
 
     /// The conversation with everything that any process has stored.

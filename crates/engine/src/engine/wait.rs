@@ -1,14 +1,15 @@
 //! Waiting for a turn's end.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 use turnwright_core::{Control, ConversationId, Entry, Journal, TurnId, TurnStatus};
 
 use super::Engine;
 use super::resuming::SWEEP_EVERY;
-use crate::EngineError;
 use crate::live::Live;
+use crate::{EngineError, KeptBy};
 
 /// How far a turn is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +31,8 @@ enum Drives {
 }
 
 impl Engine {
-    /// Waits until a turn is over or parked. Where the process that drove it dies meanwhile, this one goes on with it.
+    /// Waits until a turn is over or parked. Where the process that drove it dies meanwhile, this one goes on with it; so does a
+    /// server with a turn that servers keep, where it finds nobody who drives it.
     ///
     /// # Errors
     /// [`EngineError::NotFound`] where there is no such turn, [`EngineError::NoOpenTurn`] and [`EngineError::ShuttingDown`]
@@ -61,6 +63,7 @@ impl Engine {
         let live = self.load_newest(id).await?;
         let mut foreign: Option<watch::Receiver<u64>> = None;
         let mut took_up = false;
+        let mut was_here = false;
         loop {
             let settled = live.settled.notified();
             tokio::pin!(settled);
@@ -83,10 +86,13 @@ impl Engine {
                 return Err(EngineError::ShuttingDown);
             }
             match (self.drives(&live).await?, &mut foreign) {
-                (Drives::Here, _) => tokio::select! {
-                    () = settled => {}
-                    () = self.inner.shutdown.cancelled() => {}
-                },
+                (Drives::Here, _) => {
+                    was_here = true;
+                    tokio::select! {
+                        () = settled => {}
+                        () = self.inner.shutdown.cancelled() => {}
+                    }
+                }
                 (Drives::Elsewhere, Some(foreign)) => {
                     tokio::select! {
                         () = settled => {}
@@ -95,6 +101,11 @@ impl Engine {
                         // That a process is gone is no write: it has to be looked for.
                         () = tokio::time::sleep(SWEEP_EVERY) => {}
                     }
+                    self.inner.catch_up(&live).await?;
+                }
+                // What another process stored or left is driven next by that process, or by a server: this one, if no other does.
+                (Drives::Nobody, None) if !was_here && self.keeps(&live) => {
+                    foreign = Some(self.inner.store.foreign_writes());
                     self.inner.catch_up(&live).await?;
                 }
                 (Drives::Elsewhere, None) => {
@@ -128,6 +139,11 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Whether this process is one of those that take the open turn up again.
+    fn keeps(&self, live: &Live) -> bool {
+        self.inner.is_server.load(Ordering::Relaxed) && live.lock().kept_by() == Some(KeptBy::Servers)
     }
 
     async fn drives(&self, live: &Arc<Live>) -> Result<Drives, EngineError> {

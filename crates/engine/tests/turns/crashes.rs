@@ -91,6 +91,27 @@ async fn a_turn_that_a_chat_keeps_is_not_taken_up_by_servers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_goes_on_with_a_turn_that_nobody_drives_once_somebody_waits_for_it() {
+    for (is_server, kept_by) in [(true, KeptBy::Servers), (true, KeptBy::Chat), (false, KeptBy::Servers)] {
+        let disk = MemoryStore::default();
+        let (provider, source) = (script(), source());
+        let first = engine(disk.doomed_process(Fuse::After(2)), provider.clone(), source.clone(), Setup::default());
+        first.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+        let sent = first.send(&id(), NewMessage { kept_by, ..NewMessage::text("go") }).await.unwrap();
+        let _died = timeout(Duration::from_mins(5), first.wait(&id(), sent.turn_id)).await;
+        first.shutdown().await;
+        let second = engine(disk.another_process(), provider, source, Setup::default());
+        if is_server {
+            second.keep_resuming();
+        }
+        let waited = second.wait(&id(), sent.turn_id).await;
+        let may_go_on = is_server && kept_by == KeptBy::Servers;
+        assert_eq!(waited.ok(), may_go_on.then(completed), "{kept_by:?}");
+        second.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_decision_in_one_process_reaches_the_turn_of_another() {
     let disk = MemoryStore::default();
     let (provider, source) = (script(), source());

@@ -305,6 +305,29 @@ async fn the_same_idempotency_key_stores_one_message() {
 }
 
 #[tokio::test]
+async fn a_turn_is_taken_up_once_for_an_idempotency_key() {
+    let failure = ProviderFailure::new(ProviderFailureKind::Server, "out of order");
+    let provider = ScriptedProvider::new([Answer::of([]).failing(failure), Answer::whole([text("Went on.")])]);
+    let world = world(provider, echo(), Setup::default()).await;
+    let (engine, id) = (&world.engine, &world.id);
+    let sent = engine.send(id, NewMessage::text("go")).await.unwrap();
+    engine.wait(id, sent.turn_id).await.unwrap();
+    let last = engine.journal(id).await.unwrap().last_seq();
+    let retry = |fingerprint: &str| {
+        let key = Some(("k".to_owned(), fingerprint.to_owned()));
+        engine.retry_once(id, SettingsOverlay::default(), key)
+    };
+    let (one, other) = futures_util::join!(retry("a"), retry("a"));
+    let one = one.unwrap();
+    assert_eq!((one.turn_id, Some(one.message_id.0)), (sent.turn_id, last));
+    assert_eq!(other.as_ref(), Ok(&one));
+    assert_eq!(engine.wait(id, one.turn_id).await.unwrap(), completed());
+    assert_eq!(retry("a").await, Ok(one), "also where it ended well");
+    assert_eq!(retry("b").await, Err(EngineError::KeyReused { key: "k".to_owned() }));
+    assert_eq!(world.provider.asked().len(), 2);
+}
+
+#[tokio::test]
 async fn a_conversation_begins_with_its_first_message_and_gets_a_title() {
     let provider = ScriptedProvider::new([Answer::whole([text("Hi.")])]);
     let world = world(provider, echo(), Setup::default()).await;

@@ -24,6 +24,10 @@ impl Upkeep for Reluctant {
         Ok(is_first.then(id).into_iter().collect())
     }
 
+    async fn forget_requests(&self, _before_ms: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn erase(&self) -> Result<(), StoreError> {
         match self.erasures.fetch_add(1, Ordering::SeqCst) {
             0 => Err(StoreError::Unusable { reason: "somebody reads".to_owned() }),

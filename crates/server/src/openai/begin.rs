@@ -9,16 +9,17 @@ use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
 };
 use turnwright_engine::{
-    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, WholeJournal,
+    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
+    WholeJournal,
 };
 use turnwright_host::import;
 
-use super::again::{Again, taken_up};
+use super::again::{Again, Came, taken_up};
 use super::history::{History, mark};
 use super::ids;
 use super::known::Fingerprint;
 use super::referred;
-use super::responses::object::{part_after, turn_of};
+use super::responses::object::{offered_to, part_after, turn_of};
 use super::responses::read_request;
 use super::responses::stored::continued;
 use super::track::Part;
@@ -89,17 +90,22 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         let what = "the last message must be a user's, or the result of a tool";
         return Err(ApiError::invalid(what).about("messages"));
     }
-    // Before anything that depends on what was said meanwhile.
-    if let Some(again) = ask.again.as_ref().filter(|again| again.is_repetition())
-        && let Some((conversation, part)) = again.joined(state, &ask.overlay).await?
+    let again = ask.again.clone();
+    let has_key = ask.idempotency.is_some();
+    let mut came = Came::Before;
+    if let Some(again) = again.as_ref().filter(|_| !has_key)
+        && let Some((key, of_key)) = again.key(state.engine()).await?
     {
-        return begun(state, conversation, part, history).await;
+        (ask.idempotency, came) = (Some(key), of_key);
     }
-    if let Some(begun) = begun_before(state, &ask, &users, &history).await? {
+    // Before anything that depends on what was said meanwhile.
+    if came == Came::Before
+        && let Some(begun) = begun_before(state, &ask, &users, &history).await?
+    {
         return Ok(begun);
     }
     // Who chose a key wants one request for each.
-    if let Some(again) = ask.again.as_ref().filter(|_| ask.idempotency.is_none())
+    if let Some(again) = again.filter(|again| !has_key || again.is_repetition())
         && let Some((conversation, part)) = again.joined(state, &ask.overlay).await?
     {
         return begun(state, conversation, part, history).await;
@@ -188,9 +194,14 @@ async fn begun_before(
     let Some((key, fingerprint)) = &ask.idempotency else { return Ok(None) };
     let said = state.engine().said_before(key, fingerprint).await?;
     let decides = ask.history.approvals().next().is_some();
+    let retry = ask.again.as_ref().is_some_and(Again::is_repetition).then_some(&ask.overlay);
     match said {
         Some((conversation, sent)) if !decides => {
             let part = Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() };
+            let part = match retry {
+                Some(overlay) => taken_up(state, &conversation, part, overlay).await?,
+                None => part,
+            };
             return begun(state, conversation, part, history.clone()).await.map(Some);
         }
         None if !users.is_empty() => return Ok(None),
@@ -216,7 +227,6 @@ async fn begun_before(
     match state.engine().look(conversation, look).await {
         Ok(true) => {
             let named = calls.iter().map(|(call, ..)| *call).collect();
-            let retry = ask.again.as_ref().is_some_and(Again::is_repetition).then_some(&ask.overlay);
             after_calls(state, conversation.clone(), named, retry, history.clone()).await.map(Some)
         }
         Ok(false) | Err(EngineError::NotFound { .. }) => Ok(None),
@@ -235,10 +245,12 @@ async fn decide(
     let mut conversation = ask.conversation.clone();
     let mut decided: Vec<(CallId, Choice)> = Vec::new();
     let mut before: Vec<CallId> = Vec::new();
+    let mut asked: Vec<(CallId, bool)> = Vec::new();
     for (place, request, is_approved, reason) in ask.history.approvals() {
         let param = format!("input[{place}].approval_request_id");
         let unknown = || ApiError::invalid(format!("nothing waits under the name `{request}`")).about(&param);
         let (call, held) = read_request(request).ok_or_else(unknown)?;
+        asked.push((call, is_approved));
         conversation = held.or(conversation);
         let id = conversation.as_ref().ok_or_else(unknown)?;
         let look = |journal: &Journal| {
@@ -267,6 +279,10 @@ async fn decide(
     }
     let Some(conversation) = conversation.filter(|_| !decided.is_empty() || !before.is_empty()) else { return Ok(None) };
     if decided.is_empty() && !users.is_empty() {
+        // The same request may have decided a moment ago, and said it.
+        if let Some(begun) = begun_before(state, ask, &users, history).await? {
+            return Ok(Some(begun));
+        }
         return say(state, Place::There(conversation), ask, users, history.clone()).await.map(Some);
     }
     if let Some((results_of, results)) = given(ask)
@@ -293,7 +309,14 @@ async fn decide(
         // The model sees it at its next step, and not a step later.
         say(state, Place::Beside(conversation.clone()), ask, users, history.clone()).await?;
     }
-    state.engine().decide_once(&conversation, decided, key).await?;
+    if let Err(error) = state.engine().decide_once(&conversation, decided, key).await {
+        // The same may have been decided at the same moment.
+        let is_so = |journal: &Journal| asked.iter().all(|(call, is_so)| decided_before(journal, *call) == Some(*is_so));
+        let may_be_so = matches!(error, EngineError::NotWaiting { .. } | EngineError::Store(StoreError::Repeated { .. }));
+        if !may_be_so || !state.engine().look(&conversation, is_so).await? {
+            return Err(error.into());
+        }
+    }
     after_calls(state, conversation, named, None, history.clone()).await.map(Some)
 }
 
@@ -396,6 +419,13 @@ async fn say(
     if is_new {
         return Ok(Begun { conversation, part, offered: Arc::from([]), history });
     }
+    // The same request may have said it at the same moment, in a copy of its own.
+    let conversation = match &ask.idempotency {
+        Some((key, fingerprint)) => {
+            state.engine().said_before(key, fingerprint).await?.map_or(conversation, |(conversation, _)| conversation)
+        }
+        None => conversation,
+    };
     begun(state, conversation, part, history).await
 }
 
@@ -418,7 +448,7 @@ async fn after_calls(
 }
 
 async fn begun(state: &ServerState, conversation: ConversationId, part: Part, history: Fingerprint) -> Result<Begun, ApiError> {
-    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    let offered = state.engine().look(&conversation, |journal| offered_to(journal, &part)).await?;
     Ok(Begun { conversation, part, offered, history })
 }
 
@@ -462,9 +492,7 @@ async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask
             Ok(None)
         }
         // The same request came before.
-        Err(EngineError::Exists { .. } | EngineError::Store(turnwright_engine::StoreError::Exists { .. }))
-            if ask.idempotency.is_some() =>
-        {
+        Err(EngineError::Exists { .. } | EngineError::Store(StoreError::Exists { .. })) if ask.idempotency.is_some() => {
             Ok(last)
         }
         // It was not there for the caller: it is somebody else's.
@@ -505,12 +533,11 @@ async fn take_up(
             return begun(state, conversation, Part { turn, after, calls: Vec::new() }, history).await;
         }
     }
-    let after = state.engine().look(&conversation, Journal::last_seq).await?;
-    let Some(after) = after else {
+    if state.engine().look(&conversation, Journal::last_seq).await?.is_none() {
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", "nothing is said").about("messages"));
-    };
-    let turn = state.engine().retry(&conversation, ask.overlay.clone()).await?;
-    begun(state, conversation, Part { turn, after, calls: Vec::new() }, history).await
+    }
+    let sent = state.engine().retry_once(&conversation, ask.overlay.clone(), ask.idempotency.clone()).await?;
+    begun(state, conversation, Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }, history).await
 }
 
 /// The conversation that a request with this key makes.

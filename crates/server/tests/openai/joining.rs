@@ -17,7 +17,7 @@ fn looks() -> Answer {
 }
 
 /// As OpenAI's libraries send a request that they sent so often before.
-async fn sent_again(server: &Server, path: &str, body: &Value, times: &str) -> Answered {
+pub(crate) async fn sent_again(server: &Server, path: &str, body: &Value, times: &str) -> Answered {
     let headers = [("content-type", "application/json"), ("x-stainless-retry-count", times)];
     server.send(Method::POST, path, Body::from(body.to_string()), &headers).await
 }

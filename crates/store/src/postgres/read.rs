@@ -37,6 +37,7 @@ const OPEN_TURNS: &str = "SELECT conversation.id, open_turn.turn, open_turn.is_p
     conversation.next_seq FROM open_turn JOIN conversation ON conversation.key = open_turn.conversation
     ORDER BY open_turn.conversation";
 const IDEMPOTENT: &str = "SELECT fingerprint, answer FROM idempotency WHERE key = $1";
+const LAST_KEY: &str = "SELECT key FROM idempotency WHERE key >= $1 AND key < $2 ORDER BY key DESC LIMIT 1";
 
 pub(super) async fn conversation(pool: &Pool, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
     pool.ask(CONVERSATION, &[&id.as_str()]).await?.rows.first().map(record).transpose()
@@ -90,6 +91,11 @@ pub(super) async fn idempotent(pool: &Pool, key: &str) -> Result<Option<Idempote
     let answer = pool.ask(IDEMPOTENT, &[&clean(key)]).await?;
     let record = |row: &Row| Ok(Idempotent { fingerprint: get(row, 0)?, answer: get(row, 1)? });
     answer.rows.first().map(record).transpose()
+}
+
+pub(super) async fn last_key(pool: &Pool, from: &str, before: &str) -> Result<Option<String>, StoreError> {
+    let answer = pool.ask(LAST_KEY, &[&clean(from), &clean(before)]).await?;
+    answer.rows.first().map(|row| get(row, 0)).transpose()
 }
 
 /// The entry of a row of version and body, from a column on; `None` where this version cannot read it.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use turnwright_core::ConversationId;
-use turnwright_engine::upkeep::Upkeep;
+use turnwright_engine::upkeep::{RESENT, TIME_AT, Upkeep, written_time};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, StoreError};
 
 use super::read::rows_at_most;
@@ -24,6 +24,8 @@ const FORGET_OLD: &str = "WITH old AS MATERIALIZED (SELECT id FROM conversation 
     SELECT id FROM old WHERE forget_conversation(id, $3)";
 const GONE: &str = "SELECT id FROM unnest($1::text[]) AS wanted (id)
     WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE conversation.id = wanted.id) ORDER BY id";
+const FORGET_KEYS: &str =
+    "DELETE FROM idempotency WHERE key >= $1 AND key < $2 AND substr(key, $3, length($4::text)) < $4::text";
 /// Takes the room of what was deleted back. It is written over as it is used again.
 const VACUUM: [&str; 8] = [
     "VACUUM conversation",
@@ -51,6 +53,11 @@ impl Upkeep for PostgresStore {
             answer = self.pool.ask(GONE, &[&old]).await?;
         }
         answer.rows.iter().map(|row| word(row, 0, "a conversation's record")).collect()
+    }
+
+    async fn forget_requests(&self, before_ms: u64) -> Result<(), StoreError> {
+        let [from, before] = RESENT;
+        self.pool.ask(FORGET_KEYS, &[&from, &before, &TIME_AT, &written_time(before_ms)]).await.map(drop)
     }
 
     async fn erase(&self) -> Result<(), StoreError> {

@@ -101,6 +101,11 @@ pub(super) fn idempotent(connection: &Connection, key: &str) -> Result<Option<Id
     Ok(statement.query_row((key,), record).optional()?)
 }
 
+pub(super) fn last_key(connection: &Connection, from: &str, before: &str) -> Result<Option<String>, Unread> {
+    let mut statement = connection.prepare_cached(sql::LAST_KEY)?;
+    Ok(statement.query_row((from, before), |row| row.get(0)).optional()?)
+}
+
 /// The entry of a row of place, version and body.
 pub(super) fn entry_at(row: &Row<'_>) -> Result<Entry, Unread> {
     let version = u8::try_from(row.get::<_, i64>(1)?).unwrap_or(u8::MAX);

@@ -48,6 +48,8 @@ statements! {
         WHERE conversation.id = ?1
         AND substr(entry.body, 1, 20) IN ('{"control":{"hidden"', '{"control":{"retried') LIMIT 1"#;
     IDEMPOTENT = "SELECT fingerprint, answer FROM idempotency WHERE key = ?1";
+    LAST_KEY = "SELECT key FROM idempotency WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1";
+    FORGET_KEYS = "DELETE FROM idempotency WHERE key >= ?1 AND key < ?2 AND substr(key, ?3, length(?4)) < ?4";
     OPEN_TURNS = "SELECT conversation.id, open_turn.turn, open_turn.is_parked, open_turn.kept_by, conversation.owner,
         conversation.next_seq FROM open_turn CROSS JOIN conversation ON conversation.key = open_turn.conversation";
     /// Of one user, but for one conversation.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use turnwright_core::ConversationId;
 use turnwright_engine::StoreError;
-use turnwright_engine::upkeep::Upkeep;
+use turnwright_engine::upkeep::{RESENT, TIME_AT, Upkeep, written_time};
 
 use super::SqliteStore;
 use super::statements as sql;
@@ -38,12 +38,22 @@ impl Removal {
     }
 }
 
+pub(super) fn forget_requests(connection: &Connection, before_ms: u64) -> rusqlite::Result<()> {
+    let [from, before] = RESENT;
+    let forgets = (from, before, TIME_AT, written_time(before_ms));
+    connection.prepare_cached(sql::FORGET_KEYS)?.execute(forgets).map(drop)
+}
+
 #[async_trait]
 impl Upkeep for SqliteStore {
     async fn remove_old(&self, before_ms: u64, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         let removal = Removal { before_ms, limit, removed: Arc::default() };
         self.writer.write(Write::RemoveOld(removal.clone())).await?;
         Ok(std::mem::take(&mut *removal.removed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)))
+    }
+
+    async fn forget_requests(&self, before_ms: u64) -> Result<(), StoreError> {
+        self.writer.write(Write::ForgetRequests { before_ms }).await
     }
 
     async fn erase(&self) -> Result<(), StoreError> {

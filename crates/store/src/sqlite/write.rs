@@ -10,7 +10,7 @@ use super::documents::Change;
 use super::rates::Replace;
 use super::search::Words;
 use super::statements as sql;
-use super::upkeep::Removal;
+use super::upkeep::{Removal, forget_requests};
 use super::{accounts, artifacts, knowledge, ledger, search};
 use crate::columns::{conflict, integer, kept_by_text};
 
@@ -31,6 +31,9 @@ pub(super) enum Write {
     Artifact(artifacts::Change),
     Words(Words),
     RemoveOld(Removal),
+    ForgetRequests {
+        before_ms: u64,
+    },
     Knowledge(knowledge::Change),
     Rate(Replace),
     /// Writes the first page again as it is, so that somebody hears whether that can be done.
@@ -91,7 +94,7 @@ impl Write {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Create(record) | Self::Update(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
-            Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) | Self::Nothing => 0,
+            Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) | Self::ForgetRequests { .. } | Self::Nothing => 0,
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
             Self::Words(words) => words.bytes(),
@@ -132,6 +135,7 @@ impl Write {
             Self::Artifact(change) => change.carry_out(connection),
             Self::Words(words) => words.carry_out(connection).map(Ok),
             Self::RemoveOld(removal) => removal.carry_out(connection),
+            Self::ForgetRequests { before_ms } => forget_requests(connection, *before_ms).map(Ok),
             Self::Knowledge(change) => change.carry_out(connection).map(Ok),
             Self::Rate(replace) => replace.carry_out(connection),
             Self::Nothing => rewrite_first_page(connection).map(Ok),

@@ -108,6 +108,7 @@ claims! {
     records::the_index_of_open_turns_follows_the_journal,
     records::no_more_turns_of_a_user_run_than_may_whoever_begins_them,
     records::an_idempotency_key_keeps_its_first_answer,
+    records::the_last_of_the_idempotency_keys_between_two_is_found,
     records::records_of_a_refused_append_are_not_written,
     sharing::a_store_sees_what_another_wrote,
     sharing::a_write_of_another_store_is_noticed,
@@ -159,4 +160,5 @@ full_claims! {
     search::what_is_hidden_or_deleted_is_not_found_also_where_another_takes_its_place,
     search::it_goes_on_where_it_was_and_several_may_take_in_at_once,
     upkeep::what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open,
+    upkeep::requests_that_came_before_a_time_are_forgotten_and_no_other_keys,
 }

@@ -129,6 +129,21 @@ pub(super) async fn an_idempotency_key_keeps_its_first_answer(backend: &dyn Back
     assert_eq!(store.idempotent("Key").await, Ok(None));
 }
 
+pub(super) async fn the_last_of_the_idempotency_keys_between_two_is_found(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.create(record("a", 1)).await.unwrap();
+    for (at, key) in (1..).zip(["/a/2", "/a/1", "/a/3", "/b/9", "Z", "ä"]) {
+        store.append(with(append("a", at, vec![said("x")]), vec![keyed(key, "x")])).await.unwrap();
+    }
+    for (from, before, expected) in
+        [("/a/", "/a0", Some("/a/3")), ("/a/", "/a/3", Some("/a/2")), ("/a/31", "/a0", None), ("Y", "a", Some("Z"))]
+    {
+        assert_eq!(store.last_key(from, before).await, Ok(expected.map(str::to_owned)), "{from} to {before}");
+    }
+    store.delete(&"a".parse().unwrap()).await.unwrap();
+    assert_eq!(store.last_key("/a/", "/a0").await, Ok(None), "they go with their conversation");
+}
+
 pub(super) async fn records_of_a_refused_append_are_not_written(backend: &dyn Backend) {
     let store = backend.open().await;
     store.create(record("a", 1)).await.unwrap();

@@ -1,7 +1,8 @@
 //! What is removed for good.
 
 use turnwright_core::{ContentBlock, ConversationId, Entry, Seq, TurnId, TurnSettings, UserId, UserMessage};
-use turnwright_engine::{Append, ConversationRecord, KeptBy, SideRecord};
+use turnwright_engine::upkeep::{RESENT, written_time};
+use turnwright_engine::{Append, ConversationRecord, Idempotent, KeptBy, SideRecord};
 use turnwright_store::Storage;
 
 use super::Full;
@@ -46,5 +47,26 @@ pub(crate) async fn what_is_old_goes_unless_it_is_pinned_or_its_turn_is_open(ful
         assert!(store.conversation(&id.parse().unwrap()).await.unwrap().is_some(), "{id}");
     }
     assert!(store.remove_old(10, 20).await.unwrap().is_empty());
+    store.close().await;
+}
+
+pub(crate) async fn requests_that_came_before_a_time_are_forgotten_and_no_other_keys(full: &dyn Full) {
+    let store = full.open_all().await;
+    let store = &*store;
+    store.create(record("a", "{}")).await.unwrap();
+    let [beginning, _] = RESENT;
+    let request = |hash: &str, at_ms| format!("{beginning}{}/{}/0f", hash.repeat(64), written_time(at_ms));
+    let keys = [request("a", 9), request("a", 10), request("b", 100), request("f", 8), "v1/chat k".to_owned(), "0".repeat(120)];
+    let side = keys.iter().map(|key| {
+        let record = Idempotent { fingerprint: "f".to_owned(), answer: "{}".to_owned() };
+        SideRecord::Idempotent { key: key.clone(), record }
+    });
+    say(store, "a", "x", 1, side.collect()).await;
+    store.forget_requests(10).await.unwrap();
+    let mut left = Vec::new();
+    for key in &keys {
+        left.push(store.idempotent(key).await.unwrap().is_some());
+    }
+    assert_eq!(left, [false, true, true, false, true, true]);
     store.close().await;
 }

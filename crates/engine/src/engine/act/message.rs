@@ -146,8 +146,9 @@ impl Engine {
         done
     }
 
-    pub(super) async fn sent_before(&self, message: &NewMessage) -> Result<Option<Sent>, EngineError> {
-        let Some((key, fingerprint)) = &message.idempotency else { return Ok(None) };
+    /// What was stored under this key, which is as it is stored.
+    pub(super) async fn sent_before(&self, idempotency: Option<&(String, String)>) -> Result<Option<Sent>, EngineError> {
+        let Some((key, fingerprint)) = idempotency else { return Ok(None) };
         Ok(self.kept(key, fingerprint).await?.and_then(|kept| kept.sent))
     }
 

@@ -1,10 +1,12 @@
 //! A response as its request chose it, and which part of which turn a response is. Pure.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use turnwright_api::openai::{Extras, WireResponse};
 use turnwright_core::{
     CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice,
-    TurnId, TurnSettings, TurnStatus, text_of,
+    ToolDefinition, TurnId, TurnSettings, TurnStatus, text_of,
 };
 
 use crate::openai::ids;
@@ -214,6 +216,22 @@ pub(crate) fn turn_of(journal: &Journal, at: Seq) -> Option<TurnId> {
         }
     }
     turn
+}
+
+/// What was offered where a part begins; of the newest turn, what is offered there by now.
+pub(crate) fn offered_to(journal: &Journal, part: &Part) -> Arc<[Arc<ToolDefinition>]> {
+    if journal.turn().is_some_and(|newest| newest.id() == part.turn) {
+        return journal.offered().clone();
+    }
+    let mut offered: Vec<Arc<ToolDefinition>> = Vec::new();
+    for stored in journal.entries().iter().take_while(|stored| stored.seq <= part.after) {
+        match &*stored.entry {
+            Entry::Control(Control::Offered { definitions }) => offered.clone_from(definitions),
+            Entry::Control(Control::Found { definitions }) => offered.extend(definitions.iter().cloned()),
+            _ => {}
+        }
+    }
+    offered.into()
 }
 
 /// What a turn began with, or goes on with since it was taken up again.

@@ -1,0 +1,216 @@
+//! Requests that OpenAI's libraries send again to another process than that which began their turn: that one was killed, or lives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use turnwright_testkit::{Answer, Fuse, MemoryStore, ScriptedProvider, call, text};
+
+use crate::joining::sent_again;
+use crate::{Answered, Server, pick, picks, server_on, server_with, user};
+
+const CHAT: &str = "/v1/chat/completions";
+const RESPONSES: &str = "/v1/responses";
+
+/// A model that looks, and then says so.
+fn looking() -> Arc<ScriptedProvider> {
+    ScriptedProvider::by(|asked| {
+        let has_looked = asked.contains("result: ");
+        Answer::whole([if has_looked { text("Seen.") } else { call(0, "lab__look", "{}") }])
+    })
+}
+
+async fn conversations(server: &Server) -> usize {
+    server.engine.conversations(None, 100).await.unwrap().len()
+}
+
+fn conversation(answered: &Answered) -> &str {
+    answered.header("x-turnwright-conversation")
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_the_request_that_is_sent_again_has_one_turn_and_its_whole_answer() {
+    for (path, body) in [(CHAT, json!({"messages": [user("Look!")]})), (RESPONSES, json!({"input": "Look!"}))] {
+        for fuse in (1..=7).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+            let store = MemoryStore::default();
+            let first = server_with(store.doomed_process(fuse), looking());
+            // What it knows and cannot store it holds until its end.
+            let died = timeout(Duration::from_mins(5), sent_again(&first, path, &body, "0")).await;
+            first.engine.shutdown().await;
+
+            let next = server_with(store.another_process(), looking());
+            next.engine.resume_open_turns().await.unwrap();
+            let seen = sent_again(&next, path, &body, "1").await;
+            assert!(seen.status == 200 && seen.body.contains("Seen."), "{path} {fuse:?}: {}", seen.body);
+            if let Some(told) = died.ok().filter(|told| told.status == 200) {
+                assert_eq!(seen.json(), told.json(), "{path} {fuse:?}");
+            }
+            assert_eq!(conversations(&next).await, 1, "{path} {fuse:?}");
+            let said = next.messages(conversation(&seen)).await;
+            assert_eq!(said.iter().filter(|(role, _)| role == "user").count(), 1, "{path} {fuse:?}: {said:?}");
+            assert_eq!(sent_again(&next, path, &body, "2").await.json(), seen.json(), "{path} {fuse:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_words_beside_an_approval_are_said_once_and_its_call_runs_at_most_once() {
+    let script = || {
+        ScriptedProvider::by(|asked| {
+            let has_touched = asked.contains("result: ");
+            Answer::whole([if has_touched { text("Done.") } else { call(0, "lab__touch", "{}") }])
+        })
+    };
+    let mut ran = 0;
+    for fuse in (1..=6).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let store = MemoryStore::default();
+        let asking = server_with(store.another_process(), script());
+        let first = asking.respond(&json!({"input": "Touch!"})).await.json();
+        asking.engine.shutdown().await;
+        let answer = json!({"type": "mcp_approval_response", "approval_request_id": first["output"][0]["id"], "approve": true});
+        let body = json!({"previous_response_id": first["id"], "input": [answer, user("Gently!")]});
+
+        let doomed = server_with(store.doomed_process(fuse), script());
+        let _died = timeout(Duration::from_mins(5), sent_again(&doomed, RESPONSES, &body, "0")).await;
+        doomed.engine.shutdown().await;
+        let next = server_with(store.another_process(), script());
+        next.engine.resume_open_turns().await.unwrap();
+        let done = sent_again(&next, RESPONSES, &body, "1").await;
+        assert_eq!(done.status, 200, "{fuse:?}: {}", done.body);
+        // A call of which nobody knows whether it happened is asked about.
+        let is_asked = done.json()["output"].as_array().unwrap().iter().any(|item| item["type"] == "mcp_approval_request");
+        assert!(is_asked || done.body.contains("Done."), "{fuse:?}: {}", done.body);
+        assert_eq!(conversations(&next).await, 1, "{fuse:?}");
+        let said = next.messages(conversation(&done)).await;
+        let users: Vec<&str> = said.iter().filter(|(role, _)| role == "user").map(|(_, text)| text.as_str()).collect();
+        assert_eq!(users, ["Touch!", "Gently!"], "{fuse:?}");
+        let effects = doomed.source.effects().len() + next.source.effects().len();
+        assert!(effects <= 1, "{fuse:?}: {effects} effects");
+        ran += effects;
+    }
+    assert!(ran >= 10, "{ran}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_sent_again_to_another_process_joins_the_turn_that_runs() {
+    for body in [json!({"messages": [user("Go")]}), json!({"messages": [user("Go")], "stream": true})] {
+        let (store, gate) = (MemoryStore::default(), Arc::new(Semaphore::new(0)));
+        let one = server_on(store.another_process(), [Answer::whole([text("Once.")]).gated(&gate)]);
+        let other = server_on(store.another_process(), []);
+        let asks_again = async {
+            while one.provider.asked().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let opens = async { gate.add_permits(2) };
+            futures_util::join!(sent_again(&other, CHAT, &body, "1"), opens).0
+        };
+        let (first, again) = futures_util::join!(sent_again(&one, CHAT, &body, "0"), asks_again);
+        assert!(first.body.contains("Once.") && again.body.contains("Once."), "{}\n{}", first.body, again.body);
+        assert_eq!(conversation(&first), conversation(&again));
+        assert_eq!((conversations(&other).await, other.provider.asked().len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn results_and_approvals_that_are_sent_again_after_more_was_said_get_the_answer_that_came_of_them() {
+    let store = MemoryStore::default();
+    let server = server_on(
+        store.another_process(),
+        [
+            picks(),
+            Answer::whole([text("Picked.")]),
+            Answer::whole([call(0, "lab__touch", "{}")]),
+            Answer::whole([text("Touched.")]),
+            Answer::whole([text("More.")]),
+            Answer::whole([text("More.")]),
+        ],
+    );
+    let waits = server.chat(&json!({"messages": [user("Pick!")], "tools": [pick()]})).await;
+    let message = waits.json()["choices"][0]["message"].clone();
+    let result = json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "red"});
+    let given = json!({"messages": [user("Pick!"), message, result], "tools": [pick()]});
+    let picked = sent_again(&server, CHAT, &given, "0").await;
+    assert_eq!(picked.json()["choices"][0]["message"]["content"], "Picked.");
+
+    let first = server.respond(&json!({"input": "Touch!"})).await.json();
+    let answer = json!({"type": "mcp_approval_response", "approval_request_id": first["output"][0]["id"], "approve": true});
+    let approves = json!({"previous_response_id": first["id"], "input": [answer]});
+    // The first conversation goes on meanwhile, and so does the second.
+    let say = async |conversation: &str| {
+        let path = format!("/api/v1/conversations/{conversation}/chat");
+        assert_eq!(server.post(&path, &json!({"content": "More"})).await.status, 200);
+    };
+    let touched = sent_again(&server, RESPONSES, &approves, "0").await;
+    assert!(touched.body.contains("Touched."), "{}", touched.body);
+    say(conversation(&picked)).await;
+    say(conversation(&touched)).await;
+
+    let next = server_on(store.another_process(), []);
+    assert_eq!(sent_again(&next, CHAT, &given, "1").await.json(), picked.json());
+    assert_eq!(sent_again(&next, RESPONSES, &approves, "1").await.json()["output"], touched.json()["output"]);
+    assert_eq!((conversations(&next).await, next.source.effects().len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_history_that_goes_on_with_results_of_elsewhere_goes_on_once() {
+    let store = MemoryStore::default();
+    let server = server_on(store.another_process(), [Answer::whole([text("Found.")])]);
+    let function = json!({"name": "find", "arguments": "{}"});
+    let calls = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_abc", "type": "function", "function": function}]});
+    let result = json!({"role": "tool", "tool_call_id": "call_abc", "content": "it"});
+    let body = json!({"messages": [user("Find!"), calls, result]});
+    let found = sent_again(&server, CHAT, &body, "0").await;
+    assert_eq!(found.json()["choices"][0]["message"]["content"], "Found.", "{}", found.body);
+    let next = server_on(store.another_process(), []);
+    assert_eq!(sent_again(&next, CHAT, &body, "1").await.json(), found.json());
+    assert_eq!(conversations(&next).await, 1);
+}
+
+#[tokio::test]
+async fn the_same_request_is_a_new_one_where_it_comes_anew_after_an_hour_or_after_its_conversation_was_deleted() {
+    let body = json!({"messages": [user("Hi")]});
+    let answers = || (0..4).map(|number| Answer::whole([text(&format!("Hello {number}."))]));
+    let store = MemoryStore::default();
+    let (server, next) = (server_on(store.another_process(), answers()), server_on(store.another_process(), answers()));
+    let both = futures_util::join!(sent_again(&server, CHAT, &body, "0"), sent_again(&server, CHAT, &body, "0"));
+    assert_ne!(conversation(&both.0), conversation(&both.1), "two that come at once are two");
+    server.clock.advance(1);
+    next.clock.advance(1);
+    let anew = sent_again(&server, CHAT, &body, "0").await;
+    let again = sent_again(&next, CHAT, &body, "1").await;
+    assert_eq!((again.json(), next.provider.asked().len()), (anew.json(), 0), "it is the newest");
+
+    next.clock.advance(60 * 60 * 1_000);
+    assert_eq!(sent_again(&next, CHAT, &body, "2").await.json(), anew.json(), "for an hour");
+    next.clock.advance(1);
+    let later = sent_again(&next, CHAT, &body, "2").await;
+    assert_eq!(later.json()["choices"][0]["message"]["content"], "Hello 0.");
+
+    let path = format!("/api/v1/conversations/{}", conversation(&later));
+    assert_eq!(next.send(http::Method::DELETE, &path, axum::body::Body::empty(), &[]).await.status, 204);
+    let last = sent_again(&next, CHAT, &body, "1").await;
+    assert_eq!(last.json()["choices"][0]["message"]["content"], "Hello 1.");
+}
+
+#[tokio::test]
+async fn a_turn_that_failed_before_a_restart_is_taken_up_by_the_request_that_is_sent_again() {
+    let store = MemoryStore::default();
+    let looks = || Answer::whole([call(0, "lab__look", "{}")]);
+    for keyed in [false, true] {
+        let server = server_on(store.another_process(), [looks()]);
+        let next = server_on(store.another_process(), [Answer::whole([text("Seen.")])]);
+        let body = json!({"messages": [user("Look!")]});
+        let send = async |server: &Server, times: &str| {
+            let mut headers = vec![("content-type", "application/json"), ("x-stainless-retry-count", times)];
+            headers.extend(keyed.then_some(("idempotency-key", "k")));
+            server.send(http::Method::POST, CHAT, axum::body::Body::from(body.to_string()), &headers).await
+        };
+        let failed = send(&server, "0").await;
+        let seen = send(&next, "1").await;
+        assert_eq!((failed.status, conversation(&failed)), (502, conversation(&seen)));
+        assert_eq!(seen.json()["choices"][0]["message"]["content"], "Seen.", "{}", seen.body);
+        assert_eq!((server.source.effects().len(), next.source.effects().len()), (1, 0));
+    }
+}
