@@ -139,7 +139,10 @@ mod tests {
     async fn closing_does_not_wait_for_who_does_not_read() {
         let (near, mut far) = tokio::io::duplex(8);
         let outgoing = Outgoing::new(near);
-        let stuck = outgoing.send(b"longer than the pipe\n");
+        let mut stuck = Box::pin(outgoing.send(b"longer than the pipe\n"));
+        for _ in 0..2 {
+            assert!(futures_util::poll!(stuck.as_mut()).is_pending());
+        }
         let (sent, ()) = tokio::join!(stuck, outgoing.close());
         assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         let mut text = Vec::new();
