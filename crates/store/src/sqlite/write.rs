@@ -84,6 +84,7 @@ impl Write {
             | Self::Artifact(_)
             | Self::Words(_)
             | Self::RemoveOld(_)
+            | Self::ForgetRequests { .. }
             | Self::Knowledge(_)
             | Self::Rate(_)
             | Self::Nothing => None,
