@@ -144,7 +144,7 @@ impl Writer {
             }
             let until = self.waits_until();
             if let Some(until) = until
-                && let Ok(verdict) = tokio::time::timeout_at(until.into(), &mut verdict).await
+                && let Ok(verdict) = tokio::time::timeout_at(until, &mut verdict).await
             {
                 std::mem::forget(turn);
                 return verdict.unwrap_or_else(|_| Err(failure::closed()));
