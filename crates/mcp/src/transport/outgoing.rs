@@ -23,8 +23,8 @@ pub(crate) struct Outgoing<W> {
 #[derive(Debug, Default)]
 struct Gathered {
     bytes: BytesMut,
-    /// How many lines were sent so far, those that are written among them.
-    count: u64,
+    /// How many bytes were sent so far, those that are written among them.
+    total: u64,
 }
 
 #[derive(Debug)]
@@ -33,9 +33,9 @@ struct Pipe<W> {
     writer: Option<W>,
     /// What is being written.
     rest: BytesMut,
-    /// How many lines are written once `rest` is.
+    /// How many bytes are written once `rest` is.
     through: u64,
-    /// How many lines are written.
+    /// How many bytes are written.
     written: u64,
     /// Why nothing can be written any more.
     failure: Option<io::ErrorKind>,
@@ -47,21 +47,22 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outgoing<W> {
         Self { gathered: Arc::default(), pipe: Arc::new(tokio::sync::Mutex::new(pipe)), closed: CancellationToken::new() }
     }
 
-    /// Writes a line, which must end with a line break, after those that were sent before. Ends early, with an error, when the pipe
-    /// is closed. A line whose sender is dropped before it ends may be written all the same.
+    /// Writes a line, which must end with a line break, after those that were sent before; those that are sent with it are not
+    /// waited for. Ends early, with an error, when the pipe is closed. A line whose sender is dropped before it ends may be written
+    /// all the same.
     pub(crate) fn send(&self, line: &[u8]) -> impl Future<Output = io::Result<()>> + Send + use<W> {
-        let number = {
+        let end = {
             let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
             gathered.bytes.extend_from_slice(line);
-            gathered.count += 1;
-            gathered.count
+            gathered.total += line.len() as u64;
+            gathered.total
         };
         let (gathered, pipe, closed) = (self.gathered.clone(), self.pipe.clone(), self.closed.clone());
         async move {
             // Who else has something to send now does so.
             tokio::task::yield_now().await;
             let mut pipe = pipe.lock().await;
-            if pipe.written < number && pipe.through < number {
+            if pipe.through < end {
                 let mut gathered = gathered.lock().unwrap_or_else(PoisonError::into_inner);
                 let lines = gathered.bytes.split();
                 if pipe.rest.is_empty() {
@@ -69,14 +70,11 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outgoing<W> {
                 } else {
                     pipe.rest.extend_from_slice(&lines);
                 }
-                pipe.through = gathered.count;
-            }
-            if pipe.written >= number {
-                return Ok(());
+                pipe.through = gathered.total;
             }
             tokio::select! {
                 biased;
-                written = pipe.write() => written,
+                written = pipe.write(end) => written,
                 () = closed.cancelled() => Err(closed_pipe()),
             }
         }
@@ -90,26 +88,26 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outgoing<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Pipe<W> {
-    /// Writes what is to be written. May be dropped: whoever writes next goes on.
-    async fn write(&mut self) -> io::Result<()> {
-        let Some(writer) = self.writer.as_mut() else { return Err(closed_pipe()) };
-        if let Some(kind) = self.failure {
-            return Err(kind.into());
-        }
-        while !self.rest.is_empty() {
-            match writer.write(&self.rest).await {
+    /// Writes until so many bytes are written. May be dropped: whoever writes next goes on.
+    async fn write(&mut self, until: u64) -> io::Result<()> {
+        while self.written < until {
+            let Some(writer) = self.writer.as_mut() else { return Err(closed_pipe()) };
+            let written = match self.failure {
+                Some(kind) => Err(kind.into()),
+                None => writer.write(&self.rest).await,
+            };
+            match written {
                 Ok(0) => self.failure = Some(io::ErrorKind::WriteZero),
-                Ok(count) => self.rest.advance(count),
+                Ok(count) => {
+                    self.rest.advance(count);
+                    self.written += count as u64;
+                }
                 Err(error) => {
                     self.failure = Some(error.kind());
                     return Err(error);
                 }
             }
-            if let Some(kind) = self.failure {
-                return Err(kind.into());
-            }
         }
-        self.written = self.through;
         Ok(())
     }
 }
@@ -179,6 +177,19 @@ mod tests {
         let (sent, read) = tokio::join!(outgoing.send(b"second\n"), far.read_exact(&mut text));
         assert_eq!((sent.is_ok(), read.unwrap()), (true, 27));
         assert_eq!(&text, b"a line that is long\nsecond\n");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_line_that_is_sent_with_theirs_and_does_not_fit() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let outgoing = Outgoing::new(near);
+        let (short, mut long) = (outgoing.send(b"short\n"), Box::pin(outgoing.send(b"a line that is long\n")));
+        short.await.unwrap();
+        assert!(futures_util::poll!(long.as_mut()).is_pending());
+        let mut text = [0; 26];
+        let (sent, read) = tokio::join!(long, far.read_exact(&mut text));
+        assert_eq!((sent.is_ok(), read.unwrap()), (true, 26));
+        assert_eq!(&text, b"short\na line that is long\n");
     }
 
     #[tokio::test]

@@ -1,38 +1,30 @@
 //! The write-ahead log's way back into the database, beside those who write.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
 /// A connection that puts the log back and does nothing else. SQLite lets one connection write while another does that.
 #[derive(Debug)]
 pub(super) struct Log {
-    file: PathBuf,
-    /// Opened when it is wanted first.
-    connection: Option<Connection>,
+    connection: Connection,
 }
 
 impl Log {
-    /// Of the database in this file.
-    pub(super) fn of(file: PathBuf) -> Self {
-        Self { file, connection: None }
+    /// Of the database in this file, which is opened now: another may be under its name when it is wanted.
+    pub(super) fn open(file: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(file, flags)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        // Opens the log too.
+        connection.query_row("PRAGMA schema_version", (), |_| Ok(()))?;
+        Ok(Self { connection })
     }
 
     /// Puts back what is in the log now, as far as readers allow.
-    pub(super) fn put_back(&mut self) -> rusqlite::Result<()> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => open(&self.file)?,
-        };
-        put_back(self.connection.insert(connection))
+    pub(super) fn put_back(&self) -> rusqlite::Result<()> {
+        put_back(&self.connection)
     }
-}
-
-fn open(file: &std::path::Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    Ok(connection)
 }
 
 /// Puts back what is in the log now over this connection. It waits for no lock.
@@ -53,7 +45,7 @@ mod tests {
         writing.execute_batch("CREATE TABLE told (word TEXT); INSERT INTO told VALUES ('first')").unwrap();
         writing.execute_batch("BEGIN IMMEDIATE; INSERT INTO told VALUES ('second')").unwrap();
 
-        Log::of(file.clone()).put_back().unwrap();
+        Log::open(&file).unwrap().put_back().unwrap();
 
         std::fs::copy(&file, &copy).unwrap();
         writing.execute_batch("COMMIT").unwrap();

@@ -47,6 +47,8 @@ const MAX_BYTES_HERE: usize = 64 * 1024;
 pub(super) struct Writer {
     /// `None` once the thread has ended and the connection is closed.
     work: Arc<Mutex<Option<Work>>>,
+    /// Taken before `work` by whoever takes both. `None` once the thread has ended.
+    log: Arc<Mutex<Option<Log>>>,
     writes_here: bool,
     /// Of the names of conversations.
     hashes: RandomState,
@@ -95,14 +97,14 @@ impl Writer {
         let (end, ended) = watch::channel(false);
         // Read before anybody can ask, so that no write falls between the asking and the first look.
         let seen = data_version(&connection).map_err(|error| failure::of(&file, &error))?;
-        let log = Log::of(file.clone());
+        let log = Arc::new(Mutex::new(Some(Log::open(&file).map_err(|error| failure::of(&file, &error))?)));
         let work = Work { connection, file, may_wait, foreign: foreign.clone(), seen, look_at: None, pages: 0 };
         let work = Arc::new(Mutex::new(Some(work)));
-        let (shared, requests) = (Arc::clone(&work), Arc::clone(&queue));
+        let (shared, requests, putting_back) = (Arc::clone(&work), Arc::clone(&queue), Arc::clone(&log));
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                run(&shared, &requests, log);
+                run(&shared, &requests, &putting_back);
                 end.send_replace(true);
             })
             .map_err(|error| StoreError::Unusable { reason: format!("the writer's thread cannot be started: {error}") })?;
@@ -209,10 +211,14 @@ impl Writer {
     /// Overwrites what was deleted: in the words of the search, and in the log, which is put back into the database and
     /// emptied. Pages that are free are overwritten as they become so.
     pub(super) async fn erase(&self) -> Verdict {
-        let work = Arc::clone(&self.work);
-        let erasing = tokio::task::spawn_blocking(move || match &mut *work.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(work) => work.erase(),
-            None => Err(failure::closed()),
+        let (work, log) = (Arc::clone(&self.work), Arc::clone(&self.log));
+        let erasing = tokio::task::spawn_blocking(move || {
+            // Nobody else of this process puts it back meanwhile, for which SQLite does not wait.
+            let _log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut *work.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(work) => work.erase(),
+                None => Err(failure::closed()),
+            }
         });
         erasing.await.unwrap_or_else(|_| Err(failure::closed()))
     }
@@ -265,11 +271,11 @@ struct Work {
 }
 
 /// What the writer's thread does until its queue is closed; then it closes the connection.
-fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, mut log: Log) {
+fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, log: &Mutex<Option<Log>>) {
     let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         if locked().as_ref().is_some_and(Work::is_checkpoint_due) {
-            checkpoint(work, &mut log);
+            checkpoint(work, log);
         }
         let wait = locked().as_mut().and_then(Work::look);
         match queue.take(wait) {
@@ -282,7 +288,7 @@ fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, mut log: Log) {
             Taken::Nothing => {}
             Taken::Closed => {
                 // The last to close puts the log back and removes it.
-                drop(log);
+                drop(log.lock().unwrap_or_else(PoisonError::into_inner).take());
                 return drop(locked().take());
             }
         }
@@ -291,27 +297,24 @@ fn run(work: &Mutex<Option<Work>>, queue: &Queue<Request>, mut log: Log) {
 
 /// Puts the log back into the database, as far as readers allow: most of it beside those who write, which waits for the disk for
 /// as long as a hundred of their transactions take, and what they wrote meanwhile while they wait, so that the log begins anew.
-fn checkpoint(work: &Mutex<Option<Work>>, log: &mut Log) {
+fn checkpoint(work: &Mutex<Option<Work>>, log: &Mutex<Option<Log>>) {
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
     let locked = || work.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut done = Ok(());
     for _ in 0..MOST_BESIDE {
         match locked().as_mut() {
             Some(work) if work.pages > LAST_PAGES => work.pages = 0,
             Some(_) | None => break,
         }
-        done = log.put_back();
-        if done.is_err() {
+        if let Some(Err(error)) = log.as_ref().map(Log::put_back) {
+            tracing::warn!(%error, "the log could not be put back beside those who write");
             break;
         }
     }
-    if let Some(work) = locked().as_mut()
-        && done.is_ok()
-    {
+    if let Some(work) = locked().as_mut() {
         work.pages = 0;
-        done = put_back(&work.connection);
-    }
-    if let Err(error) = done {
-        tracing::warn!(%error, "the log could not be put back into the database; it grows until it can");
+        if let Err(error) = put_back(&work.connection) {
+            tracing::warn!(%error, "the log could not be put back into the database; it grows until it can");
+        }
     }
 }
 
