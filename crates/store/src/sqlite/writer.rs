@@ -144,9 +144,9 @@ impl Writer {
                 std::mem::forget(turn);
                 return verdict;
             }
-            let until = self.waits_until();
-            if let Some(until) = until
-                && let Ok(verdict) = tokio::time::timeout_at(until, &mut verdict).await
+            // In a box: a timer within would make this future, and all that hold it, one of 128 bytes' alignment.
+            if let Some(until) = self.waits_until()
+                && let Ok(verdict) = Box::pin(tokio::time::timeout_at(until, &mut verdict)).await
             {
                 std::mem::forget(turn);
                 return verdict.unwrap_or_else(|_| Err(failure::closed()));
