@@ -148,8 +148,10 @@ pub(crate) async fn taken_up(
     let Some(failed) = failed else { return Ok(newest) };
     match state.engine().retry(conversation, overlay.clone()).await {
         Ok(turn) => Ok(Part { turn, after: failed.end, calls: Vec::new() }),
-        // Somebody else did meanwhile.
-        Err(EngineError::NoOpenTurn { .. }) => Ok(state.engine().look(conversation, look).await?.0),
+        // Somebody else did meanwhile, and that may be over.
+        Err(EngineError::NoOpenTurn { .. } | EngineError::TurnOpen { .. }) => {
+            Ok(state.engine().look(conversation, look).await?.0)
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -1,6 +1,7 @@
 //! Requests that come again without a key, and turns that failed after something had run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use http::Method;
@@ -101,6 +102,25 @@ async fn a_request_that_was_refused_is_said_by_its_repetition_although_an_equal_
     assert_eq!(sent_again(&server, "/v1/chat/completions", &named, "2").await.json(), said.json());
     let users = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user").count();
     assert_eq!(users, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_that_take_a_failed_turn_up_at_once_get_its_answer() {
+    let path = "/v1/chat/completions";
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([fails(), Answer::whole([text("Seen.")]).gated(&gate)]);
+    let body = json!({"messages": [user("Look!")]});
+    assert_eq!(sent_again(&server, path, &body, "0").await.status, 502);
+    let again = futures_util::future::join_all(["1", "1", "2"].map(|times| sent_again(&server, path, &body, times)));
+    // The clock stands still until nothing else happens: all wait for the model by then.
+    let opens = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gate.add_permits(9);
+    };
+    for seen in futures_util::join!(again, opens).0 {
+        assert!(seen.status == 200 && seen.body.contains("Seen."), "{}", seen.body);
+    }
+    assert_eq!(server.provider.asked().len(), 2);
 }
 
 #[tokio::test]
