@@ -142,17 +142,30 @@ pub(crate) fn ran_here<'a>(journal: &Journal, mut results: impl Iterator<Item = 
 }
 
 /// Whether the page says once more what was said last, and knows of nothing that people said since: it has no answer, or the one
-/// that broke off.
+/// that broke off. All that its people said is what was said last, as far as the page has it; a message that it has alone says
+/// nothing of its place, so it is the only one that was said, or has our name.
 pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String]) -> bool {
-    let Some(newest) = spoken.last() else { return false };
-    let mut said = journal.entries().iter().rev().filter_map(|stored| match &*stored.entry {
-        Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some((stored.seq, message)),
-        _ => None,
-    });
-    let is_same = said.next().is_some_and(|(seq, message)| {
-        message.content == newest.content && journal.turn().is_some_and(|turn| turn.id().0 <= seq)
-    });
-    is_same && spoken.len() <= said.count().saturating_add(1) && ran_here(journal, results.iter().map(String::as_str))
+    let said = said_before(journal);
+    let (Some(newest), Some((at, content))) = (spoken.last(), said.first()) else { return false };
+    let is_of_newest_turn = journal.turn().is_some_and(|turn| turn.id().0 <= *at);
+    let is_there = |(page, (_, said)): (&Spoken, &(Seq, &[ContentBlock]))| text_of(&page.content) == text_of(said);
+    let are_same = newest.content == *content && spoken.len() <= said.len() && spoken.iter().rev().zip(&said).all(is_there);
+    let has_place = spoken.len() > 1 || said.len() == 1 || newest.id == MessageId(*at).to_string();
+    is_of_newest_turn && are_same && has_place && ran_here(journal, results.iter().map(String::as_str))
+}
+
+/// What people said, the newest first. What a page said without an answer to it is in what it said next.
+fn said_before(journal: &Journal) -> Vec<(Seq, &[ContentBlock])> {
+    let mut said: Vec<(Seq, &[ContentBlock])> = Vec::new();
+    for stored in journal.entries().iter().rev() {
+        let Entry::User(message) = &*stored.entry else { continue };
+        let content = message.content.as_slice();
+        let is_in_next = said.last().is_some_and(|(_, next)| next.len() > content.len() && next.starts_with(content));
+        if !is_in_next && !journal.is_hidden(MessageId(stored.seq)) {
+            said.push((stored.seq, content));
+        }
+    }
+    said
 }
 
 /// Whether the newest turn failed.

@@ -257,6 +257,63 @@ async fn a_run_of_ag_ui_that_failed_is_tried_again_by_the_same_messages() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn words_of_ag_ui_that_repeat_what_was_said_last_are_new_where_the_page_has_both() {
+    let half = json!({"id": "msg_9", "role": "assistant", "content": "Go"});
+    let both = json!([said("go")[0], half, {"id": "u2", "role": "user", "content": "go"}]);
+    // While the turn runs, and once it failed.
+    let gate = Arc::new(Semaphore::new(0));
+    let [hi, going, again] = ["Hi.", "Going.", "Again."].map(|said| Answer::whole([text(said)]));
+    let running = server([hi.clone(), going.gated(&gate), again.clone()]);
+    let failed = server([hi, Answer::of([]).failing(refusal()), again]);
+    for server in [&running, &failed] {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": "hello"})).await;
+    }
+    let runs = futures_util::future::join(running.run(body("r1", &said("go"))), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let runs = running.run(body("r2", &both));
+        let opens = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            gate.add_permits(9);
+        };
+        futures_util::join!(runs, opens).0
+    });
+    let (_, again) = runs.await;
+    assert_eq!(assembled(&again).last().unwrap()["content"], "Again.", "{again:?}");
+    assert_eq!(failed.run(body("r1", &said("go"))).await.last().unwrap()["type"], "RUN_ERROR");
+    let again = failed.run(body("r2", &both)).await;
+    assert_eq!(assembled(&again)[0]["content"], "Again.", "{again:?}");
+    for server in [running, failed] {
+        assert_eq!(server.said().await, ["hello", "go", "go"]);
+    }
+}
+
+#[tokio::test]
+async fn one_message_alone_of_ag_ui_is_said_again_where_it_has_our_name() {
+    for is_named in [false, true] {
+        let server = server([Answer::whole([text("Hi.")]), Answer::of([]).failing(refusal()), Answer::whole([text("Gone.")])]);
+        server.post("/api/v1/conversations/c1/chat", json!({"content": "hello"})).await;
+        assert_eq!(server.run(body("r1", &said("go"))).await.last().unwrap()["type"], "RUN_ERROR");
+        let back = server.run(body("r2", &json!([]))).await;
+        let newest = back[1]["messages"].as_array().unwrap().last().unwrap().clone();
+        let page = if is_named { json!([newest]) } else { said("go") };
+        assert_eq!(assembled(&server.run(body("r3", &page)).await)[0]["content"], "Gone.");
+        let expected = if is_named { vec!["hello", "go"] } else { vec!["hello", "go", "go"] };
+        assert_eq!(server.said().await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_that_failed_is_tried_again_where_another_one_failed_before_it() {
+    let fails = || Answer::of([]).failing(refusal());
+    let server = server([fails(), fails(), Answer::whole([text("Gone.")])]);
+    assert_eq!(server.run(body("r1", &said("go"))).await.last().unwrap()["type"], "RUN_ERROR");
+    let more = json!([said("go")[0], {"id": "u2", "role": "user", "content": "more"}]);
+    assert_eq!(server.run(body("r2", &more)).await.last().unwrap()["type"], "RUN_ERROR");
+    assert_eq!(assembled(&server.run(body("r3", &more)).await)[0]["content"], "Gone.");
+    assert_eq!(server.said().await, ["go", "go\nmore"]);
+}
+
 #[tokio::test]
 async fn a_run_of_ag_ui_that_tried_again_is_the_same_run_after_more_was_said_and_after_a_restart() {
     let answers = ["Better.", "More."].map(|said| Answer::whole([text(said)]));
