@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use turnwright_core::prompt::{self, PromptMessage, PromptResult};
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContentBlock, Control, ConversationId, Entry, Journal, MessageId,
-    QuestionReason, Seq, Turn, TurnStatus, text_of,
+    QuestionReason, Seq, Turn, TurnId, TurnStatus, text_of,
 };
+use turnwright_engine::Sent;
 
 use crate::agui::input::Spoken;
 use crate::agui::names::{Names, result_id};
@@ -18,8 +19,8 @@ use crate::openai::track::{Asked, Part};
 /// What a page that comes back is told.
 #[derive(Debug)]
 pub(crate) struct Back {
-    /// All up to where the part begins, as messages of the protocol.
-    pub(crate) messages: Vec<Value>,
+    /// All up to where the part begins, as messages of the protocol; nothing where the page has them and what came after.
+    pub(crate) messages: Option<Vec<Value>>,
     /// The part of the newest turn that follows.
     pub(crate) part: Part,
     /// What its calls had asked before.
@@ -33,11 +34,33 @@ pub(crate) fn back(conversation: &ConversationId, journal: &Journal, spoken: &[S
     Some(since(conversation, journal, spoken, (turn, place(journal, turn))))
 }
 
-/// The same for a page that has the newest turn tried again: all that came of that. `None` where it was not.
-pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken]) -> Option<Back> {
-    let turn = journal.turn()?;
-    let newest = journal.turn_entries(turn.id()).filter(|stored| is_retry(&stored.entry)).last()?.seq;
-    Some(since(conversation, journal, spoken, (turn, (newest, newest))))
+/// The same for a page that had a turn tried again by the entry at `at`: all that came of that.
+pub(crate) fn retried(conversation: &ConversationId, journal: &Journal, spoken: &[Spoken], (turn, at): (TurnId, Seq)) -> Back {
+    match journal.turn().filter(|newest| newest.id() == turn) {
+        Some(newest) => since(conversation, journal, spoken, (newest, (at, at))),
+        // Others followed since.
+        None => Back { messages: None, part: Part { turn, after: at, calls: calls_at(journal, at) }, asked: Vec::new() },
+    }
+}
+
+/// The turn that a run had tried again, and the entry that takes it up, by what is kept of the run; `None` where it said something, or
+/// brought a history.
+pub(crate) fn retry_of(journal: &Journal, kept: &Sent) -> Option<(TurnId, Seq)> {
+    let (before, since) = journal.entries().split_at_checked(usize::try_from(kept.message_id.0.get()).ok()?)?;
+    let has_failed = before.iter().rev().find_map(|stored| match &*stored.entry {
+        Entry::User(_) => Some(false),
+        Entry::Control(Control::Ended { status, .. }) => Some(matches!(status, TurnStatus::Failed { .. })),
+        _ => None,
+    });
+    let at = since.iter().find(|stored| is_retry(&stored.entry)).filter(|_| has_failed == Some(true))?.seq;
+    Some((kept.turn_id, at))
+}
+
+/// The newest time that the newest turn was tried again, where the page has that tried again.
+pub(crate) fn newest_retry(journal: &Journal, spoken: &[Spoken], results: &[String]) -> Option<(TurnId, Seq)> {
+    let turn = journal.turn().filter(|_| says_again(journal, spoken, results))?.id();
+    let newest = journal.turn_entries(turn).filter(|stored| is_retry(&stored.entry)).last()?.seq;
+    Some((turn, newest))
 }
 
 /// What is told as it was said, up to the answer at `answered`, and what follows on `after`.
@@ -72,7 +95,7 @@ fn since(
         }
         PromptMessage::Assistant { .. } | PromptMessage::Context { .. } => Vec::new(),
     });
-    let messages = messages.collect();
+    let messages = Some(messages.collect());
     let was_asked = |call: CallId, index: u32| {
         usize::try_from(index).is_ok_and(|index| index < asks.iter().filter(|asking| **asking == call).count())
     };
@@ -119,27 +142,35 @@ pub(crate) fn ran_here<'a>(journal: &Journal, mut results: impl Iterator<Item = 
 }
 
 /// Whether the page says once more what was said last, and knows of nothing that people said since: it has no answer, or the one
-/// that broke off.
+/// that broke off. All that its people said is what was said last, as far as the page has it; a message that it has alone says
+/// nothing of its place, so it is the only one that was said, or has our name.
 pub(crate) fn says_again(journal: &Journal, spoken: &[Spoken], results: &[String]) -> bool {
-    let Some(newest) = spoken.last() else { return false };
-    let mut said = journal.entries().iter().rev().filter_map(|stored| match &*stored.entry {
-        Entry::User(message) if !journal.is_hidden(MessageId(stored.seq)) => Some((stored.seq, message)),
-        _ => None,
-    });
-    let is_same = said.next().is_some_and(|(seq, message)| {
-        message.content == newest.content && journal.turn().is_some_and(|turn| turn.id().0 <= seq)
-    });
-    is_same && spoken.len() <= said.count().saturating_add(1) && ran_here(journal, results.iter().map(String::as_str))
+    let said = said_before(journal);
+    let (Some(newest), Some((at, content))) = (spoken.last(), said.first()) else { return false };
+    let is_of_newest_turn = journal.turn().is_some_and(|turn| turn.id().0 <= *at);
+    let is_there = |(page, (_, said)): (&Spoken, &(Seq, &[ContentBlock]))| text_of(&page.content) == text_of(said);
+    let are_same = newest.content == *content && spoken.len() <= said.len() && spoken.iter().rev().zip(&said).all(is_there);
+    let has_place = spoken.len() > 1 || said.len() == 1 || newest.id == MessageId(*at).to_string();
+    is_of_newest_turn && are_same && has_place && ran_here(journal, results.iter().map(String::as_str))
+}
+
+/// What people said, the newest first. What a page said without an answer to it is in what it said next.
+fn said_before(journal: &Journal) -> Vec<(Seq, &[ContentBlock])> {
+    let mut said: Vec<(Seq, &[ContentBlock])> = Vec::new();
+    for stored in journal.entries().iter().rev() {
+        let Entry::User(message) = &*stored.entry else { continue };
+        let content = message.content.as_slice();
+        let is_in_next = said.last().is_some_and(|(_, next)| next.len() > content.len() && next.starts_with(content));
+        if !is_in_next && !journal.is_hidden(MessageId(stored.seq)) {
+            said.push((stored.seq, content));
+        }
+    }
+    said
 }
 
 /// Whether the newest turn failed.
 pub(crate) fn has_failed(journal: &Journal) -> bool {
     journal.turn().is_some_and(|turn| matches!(turn.ended(), Some(TurnStatus::Failed { .. })))
-}
-
-/// Whether the newest turn was taken up again.
-pub(crate) fn was_retried(journal: &Journal) -> bool {
-    journal.turn().is_some_and(|turn| journal.turn_entries(turn.id()).any(|stored| is_retry(&stored.entry)))
 }
 
 fn is_retry(entry: &Entry) -> bool {

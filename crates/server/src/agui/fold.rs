@@ -80,8 +80,8 @@ impl RunFold {
     }
 
     /// The same for a page that comes back: it is told first what was said before, and knows what calls had asked by then.
-    pub(crate) fn after(mut self, messages: Vec<Value>, asked: Vec<Asked>) -> Self {
-        self.snapshot = Some(messages);
+    pub(crate) fn after(mut self, messages: Option<Vec<Value>>, asked: Vec<Asked>) -> Self {
+        self.snapshot = messages;
         self.track.asked = asked;
         self
     }

@@ -9,11 +9,11 @@ use std::fmt::Write;
 
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
-use turnwright_core::{ConversationId, Journal, UserId};
-use turnwright_engine::{Engine, EngineError, SettingsOverlay};
+use turnwright_core::{ConversationId, Journal};
+use turnwright_engine::{EngineError, SettingsOverlay};
 
 use super::begin::CONVERSATION_HEADER;
-use super::known::{Fingerprint, KnownHistories};
+use super::known::Fingerprint;
 use super::responses::object::newest_try;
 use super::track::Part;
 use crate::error::ApiError;
@@ -48,21 +48,29 @@ pub(crate) struct Again {
 }
 
 impl Again {
-    /// The request to this route.
-    pub(crate) fn of(known: &KnownHistories, user: &UserId, route: &str, whole: &Whole) -> Self {
+    /// The request to this route, which comes just now.
+    pub(crate) fn of(state: &ServerState, route: &str, whole: &Whole) -> Self {
+        let (known, user) = (state.known(), state.engine().user());
         let named = whole.headers.get(CONVERSATION_HEADER).map_or(&b""[..], |name| name.as_bytes());
         let key = whole.headers.get("idempotency-key").map(http::HeaderValue::as_bytes);
         let (route, body) = (route.as_bytes(), &whole.body[..]);
         let fingerprint = known.fingerprint(user).of_request(&[route, named, key.unwrap_or_default(), body]);
         let sent_before = sent_before(&whole.headers);
         let lasting = sent_before.filter(|_| key.is_none()).map(|_| lasting(&[user.as_str().as_bytes(), route, named, body]));
-        Self { fingerprint, is_repetition: sent_before.is_some_and(|count| count > 0), lasting }
+        let is_repetition = sent_before.is_some_and(|count| count > 0);
+        if lasting.is_some() && !is_repetition {
+            known.came(&fingerprint, state.engine().clock().now_ms());
+        }
+        Self { fingerprint, is_repetition, lasting }
     }
 
     /// The key under which the request is kept, with its hash, where its library counts; and whether the same request is kept there.
-    pub(crate) async fn key(&self, engine: &Engine) -> Result<Option<((String, String), Came)>, EngineError> {
+    pub(crate) async fn key(&self, state: &ServerState) -> Result<Option<((String, String), Came)>, EngineError> {
         let Some(request) = &self.lasting else { return Ok(None) };
+        let engine = state.engine();
         let since_ms = engine.clock().now_ms().saturating_sub(REPEATED_WITHIN_MS);
+        // One that came anew and was refused is not the one that was answered before.
+        let since_ms = state.known().find_came(&self.fingerprint).map_or(since_ms, |came_ms| came_ms.max(since_ms));
         let last = if self.is_repetition { engine.last_request_key(request, since_ms).await? } else { None };
         let (key, came) = match last {
             Some(key) => (key, Came::Before),
@@ -140,8 +148,10 @@ pub(crate) async fn taken_up(
     let Some(failed) = failed else { return Ok(newest) };
     match state.engine().retry(conversation, overlay.clone()).await {
         Ok(turn) => Ok(Part { turn, after: failed.end, calls: Vec::new() }),
-        // Somebody else did meanwhile.
-        Err(EngineError::NoOpenTurn { .. }) => Ok(state.engine().look(conversation, look).await?.0),
+        // Somebody else did meanwhile, and that may be over.
+        Err(EngineError::NoOpenTurn { .. } | EngineError::TurnOpen { .. }) => {
+            Ok(state.engine().look(conversation, look).await?.0)
+        }
         Err(error) => Err(error.into()),
     }
 }

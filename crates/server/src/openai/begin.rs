@@ -94,7 +94,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let has_key = ask.idempotency.is_some();
     let mut came = Came::Before;
     if let Some(again) = again.as_ref().filter(|_| !has_key)
-        && let Some((key, of_key)) = again.key(state.engine()).await?
+        && let Some((key, of_key)) = again.key(state).await?
     {
         (ask.idempotency, came) = (Some(key), of_key);
     }

@@ -32,6 +32,8 @@ struct Known {
     /// What requests began, and when.
     asked: HashMap<u64, (ConversationId, Part, u64)>,
     order_asked: VecDeque<u64>,
+    /// When requests came that have begun nothing yet.
+    came: HashMap<u64, u64>,
 }
 
 /// The fingerprint of a history in the making.
@@ -86,6 +88,7 @@ impl KnownHistories {
     pub(crate) fn asked(&self, request: &Fingerprint, conversation: ConversationId, part: Part, at_ms: u64) {
         let key = request.0.finish();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.came.remove(&key);
         if known.asked.insert(key, (conversation, part, at_ms)).is_none() {
             known.order_asked.push_back(key);
         }
@@ -94,6 +97,22 @@ impl KnownHistories {
         {
             known.asked.remove(&oldest);
         }
+    }
+
+    /// Remembers that a request came at this time, in milliseconds since 1970 UTC, of which nobody knows whether it begins something.
+    pub(crate) fn came(&self, request: &Fingerprint, at_ms: u64) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.came.insert(request.0.finish(), at_ms);
+        if known.came.len() > MAX_KNOWN
+            && let Some((&oldest, _)) = known.came.iter().min_by_key(|(_, at_ms)| **at_ms)
+        {
+            known.came.remove(&oldest);
+        }
+    }
+
+    /// When this request came last, where it began nothing that time.
+    pub(crate) fn find_came(&self, request: &Fingerprint) -> Option<u64> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).came.get(&request.0.finish()).copied()
     }
 
     /// What this request began, and when.

@@ -51,8 +51,8 @@ pub(crate) struct ResponseFold {
     seen: Option<u64>,
     /// The items in their order, each from the moment that it is added; nothing in the place of one that was dropped.
     output: Vec<Option<Value>>,
-    /// How many there were when the message in flight began, or the newest was stored.
-    before_message: usize,
+    /// How many there were when the message in flight began; nothing where none is, as while calls run.
+    in_flight_from: Option<usize>,
     open: Option<Open>,
     /// Calls of ours that run, with their item.
     running: Vec<(CallId, usize)>,
@@ -90,7 +90,7 @@ impl ResponseFold {
             sequence: 0,
             seen: None,
             output: Vec::new(),
-            before_message: 0,
+            in_flight_from: None,
             open: None,
             running: Vec::new(),
             is_stopping: false,
@@ -280,6 +280,7 @@ impl ResponseFold {
     /// What a driver told whose process is gone is told anew: from here on the numbers are others, so that none stands for two things.
     fn begin_anew(&mut self, out: &mut Vec<u8>) {
         self.drop_message(out);
+        self.in_flight_from = None;
         let before = self.sequence;
         self.sequence = (before / ANEW).saturating_add(1).saturating_mul(ANEW);
         if self.seen.is_some_and(|seen| (before..self.sequence).contains(&seen)) {
@@ -293,10 +294,12 @@ impl ResponseFold {
         self.sequence = self.sequence.max((self.sequence / ANEW).saturating_mul(ANEW).saturating_add(DROPPED));
     }
 
-    /// What was told of the message in flight does not count: the client was told it, and the response does not hold it.
+    /// What was told of the message in flight does not count: the client was told it, and the response does not hold it. What comes
+    /// of calls is stored, and stays.
     fn drop_message(&mut self, out: &mut Vec<u8>) {
         self.close(Close::Cut, out);
-        self.output.iter_mut().skip(self.before_message).for_each(|item| *item = None);
+        let Some(from) = self.in_flight_from else { return };
+        self.output.iter_mut().skip(from).for_each(|item| *item = None);
     }
 
     /// Whether what the client has was dropped, so that nothing follows it.
@@ -494,7 +497,7 @@ impl Tells for ResponseFold {
         match event {
             Event::StepStarted { .. } => {
                 self.close(Close::Cut, out);
-                self.before_message = self.output.len();
+                self.in_flight_from = Some(self.output.len());
                 self.messages = self.messages.saturating_add(1);
             }
             Event::TextDelta { block, text, .. } => self.grow(Kind::Text, *block, text, out),
@@ -505,7 +508,7 @@ impl Tells for ResponseFold {
                 let is_refused = self.open.as_ref().is_some_and(|open| open.kind == Kind::Refusal);
                 let is_cut = self.track.is_cut_off || matches!(*finish_reason, "length" | "content_filter" | "error");
                 self.close(if is_cut && !is_refused { Close::Cut } else { Close::Whole }, out);
-                self.before_message = self.output.len();
+                self.in_flight_from = None;
             }
             Event::ToolStarted { call_id } => {
                 if let Some(call) = self.track.call(*call_id).cloned() {

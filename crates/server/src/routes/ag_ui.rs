@@ -10,11 +10,11 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use turnwright_core::{
-    AnswerAction, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, Verdict, text_of,
+    AnswerAction, CallId, ConversationId, ElicitationId, Entry, Journal, QuestionReason, Seq, TurnId, Verdict, text_of,
 };
 use turnwright_engine::{Choice, EngineError, Reply, SettingsOverlay, WatchFrom};
 
-use crate::agui::back::{Back, back, has_failed, ran_here, retried, says_again, was_retried};
+use crate::agui::back::{Back, back, has_failed, newest_retry, ran_here, retried, retry_of, says_again};
 use crate::agui::fold::{RunFold, refusal};
 use crate::agui::input::{Resume, RunInput, Status};
 use crate::error::ApiError;
@@ -27,7 +27,6 @@ use crate::openai::responses::object::{part_after, settings};
 use crate::openai::responses::{read_request, request_id};
 use crate::openai::track::Part;
 use crate::openapi::{BodyRefused, Conflicting, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_in;
 use crate::sse;
 use crate::state::ServerState;
 
@@ -49,16 +48,20 @@ pub(super) async fn run(State(state): State, whole: Whole) -> Result<Response, A
     let conversation: ConversationId = id(&input.thread_id)?;
     let once = once(&whole, &conversation, &input)?;
     let stream = OpenStream::of(&state)?;
-    let was_said = state.engine().said_before(&once.0, &once.1).await?.is_some();
+    let said = state.engine().said_before(&once.0, &once.1).await?.filter(|_| input.resume.is_empty());
     // It is told again, whatever waits by now.
-    let is_repeated = was_said && input.resume.is_empty();
-    let back = match () {
-        () if is_repeated => None,
-        () if tried_again(&state, &conversation, &input, &once).await? => {
+    let is_repeated = said.is_some();
+    let retry = match said {
+        Some((_, sent)) => state.engine().look(&conversation, |journal| retry_of(journal, &sent)).await?,
+        None => tried_again(&state, &conversation, &input, &once).await?,
+    };
+    let back = match retry {
+        Some(retry) => {
             let spoken = input.spoken()?;
-            state.engine().look(&conversation, |journal| retried(&conversation, journal, &spoken)).await?
+            Some(state.engine().look(&conversation, |journal| retried(&conversation, journal, &spoken, retry)).await?)
         }
-        () => comes_back(&state, &conversation, &input).await?,
+        None if is_repeated => None,
+        None => comes_back(&state, &conversation, &input).await?,
     };
     if let Some(back) = back {
         let fold = fold(&state, &conversation, input.run_id, back.part).await?.after(back.messages, back.asked);
@@ -119,39 +122,33 @@ async fn told(
 }
 
 /// Takes the newest turn up again where that failed and the page says once more what was said last: as often as it asks for it, and once
-/// for each run. Whether this run did.
+/// for each run, under whose key it is kept. The turn, and the entry that takes it up.
 async fn tried_again(
     state: &ServerState,
     conversation: &ConversationId,
     input: &RunInput,
     once: &(String, String),
-) -> Result<bool, ApiError> {
+) -> Result<Option<(TurnId, Seq)>, ApiError> {
     if !input.resume.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let (spoken, results) = (input.spoken()?, input.results()?);
-    let look = |journal: &Journal| (has_failed(journal) || was_retried(journal)) && says_again(journal, &spoken, &results);
+    // What was stopped, or ended well, is not tried again by saying it again.
+    let look = |journal: &Journal| has_failed(journal) && says_again(journal, &spoken, &results);
     match state.engine().look(conversation, look).await {
         Ok(true) => {}
-        Ok(false) | Err(EngineError::NotFound { .. }) => return Ok(false),
+        Ok(false) | Err(EngineError::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     }
     let overlay = overlay(state, conversation, input).await?;
-    let again = {
-        let (engine, conversation) = (state.engine().clone(), conversation.clone());
-        async move {
-            // What was stopped, or ended well, is not tried again by saying it again.
-            if !engine.look(&conversation, has_failed).await? {
-                return Err(EngineError::NoOpenTurn { why: "the last turn did not fail".to_owned() }.into());
-            }
-            Ok(engine.retry(&conversation, overlay).await?.to_string())
+    let engine = state.engine();
+    match engine.retry_once(conversation, overlay, Some(once.clone())).await {
+        Ok(sent) => Ok(engine.look(conversation, |journal| retry_of(journal, &sent)).await?),
+        // Another run did meanwhile, and may be over.
+        Err(EngineError::NoOpenTurn { .. } | EngineError::TurnOpen { .. }) => {
+            Ok(engine.look(conversation, |journal| newest_retry(journal, &spoken, &results)).await?)
         }
-    };
-    let key = state.documents().is_ok().then(|| once.clone());
-    match once_in(state, key, (conversation, "ag-ui"), again).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.code() == "no_open_turn" => Ok(false),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -7,14 +7,13 @@ use turnwright_core::ApproveMode;
 use turnwright_engine::{KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::idempotency::repeatable;
+use super::json;
 use super::streams::{UiQuery, stream_of};
-use super::{asked, json};
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State, Whole, id};
 use crate::open_stream::OpenStream;
 use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
-use crate::repeat::once_in;
 use crate::report::{self, turn_report};
 use crate::settings;
 use crate::ui::{Begin, UiVersion};
@@ -143,12 +142,10 @@ pub(super) async fn retry(
 ) -> Result<Response, ApiError> {
     let request: api::RetryRequest = whole.json()?;
     let overlay = settings::overlay(state.engine(), request.model, request.settings)?;
-    let (engine, id) = (state.engine().clone(), conversation.clone());
-    let taken_up = async move {
-        let turn = engine.retry(&id, overlay).await?;
-        Ok(api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() })
-    };
-    Ok(json(StatusCode::ACCEPTED, once_in(&state, asked(&whole)?, (&conversation, "retry"), taken_up).await?))
+    let key = repeatable(&whole, &format!("{conversation}/retry"))?;
+    let turn = state.engine().retry_once(&conversation, overlay, key).await?.turn_id;
+    let answer = api::TurnAccepted { turn_id: turn.to_string(), turn_status: "running".to_owned() };
+    Ok(json(StatusCode::ACCEPTED, answer))
 }
 
 /// Where the stream of a message that was sent begins.

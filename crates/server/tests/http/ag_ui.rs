@@ -1,6 +1,10 @@
 //! What pages of AG-UI are told that come back, ask twice, or reach an end of their own.
 
-use turnwright_core::{Finish, FinishReason, StreamDelta};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use turnwright_core::{Finish, FinishReason, ProviderFailure, ProviderFailureKind, StreamDelta};
+use turnwright_testkit::Fuse;
 
 use super::*;
 
@@ -19,9 +23,24 @@ impl Server {
         answer.chunks().iter().map(|event| serde_json::from_str(event).unwrap()).collect()
     }
 
+    /// What people said, in its order.
+    async fn said(&self) -> Vec<String> {
+        let journal = self.engine.journal(&"c1".parse().unwrap()).await.unwrap();
+        let said = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+            turnwright_core::Entry::User(message) => Some(turnwright_core::text_of(&message.content)),
+            _ => None,
+        });
+        said.collect()
+    }
+
     async fn ends(&self) {
         self.engine.wait(&"c1".parse().unwrap(), "turn_1".parse().unwrap()).await.unwrap();
     }
+}
+
+/// What a provider says that is not asked again by itself.
+fn refusal() -> ProviderFailure {
+    ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no")
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
@@ -203,12 +222,11 @@ async fn a_page_of_ag_ui_has_every_message_under_one_name() {
 
 #[tokio::test]
 async fn a_run_of_ag_ui_that_failed_is_tried_again_by_the_same_messages() {
-    let no = || turnwright_core::ProviderFailure::new(turnwright_core::ProviderFailureKind::InvalidRequest, "no");
     let half = json!({"id": "msg_4", "role": "assistant", "content": "Hal"});
     for has_half in [false, true] {
         let server = server([
-            Answer::of([text("Hal")]).failing(no()),
-            Answer::of([]).failing(no()),
+            Answer::of([text("Hal")]).failing(refusal()),
+            Answer::of([]).failing(refusal()),
             Answer::whole([text("Better.")]),
             Answer::whole([text("Again.")]),
         ]);
@@ -235,8 +253,123 @@ async fn a_run_of_ag_ui_that_failed_is_tried_again_by_the_same_messages() {
         // Who says the same after an answer wants another.
         let more = json!([snapshot[0], better, {"id": "u2", "role": "user", "content": "go"}]);
         assert_eq!(assembled(&server.run(body("r5", &more)).await)[0]["content"], "Again.");
-        let stored = server.engine.journal(&"c1".parse().unwrap()).await.unwrap();
-        let said = stored.entries().iter().filter(|stored| matches!(*stored.entry, turnwright_core::Entry::User(_)));
-        assert_eq!(said.count(), 2);
+        assert_eq!(server.said().await, ["go", "go"]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_of_ag_ui_that_repeat_what_was_said_last_are_new_where_the_page_has_both() {
+    let half = json!({"id": "msg_9", "role": "assistant", "content": "Go"});
+    let both = json!([said("go")[0], half, {"id": "u2", "role": "user", "content": "go"}]);
+    // While the turn runs, and once it failed.
+    let gate = Arc::new(Semaphore::new(0));
+    let [hi, going, again] = ["Hi.", "Going.", "Again."].map(|said| Answer::whole([text(said)]));
+    let running = server([hi.clone(), going.gated(&gate), again.clone()]);
+    let failed = server([hi, Answer::of([]).failing(refusal()), again]);
+    for server in [&running, &failed] {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": "hello"})).await;
+    }
+    let runs = futures_util::future::join(running.run(body("r1", &said("go"))), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let runs = running.run(body("r2", &both));
+        let opens = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            gate.add_permits(9);
+        };
+        futures_util::join!(runs, opens).0
+    });
+    let (_, again) = runs.await;
+    assert_eq!(assembled(&again).last().unwrap()["content"], "Again.", "{again:?}");
+    assert_eq!(failed.run(body("r1", &said("go"))).await.last().unwrap()["type"], "RUN_ERROR");
+    let again = failed.run(body("r2", &both)).await;
+    assert_eq!(assembled(&again)[0]["content"], "Again.", "{again:?}");
+    for server in [running, failed] {
+        assert_eq!(server.said().await, ["hello", "go", "go"]);
+    }
+}
+
+#[tokio::test]
+async fn one_message_alone_of_ag_ui_is_said_again_where_it_has_our_name() {
+    for is_named in [false, true] {
+        let server = server([Answer::whole([text("Hi.")]), Answer::of([]).failing(refusal()), Answer::whole([text("Gone.")])]);
+        server.post("/api/v1/conversations/c1/chat", json!({"content": "hello"})).await;
+        assert_eq!(server.run(body("r1", &said("go"))).await.last().unwrap()["type"], "RUN_ERROR");
+        let back = server.run(body("r2", &json!([]))).await;
+        let newest = back[1]["messages"].as_array().unwrap().last().unwrap().clone();
+        let page = if is_named { json!([newest]) } else { said("go") };
+        assert_eq!(assembled(&server.run(body("r3", &page)).await)[0]["content"], "Gone.");
+        let expected = if is_named { vec!["hello", "go"] } else { vec!["hello", "go", "go"] };
+        assert_eq!(server.said().await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_that_failed_is_tried_again_where_another_one_failed_before_it() {
+    let fails = || Answer::of([]).failing(refusal());
+    let server = server([fails(), fails(), Answer::whole([text("Gone.")])]);
+    assert_eq!(server.run(body("r1", &said("go"))).await.last().unwrap()["type"], "RUN_ERROR");
+    let more = json!([said("go")[0], {"id": "u2", "role": "user", "content": "more"}]);
+    assert_eq!(server.run(body("r2", &more)).await.last().unwrap()["type"], "RUN_ERROR");
+    assert_eq!(assembled(&server.run(body("r3", &more)).await)[0]["content"], "Gone.");
+    assert_eq!(server.said().await, ["go", "go\nmore"]);
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_that_tried_again_is_the_same_run_after_more_was_said_and_after_a_restart() {
+    let answers = ["Better.", "More."].map(|said| Answer::whole([text(said)]));
+    let server = server([Answer::of([]).failing(refusal())].into_iter().chain(answers));
+    let page = said("go");
+    assert_eq!(server.run(body("r1", &page)).await.last().unwrap()["type"], "RUN_ERROR");
+    let tried = server.run(body("r2", &page)).await;
+    let better = assembled(&tried);
+    assert_eq!((better.len(), &better[0]["content"]), (1, &json!("Better.")));
+    assert_eq!(server.run(body("r2", &page)).await, tried);
+    let more = json!([page[0], better[0], {"id": "u2", "role": "user", "content": "more"}]);
+    assert_eq!(assembled(&server.run(body("r3", &more)).await)[0]["content"], "More.");
+    let next = server_on(Arc::new(server.store.another_process()), Arc::new(MemoryDocuments::default()), []);
+    for server in [&server, &next] {
+        assert_eq!(assembled(&server.run(body("r2", &page)).await), better);
+        assert_eq!(server.said().await, ["go", "more"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_a_run_of_ag_ui_that_tries_again_does_so_once() {
+    let better = || Answer::whole([text("Better.")]);
+    for fuse in (1..=3).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let failed = server([Answer::of([]).failing(refusal())]);
+        let page = said("go");
+        assert_eq!(failed.run(body("r1", &page)).await.last().unwrap()["type"], "RUN_ERROR");
+        failed.engine.shutdown().await;
+
+        let doomed = Arc::new(failed.store.doomed_process(fuse));
+        let doomed = server_on(doomed.clone(), doomed, [better()]);
+        doomed.engine.keep_resuming();
+        let _died = timeout(Duration::from_mins(5), doomed.post("/ag-ui", body("r2", &page))).await;
+        doomed.engine.shutdown().await;
+        let next = Arc::new(failed.store.another_process());
+        let next = server_on(next.clone(), next, [better()]);
+        next.engine.resume_open_turns().await.unwrap();
+        let tried = assembled(&next.run(body("r2", &page)).await);
+        assert_eq!((tried.len(), &tried[0]["content"]), (1, &json!("Better.")), "{fuse:?}");
+        assert_eq!(next.said().await, ["go"], "{fuse:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_of_ag_ui_that_try_again_at_once_are_told_one_answer() {
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([Answer::of([]).failing(refusal()), Answer::whole([text("Better.")]).gated(&gate)]);
+    let page = said("go");
+    assert_eq!(server.run(body("r1", &page)).await.last().unwrap()["type"], "RUN_ERROR");
+    let runs = futures_util::future::join_all(["r2", "r3", "r4"].map(|run| server.run(body(run, &page))));
+    // The clock stands still until nothing else happens: all wait for the model by then.
+    let opens = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gate.add_permits(9);
+    };
+    for events in futures_util::join!(runs, opens).0 {
+        assert_eq!(assembled(&events)[0]["content"], "Better.", "{events:?}");
+    }
+    assert_eq!(server.said().await, ["go"]);
 }

@@ -1,12 +1,14 @@
 //! Requests that come again with their key, at the same process and at the next one over the same data.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use tokio::time::timeout;
+use turnwright_core::{Control, Entry, ProviderFailure, ProviderFailureKind};
 use turnwright_engine::{CONVERSATION_DOCUMENTS, Documents, REPEATABLE_REQUESTS};
-use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, call, text};
+use turnwright_testkit::{Answer, Fuse, MemoryDocuments, MemoryStore, call, text};
 
 use crate::{Answered, Server, server_on};
 
@@ -64,6 +66,35 @@ async fn a_turn_is_tried_again_once_for_each_key() {
     settled(&server, "turn_1").await;
     // It failed again, so that it could be tried a third time.
     is_carried_out_once(&server, &kept, path, (json!({}), json!({"model": "test/other"})), &first).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_a_turn_is_tried_again_once_for_a_key() {
+    for fuse in (1..=2).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let store = Arc::new(MemoryStore::default());
+        let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no");
+        let failed = server_on(store.clone(), store.clone(), [Answer::of([]).failing(failure)]);
+        failed.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
+        failed.engine.shutdown().await;
+
+        let path = "/api/v1/conversations/c1/retry";
+        let doomed = Arc::new(store.doomed_process(fuse));
+        let doomed = server_on(doomed.clone(), doomed, [Answer::whole([text("Hello.")])]);
+        doomed.engine.keep_resuming();
+        let _died = timeout(Duration::from_mins(5), keyed(&doomed, path, &json!({}))).await;
+        doomed.engine.shutdown().await;
+        let next = Arc::new(store.another_process());
+        let next = server_on(next.clone(), next, [Answer::whole([text("Hello.")])]);
+        next.engine.resume_open_turns().await.unwrap();
+        let again = keyed(&next, path, &json!({})).await;
+        assert_eq!(again.status, StatusCode::ACCEPTED, "{fuse:?}: {}", again.body);
+        settled(&next, "turn_1").await;
+        let retries = |journal: &turnwright_core::Journal| {
+            let retried = |entry: &Entry| matches!(entry, Entry::Control(Control::Retried { .. }));
+            journal.entries().iter().filter(|stored| retried(&stored.entry)).count()
+        };
+        assert_eq!(next.engine.look(&"c1".parse().unwrap(), retries).await.unwrap(), 1, "{fuse:?}");
+    }
 }
 
 #[tokio::test]

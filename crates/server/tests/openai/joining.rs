@@ -1,9 +1,14 @@
 //! Requests that come again without a key, and turns that failed after something had run.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use turnwright_core::{ProviderFailure, ProviderFailureKind};
+use turnwright_engine::Limits;
 use turnwright_testkit::{Answer, call, text};
 
 use crate::{Answered, Server, pick, picks, server, user};
@@ -66,6 +71,56 @@ async fn a_request_that_its_library_sends_again_joins_the_turn_of_the_first() {
         assert!(anew.body.contains("Anew."), "{path}: {}", anew.body);
         assert_ne!(anew.header("x-turnwright-conversation"), seen.header("x-turnwright-conversation"));
     }
+}
+
+#[tokio::test]
+async fn a_request_that_was_refused_is_said_by_its_repetition_although_an_equal_one_was_answered_before() {
+    let gate = Arc::new(Semaphore::new(0));
+    let [one, held, two] = ["One.", "Held.", "Two."].map(|said| Answer::whole([text(said)]));
+    let server = server([one, held.gated(&gate), two]);
+    server.engine.limit(Limits { turns: 1, ..Limits::default() });
+    let named = json!({"messages": [user("Next")], "metadata": {"conversation_id": "c1"}});
+    let first = sent_again(&server, "/v1/chat/completions", &named, "0").await;
+    assert!(first.body.contains("One."), "{}", first.body);
+    let idle = async || {
+        while server.engine.workload().driven_turns > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    idle().await;
+    server.clock.advance(60 * 1_000);
+    server.post("/api/v1/conversations", &json!({"id": "c2"})).await;
+    server.post("/api/v1/conversations/c2/messages", &json!({"content": "Hold"})).await;
+    for times in ["0", "1"] {
+        assert_eq!(sent_again(&server, "/v1/chat/completions", &named, times).await.status, 503);
+    }
+    gate.add_permits(9);
+    idle().await;
+    server.clock.advance(1_000);
+    let said = sent_again(&server, "/v1/chat/completions", &named, "2").await;
+    assert!(said.body.contains("Two."), "{}", said.body);
+    assert_eq!(sent_again(&server, "/v1/chat/completions", &named, "2").await.json(), said.json());
+    let users = server.messages("c1").await.into_iter().filter(|(role, _)| role == "user").count();
+    assert_eq!(users, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_that_take_a_failed_turn_up_at_once_get_its_answer() {
+    let path = "/v1/chat/completions";
+    let gate = Arc::new(Semaphore::new(0));
+    let server = server([fails(), Answer::whole([text("Seen.")]).gated(&gate)]);
+    let body = json!({"messages": [user("Look!")]});
+    assert_eq!(sent_again(&server, path, &body, "0").await.status, 502);
+    let again = futures_util::future::join_all(["1", "1", "2"].map(|times| sent_again(&server, path, &body, times)));
+    // The clock stands still until nothing else happens: all wait for the model by then.
+    let opens = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gate.add_permits(9);
+    };
+    for seen in futures_util::join!(again, opens).0 {
+        assert!(seen.status == 200 && seen.body.contains("Seen."), "{}", seen.body);
+    }
+    assert_eq!(server.provider.asked().len(), 2);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use turnwright_engine::{Event, Frame};
 
 use super::object::object;
 use super::{DROPPED, Form, ResponseFold};
-use crate::openai::track::Part;
+use crate::openai::track::{Call, Part};
 use crate::sse::Fold;
 
 fn seq(number: u64) -> Seq {
@@ -34,6 +34,31 @@ fn text(text: &str) -> Event {
     Event::TextDelta { block: 0, offset: 0, text: text.to_owned() }
 }
 
+/// Another process takes the turn up, in entries from this one on.
+fn resumed(first: u64) -> impl Iterator<Item = Event> {
+    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2 };
+    let resumed = [Entry::Control(Control::Claimed(claim)), Entry::Control(Control::Resumed { count: 1 })];
+    resumed.into_iter().zip(first..).map(|(entry, at)| Event::Entry { seq: seq(at), at_ms: 0, entry: Arc::new(entry) })
+}
+
+/// A call of the message at 2.
+fn called(index: u32) -> (CallId, Event) {
+    let call_id = CallId { message: seq(2), index };
+    (call_id, Event::ToolInputReady { call_id, name: "lab__look".to_owned(), arguments: "{}".to_owned() })
+}
+
+fn gave(call_id: CallId) -> Event {
+    let content = vec![ContentBlock::text("Seen.")];
+    Event::ToolFinished {
+        call_id,
+        outcome: "success",
+        is_error: false,
+        content,
+        structured_content: None,
+        duration_ms: Some(1),
+    }
+}
+
 /// A turn with these events in its middle.
 fn told(mut fold: ResponseFold, middle: impl IntoIterator<Item = Event>) -> Vec<Value> {
     let user = Entry::User(UserMessage { content: vec![ContentBlock::text("Go")], settings: settings() });
@@ -57,11 +82,7 @@ fn texts(events: &[Value]) -> Vec<&str> {
 
 #[test]
 fn what_was_told_of_a_message_that_is_told_anew_is_not_in_the_response() {
-    let claim = Claim { driver: DriverId("other".to_owned()), epoch: 2 };
-    let resumed = [Entry::Control(Control::Claimed(claim)), Entry::Control(Control::Resumed { count: 1 })];
-    let resumed =
-        resumed.into_iter().zip(2..).map(|(entry, at)| Event::Entry { seq: seq(at), at_ms: 0, entry: Arc::new(entry) });
-    let resumed: Vec<Event> = resumed.chain([step(4)]).collect();
+    let resumed: Vec<Event> = resumed(2).chain([step(4)]).collect();
     for anew in [vec![Event::StepReset], vec![Event::StepReset, step(4)], resumed] {
         let events = [step(2), text("Half")].into_iter().chain(anew.clone()).chain([text("Whole.")]);
         let streamed = told(fold(Form::Streamed), events);
@@ -74,8 +95,7 @@ fn what_was_told_of_a_message_that_is_told_anew_is_not_in_the_response() {
 
 #[test]
 fn what_is_stored_stays_where_a_later_message_is_told_anew() {
-    let call_id = CallId { message: seq(2), index: 0 };
-    let called = Event::ToolInputReady { call_id, name: "lab__look".to_owned(), arguments: "{}".to_owned() };
+    let (call_id, called) = called(0);
     let first = Event::StepFinished { message_id: MessageId(seq(2)), finish_reason: "tool_calls", usage: Usage::default() };
     let before = [step(2), text("I look."), first, called, Event::ToolStarted { call_id }];
     let events = before.into_iter().chain([step(4), text("Half"), Event::StepReset, text("Whole.")]);
@@ -84,6 +104,31 @@ fn what_is_stored_stays_where_a_later_message_is_told_anew() {
     let kinds: Vec<&Value> = output.iter().map(|item| &item["type"]).collect();
     assert_eq!(kinds, ["message", "mcp_call", "message"]);
     assert_eq!((&output[0]["content"][0]["text"], &output[2]["content"][0]["text"]), (&json!("I look."), &json!("Whole.")));
+}
+
+#[test]
+fn calls_stay_where_their_process_ends_while_they_run() {
+    let ((one, calls_one), (other, calls_other)) = (called(0), called(1));
+    let said = Event::StepFinished { message_id: MessageId(seq(2)), finish_reason: "tool_calls", usage: Usage::default() };
+    let starts = |call_id| Event::ToolStarted { call_id };
+    let message = vec![step(2), text("I look."), said, calls_one, calls_other];
+    let approved = [one, other].map(|id| Call { id, name: "lab__look".to_owned(), arguments: "{}".to_owned(), waits: None });
+    // The part holds the message, or begins after it, where a person was asked about its calls.
+    for (message, calls) in [(message, Vec::new()), (resumed(3).take(1).collect(), approved.to_vec())] {
+        let mut fold = fold(Form::Streamed);
+        fold.track.calls = calls;
+        let runs = [starts(one), starts(other), gave(one)].into_iter().chain(resumed(6));
+        let goes_on = runs.chain([starts(other), gave(other), step(9), text("Both.")]);
+        let streamed = told(fold, message.clone().into_iter().chain(goes_on));
+        let output = streamed.last().unwrap()["response"]["output"].as_array().unwrap();
+        let calls: Vec<&Value> = output.iter().filter(|item| item["type"] == "mcp_call").collect();
+        let states: Vec<_> = calls.iter().map(|item| (&item["status"], &item["output"])).collect();
+        assert_eq!(states, [(&json!("completed"), &json!("Seen.")); 2], "{message:?}");
+        let ended = streamed.iter().filter(|event| event["type"] == "response.mcp_call.completed");
+        let ended: Vec<&Value> = ended.map(|event| &event["item_id"]).collect();
+        assert_eq!(ended, calls.iter().map(|item| &item["id"]).collect::<Vec<_>>(), "{message:?}");
+        assert_eq!(output.last().unwrap()["content"][0]["text"], "Both.");
+    }
 }
 
 #[test]

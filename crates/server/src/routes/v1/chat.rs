@@ -44,6 +44,7 @@ pub(super) async fn complete(
     let activity = tool_activity(&state, &whole.headers, &query)?;
     let request: ChatCompletionRequest<'_> =
         body(&whole, |one| serde_json::from_str::<ChatCompletionRequest<'_>>(one).is_ok())?;
+    let again = Some(Again::of(&state, "v1/chat", &whole));
     refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
     let history = History::of(history::messages(&request.messages)?);
@@ -52,7 +53,6 @@ pub(super) async fn complete(
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
-    let again = Some(Again::of(state.known(), state.engine().user(), "v1/chat", &whole));
     let begun = begin(&state, Ask { conversation, previous: None, history, overlay, idempotency, again }).await?;
     let tells_usage = match request.stream_options.and_then(|options| options.include_usage) {
         Some(true) => TellsUsage::AtItsEnd,

@@ -42,6 +42,7 @@ mod choices;
 )]
 pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: ResponsesRequest = body(&whole, |one| serde_json::from_str::<ResponsesRequest>(one).is_ok())?;
+    let again = Some(Again::of(&state, "v1/responses", &whole));
     choices::refuse(&request)?;
     let model = models::named(state.engine(), request.model.as_deref()).await?;
     let mut history = History::of(history::items(&request.input)?);
@@ -52,7 +53,6 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
-    let again = Some(Again::of(state.known(), state.engine().user(), "v1/responses", &whole));
     let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
     let begun = begun.map_err(|error| if error.param() == Some("messages") { error.about("input") } else { error })?;
     let names = Named::of(&begun, PREFIX);
