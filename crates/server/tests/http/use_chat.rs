@@ -190,10 +190,12 @@ async fn wherever_a_process_dies_what_is_decided_beside_what_is_said_is_decided_
 
         let next = on(store.another_process(), answers().into());
         next.engine.resume_open_turns().await.unwrap();
+        let (conversation, turn) = ("c1".parse().unwrap(), "turn_1".parse().unwrap());
+        // What nobody knows of may be asked about meanwhile.
+        next.engine.wait(&conversation, turn).await.unwrap();
         let told = next.post("/api/chat?ui=7", allows_and_says(&asked[0], &["not the other", "and?"])).await;
         assert_eq!(told.status, StatusCode::OK, "{fuse:?}: {}", told.body);
-        let conversation = "c1".parse().unwrap();
-        next.engine.wait(&conversation, "turn_1".parse().unwrap()).await.unwrap();
+        next.engine.wait(&conversation, turn).await.unwrap();
         let decisions = |journal: &Journal| {
             let decided = journal.entries().iter().filter_map(|stored| match &*stored.entry {
                 Entry::Decision(decision) => Some((decision.call.to_string(), decision.verdict)),
