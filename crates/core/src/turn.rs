@@ -69,7 +69,7 @@ pub struct Turn {
     steps_for_user: u32,
     steps: u32,
     length_strikes: u32,
-    /// Calls of tools on this side that the messages before the newest made, where they are limited.
+    /// Calls of tools on this side that the messages before the newest made, and all of before it was taken up again.
     calls_before: usize,
     /// The place of the newest cancel that nothing was asked after.
     cancel: Option<Seq>,

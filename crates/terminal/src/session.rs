@@ -81,6 +81,7 @@ impl Session {
             content,
             overlay: self.overlay.clone(),
             on_waiting: OnWaiting::Hold,
+            decided: Vec::new(),
             kept_by: KeptBy::Chat,
             create: false,
             conversation: SettingsOverlay::default(),

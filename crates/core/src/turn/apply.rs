@@ -213,10 +213,7 @@ impl Turn {
         if message.saw >= seq {
             return Err("the message claims to have seen what comes after it");
         }
-        // Of a message at its output limit none ran.
-        if self.settings.max_tool_calls.is_some() && self.length_strikes == 0 {
-            self.calls_before = self.calls_before.saturating_add(self.own_calls().count());
-        }
+        self.calls_before = self.calls_made();
         let in_chain = !self.calls.is_empty();
         let forced = in_chain && self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
         self.calls =
@@ -341,6 +338,7 @@ impl Turn {
             Some(TurnStatus::Completed) => return Err("the turn is completed"),
             Some(_) => {}
         }
+        self.calls_before = self.calls_made();
         if let Some(settings) = settings {
             self.settings = Arc::new(settings.clone());
         }

@@ -1,7 +1,7 @@
 //! What a turn needs next.
 
 use super::call::{self, Call, CallState};
-use super::{CallNeed, MAX_RESUMPTIONS, PendingCall, Step, SyntheticResult, Turn};
+use super::{CallNeed, Last, MAX_RESUMPTIONS, PendingCall, Runs, Step, SyntheticResult, Turn};
 use crate::{
     ApproveMode, CallId, CutOffCause, FinishReason, ProviderFailure, ProviderFailureKind, QuestionReason, Repetition,
     StopReason, TurnStatus,
@@ -109,14 +109,21 @@ impl Turn {
 
     fn ask(&self) -> Step {
         let is_last = self.steps_for_user.saturating_add(1) >= self.settings.max_steps;
-        let made = self.calls_before.saturating_add(if self.length_strikes == 0 { self.own_calls().count() } else { 0 });
         // A client's tools are not counted, and may be called all the same.
-        let is_used_up = self.is_beyond(made) && self.settings.client_tools.is_empty();
+        let is_used_up = self.is_beyond(self.calls_made()) && self.settings.client_tools.is_empty();
         Step::CallModel { allow_calls: !is_last && !is_used_up }
     }
 
+    /// How many calls of tools on this side the turn made so far, without those that could not run here. What was called before
+    /// it was taken up again was counted as it was.
+    pub(super) fn calls_made(&self) -> usize {
+        let is_run = |last: &Last| self.runs == Runs::Here && self.reason_of_message(last).is_none();
+        let newest = if self.last.as_ref().is_some_and(is_run) { self.own_calls().count() } else { 0 };
+        self.calls_before.saturating_add(newest)
+    }
+
     /// The calls of the newest message that are no client's to run.
-    pub(super) fn own_calls(&self) -> impl Iterator<Item = &Call> {
+    fn own_calls(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| self.settings.client_tool(&call.name).is_none())
     }
 
@@ -202,6 +209,11 @@ impl Turn {
         if self.is_given_up() {
             return Some(SyntheticResult::GivenUp);
         }
+        self.reason_of_message(last)
+    }
+
+    /// Why no call of this message runs, whatever came after it.
+    fn reason_of_message(&self, last: &Last) -> Option<SyntheticResult> {
         match (&last.cut_off, last.finish) {
             (Some(CutOffCause::Cancelled), _) => Some(SyntheticResult::Cancelled),
             (Some(CutOffCause::Provider(_)), _) | (None, FinishReason::Error) => Some(SyntheticResult::CutOff),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use turnwright_core::{
-    AssistantBlock, CallNeed, Declared, FinishReason, Step, StopReason, SyntheticResult, ToolDefinition, TurnSettings,
-    TurnStatus, Verdict,
+    AssistantBlock, CallNeed, Control, Declared, Entry, FinishReason, Step, StopReason, SyntheticResult, ToolDefinition,
+    TurnId, TurnSettings, TurnStatus, Verdict,
 };
 
-use crate::told::{Told, call_id, ended, failed, retried, settings, text, tool_call, with_max_steps};
+use crate::told::{
+    Told, call_id, claimed, ended, failed, retried, seq, settings, success, text, tool_call, user_message, with_max_steps,
+};
 
 fn ask(allow_calls: bool) -> Step {
     Step::CallModel { allow_calls }
@@ -61,6 +63,61 @@ fn calls_after_the_most_that_the_turn_may_make_are_not_run() {
     let told = told.runs(call_id(at, 0)).tell(failed(call_id(at, 1))).tell(failed(call_id(at, 2)));
     assert_eq!(told.step(), ask(false), "it must answer");
     assert_eq!(told.answers("done").step(), Step::End(TurnStatus::Completed));
+}
+
+#[test]
+fn calls_that_could_not_run_are_not_counted_after_a_retry_either() {
+    let call = || vec![tool_call("tool", "{}")];
+    let unrun = |told: Told, reason| told.says(reason, call()).tell(failed(call_id(3, 0)));
+    let most = |max_tool_calls| Told::new(TurnSettings { max_tool_calls: Some(max_tool_calls), ..settings() });
+    let twice = unrun(most(1), FinishReason::Length);
+    assert_eq!(twice.step(), ask(true));
+    let twice = twice.says(FinishReason::Length, call()).tell(failed(call_id(5, 0)));
+    let last = Told::new(TurnSettings { max_tool_calls: Some(2), ..with_max_steps(2) }).asks_for(1).runs(call_id(3, 0));
+    let ends = [
+        ("at its output limit twice", twice),
+        ("refused", unrun(most(1), FinishReason::Refusal)),
+        ("filtered", unrun(most(1), FinishReason::ContentFilter)),
+        ("in the last step", last.asks_for(1).tell(failed(call_id(7, 0)))),
+    ];
+    for (what, told) in ends {
+        let Step::End(status) = told.step() else { panic!("{what}: {:?}", told.step()) };
+        let told = told.tell(ended(1, status)).tell(retried(1));
+        assert_eq!(told.step(), ask(true), "{what}");
+        let at = told.journal.next_seq().get();
+        let told = told.asks_for(1).runs(call_id(at, 0));
+        assert_eq!(told.step(), ask(false), "{what}");
+    }
+}
+
+#[test]
+fn calls_are_counted_from_the_beginning_of_the_turn_whenever_their_limit_is_chosen() {
+    let told = Told::new(settings()).asks_for(2).runs(call_id(3, 0)).runs(call_id(3, 1));
+    let again = |told: Told, max_tool_calls| {
+        let settings = Some(Box::new(TurnSettings { max_tool_calls, ..settings() }));
+        told.tell(ended(1, TurnStatus::Cancelled)).tell(Entry::Control(Control::Retried { turn: TurnId(seq(1)), settings }))
+    };
+    assert_eq!(again(told.clone(), Some(2)).step(), ask(false));
+    let told = again(again(again(told, Some(3)), None), Some(3));
+    assert_eq!(told.step(), ask(true), "what is taken up again is counted once");
+    let at = told.journal.next_seq().get();
+    let Step::Calls(pending) = told.asks_for(2).step() else { panic!("no calls") };
+    let needs: Vec<(u64, CallNeed)> = pending.into_iter().map(|pending| (pending.call.message.get(), pending.need)).collect();
+    assert_eq!(needs, [(at, CallNeed::Decide), (at, CallNeed::Answer(SyntheticResult::CallLimit))]);
+}
+
+#[test]
+fn a_message_into_an_open_turn_leaves_its_limit_of_calls_as_it_is() {
+    let told = Told::new(TurnSettings { max_tool_calls: Some(1), ..settings() }).asks_for(1).runs(call_id(3, 0)).user("also");
+    assert_eq!(told.step(), ask(false));
+}
+
+#[test]
+fn calls_that_ran_elsewhere_are_not_counted() {
+    let told = Told::default().tell(user_message("hello", TurnSettings { max_tool_calls: Some(1), ..settings() }));
+    let told = told.tell(Entry::Control(Control::Imported { source: "chatgpt".to_owned() })).asks_for(1);
+    let told = told.tell(success(call_id(3, 0))).tell(ended(1, TurnStatus::Cancelled)).tell(retried(1)).tell(claimed(1));
+    assert_eq!(told.step(), ask(true));
 }
 
 #[test]

@@ -81,7 +81,8 @@ impl Engine {
     /// [`EngineError::OtherSettings`] where it joins a turn and chooses more than another model;
     /// [`EngineError::OverLimit`] where it is too large, or would begin a turn for which there is no room;
     /// [`EngineError::NotAllowed`] and [`EngineError::PeopleOnly`] where more would run without a person than by the settings
-    /// of the installation or of the conversation, or what waits would be declined, and no person asks. Nothing is stored then.
+    /// of the installation or of the conversation, or what waits would be declined or is decided, and no person asks. Nothing is
+    /// stored then.
     pub async fn send(&self, id: &ConversationId, message: NewMessage) -> Result<Sent, EngineError> {
         if message.content.is_empty() {
             return Err(EngineError::Invalid { what: "the message is empty".to_owned() });
@@ -94,6 +95,10 @@ impl Engine {
         self.limits().admit_chosen(None, &message.conversation)?;
         self.must_not_decide(&message.overlay).await?;
         self.must_not_decide(&message.conversation).await?;
+        if !message.decided.is_empty() {
+            self.must_decide().await?;
+            self.inner.refresh_sources().await;
+        }
         let idempotency = message.idempotency.map(|(key, fingerprint)| (self.own_key(&key), fingerprint));
         let message = NewMessage { idempotency, ..message };
         if self.is_draining() {
@@ -134,7 +139,6 @@ impl Engine {
     }
 
     async fn say(&self, id: &ConversationId, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
-        let say = |state: &State| say(&self.inner, state, message, (id, bounds));
         // A conversation that is not in memory is new more often than not: creating it says so without a read.
         if message.create && self.inner.registry.known(id).is_none() {
             match self.begin(id, message, bounds).await {
@@ -143,7 +147,7 @@ impl Engine {
             }
         }
         let said = match self.load(id).await {
-            Ok(live) => act(&self.inner, &live, say).await,
+            Ok(live) => self.say_in(&live, message, bounds).await,
             Err(error) => Err(error),
         };
         match said {
@@ -154,6 +158,13 @@ impl Engine {
             },
             said => said,
         }
+    }
+
+    async fn say_in(&self, live: &Arc<Live>, message: &NewMessage, bounds: Bounds) -> Result<Sent, EngineError> {
+        let say = |state: &State| say(&self.inner, live, state, message, bounds);
+        let (sent, agreed) = act(&self.inner, live, say).await?;
+        self.inner.keep_agreed(live, &agreed).await;
+        Ok(sent)
     }
 
     /// Creates the conversation together with its first message, in one append.
@@ -171,7 +182,7 @@ impl Engine {
         };
         let record = super::record(&new)?;
         let live = Arc::new(crate::registry::live_of(&record)?);
-        let (at, mut act, _) = draft(inner, &live, |state| say(inner, state, message, (id, bounds)))?;
+        let (at, mut act, _) = draft(inner, &live, |state| say(inner, &live, state, message, bounds))?;
         act.side.insert(0, SideRecord::Create(record));
         act.side.extend(inner.room_elsewhere(&live.owner, act.is_for_all));
         let beside = Beside { slot: act.slot, ..beside(&act.entries, &act.side) };
@@ -179,7 +190,7 @@ impl Engine {
         let stored = inner.store.append(append(inner, &live, at, act.entries, act.side)).await;
         let stored = stored.map_err(|error| inner.refusal(error))?;
         acted(inner, &inner.registry.keep(live), stored, beside).await;
-        Ok(act.answer)
+        Ok(act.answer.0)
     }
 
     /// Stores a person's decision about a call. Answered once: whoever comes second is told.
@@ -248,10 +259,7 @@ impl Engine {
                 Ok(act.with(kept.clone()))
             };
             let (decided, agreed) = act(&engine.inner, &live, decide).await?;
-            // The decision holds whether or not the definition can be kept.
-            if let Err(error) = engine.inner.agree(&agreed).await {
-                live.context().in_scope(|| tracing::warn!(%error, "what a person agreed to cannot be kept"));
-            }
+            engine.inner.keep_agreed(&live, &agreed).await;
             Ok(decided)
         };
         let decided = self.inner.whole(decide).await;

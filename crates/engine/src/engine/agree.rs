@@ -6,6 +6,7 @@ use turnwright_core::ToolDefinition;
 
 use super::Engine;
 use crate::inner::Inner;
+use crate::live::Live;
 use crate::{Documents, EngineError};
 
 impl Engine {
@@ -49,5 +50,14 @@ impl Inner {
         self.pins.agree(&foreign).await?;
         self.catalogs.pin(self.pins.known());
         Ok(())
+    }
+
+    /// The same for those that go with decisions, which hold whether or not the definitions can be kept.
+    pub(super) async fn keep_agreed(&self, live: &Live, agreed: &[Arc<ToolDefinition>]) {
+        if !agreed.is_empty()
+            && let Err(error) = self.agree(agreed).await
+        {
+            live.context().in_scope(|| tracing::warn!(%error, "what a person agreed to cannot be kept"));
+        }
     }
 }

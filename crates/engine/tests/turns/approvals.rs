@@ -99,6 +99,37 @@ async fn a_message_to_a_parked_turn_is_held_or_declines_what_waits() {
 }
 
 #[tokio::test]
+async fn what_is_decided_with_a_message_stands_after_it_and_what_waits_no_more_is_left() {
+    let (world, call) = parked().await;
+    let decided = vec![(call, choice(Verdict::Allow)), (call, choice(Verdict::Deny))];
+    let message = NewMessage { decided, on_waiting: OnWaiting::Deny, ..NewMessage::text("gently") };
+    let sent = world.engine.send(&world.id, message.clone()).await.unwrap();
+    assert_eq!((sent.state, world.engine.wait(&world.id, sent.turn_id).await.unwrap()), (SentState::Joined, completed()));
+    assert_eq!(world.kinds().await[6..], ["user", "decision", "claimed", "started", "result", "assistant", "ended"]);
+    assert!(world.provider.asked()[1].contains("user: gently"), "{}", world.provider.asked()[1]);
+    assert_eq!(world.engine.send(&world.id, message).await.unwrap().state, SentState::Started);
+    assert_eq!(world.source.effects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_is_held_where_not_all_is_decided_with_it() {
+    for (decided, state, left) in [(1, SentState::Held, 1), (2, SentState::Joined, 0)] {
+        let source = ScriptedSource::new("tools", [ScriptedTool::echo("write")]);
+        let calls = [call(0, "tools__write", r#"{"n":1}"#), call(1, "tools__write", r#"{"n":2}"#)];
+        let provider = ScriptedProvider::new([Answer::whole(calls), Answer::whole([text("Done.")])]);
+        let world = world(provider, source, asks()).await;
+        assert_eq!(world.turn("go").await, TurnState::Parked);
+        let waiting = world.engine.waiting(&world.id).await.unwrap();
+        let decided = waiting.iter().take(decided).map(|waiting| (waiting.call, choice(Verdict::Deny))).collect();
+        let sent = world.engine.send(&world.id, NewMessage { decided, ..NewMessage::text("and") }).await.unwrap();
+        assert_eq!(sent.state, state);
+        let after = world.engine.wait(&world.id, sent.turn_id).await.unwrap();
+        assert_eq!(after == TurnState::Parked, left > 0);
+        assert_eq!(world.engine.waiting(&world.id).await.unwrap().len(), left);
+    }
+}
+
+#[tokio::test]
 async fn what_joins_a_turn_may_choose_another_model_and_no_other_setting() {
     let (world, _) = parked().await;
     let before = world.journal().await;

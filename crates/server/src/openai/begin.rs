@@ -408,6 +408,7 @@ async fn say(
         content,
         overlay: ask.overlay.clone(),
         on_waiting,
+        decided: Vec::new(),
         kept_by: KeptBy::Servers,
         create,
         conversation: of_conversation(ask),

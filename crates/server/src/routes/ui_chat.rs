@@ -10,10 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwright_api as api;
 use turnwright_core::{
-    AnswerAction, CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason,
-    Seq, TurnId, Verdict,
+    CallId, ContentBlock, Control, ConversationId, EmbeddedResource, Entry, Journal, MessageId, QuestionReason, Seq, TurnId,
+    Verdict,
 };
-use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, Reply, SettingsOverlay};
+use turnwright_engine::{Choice, EngineError, KeptBy, NewMessage, OnWaiting, SettingsOverlay};
 
 use super::chat::{begin_of, deny_what_cannot_be_asked, on_waiting};
 use super::idempotency::{asked, repeatable};
@@ -125,6 +125,7 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
             None if state.engine().may_decide() => OnWaiting::Deny,
             None => OnWaiting::Hold,
         },
+        decided: decided_beside(&state, &conversation, &request.messages).await?,
         kept_by: KeptBy::Servers,
         create: true,
         conversation: SettingsOverlay::default(),
@@ -132,17 +133,8 @@ pub(super) async fn chat(State(state): State, Search(query): Search<UiQuery>, wh
         idempotency: repeatable(&whole, &format!("{conversation}/ui"))?,
     };
     deny_what_cannot_be_asked(&mut message, version);
-    let decided = decided_beside(&state, &conversation, &request.messages).await?;
-    let others = message.on_waiting;
-    if !decided.is_empty() {
-        state.engine().must_decide().await?;
-        message.on_waiting = OnWaiting::Hold;
-    }
     let sent = state.engine().send(&conversation, message).await?;
     attached.keep(&state, &conversation).await;
-    if !decided.is_empty() {
-        decide(&state, &conversation, decided, others).await?;
-    }
     stream_of(&state, conversation, sent.turn_id, (version, begin_of(&sent)), stream).await
 }
 
@@ -286,16 +278,17 @@ async fn answer(
     Ok((turn, Begin::Continue { after, joined }))
 }
 
-/// The decisions about what waits that the page's message before the person's own holds: a page sends no other where its person, who
-/// was asked about several calls, says something before all are answered.
+/// The decisions about what waits that the page's newest message before the person's own holds: a page sends no other where its
+/// person, who was asked about several calls, says something before all are answered. Between them stand messages of the person's
+/// that never came here.
 async fn decided_beside(
     state: &ServerState,
     conversation: &ConversationId,
     messages: &[&RawValue],
 ) -> Result<Vec<(CallId, Choice)>, ApiError> {
-    let before = messages.iter().rev().nth(1).and_then(|message| serde_json::from_str::<UiMessage>(message.get()).ok());
+    let mut before = messages.iter().rev().skip(1).map_while(|message| serde_json::from_str::<UiMessage>(message.get()).ok());
     // Of what is long over the page may say what it wants.
-    let parts = before.filter(|message| message.role != "user").into_iter().flat_map(|message| message.parts);
+    let parts = before.find(|message| message.role != "user").into_iter().flat_map(|message| message.parts);
     let answers: Vec<UiAnswer> = parts.filter_map(answer_of).filter_map(Result::ok).collect();
     if answers.is_empty() {
         return Ok(Vec::new());
@@ -304,46 +297,25 @@ async fn decided_beside(
         Err(EngineError::NotFound { .. }) => return Ok(Vec::new()),
         waiting => waiting?,
     };
+    let asked_anew = state.engine().look(conversation, asked_anew).await?;
     let choices = answers.into_iter().filter_map(|UiAnswer { call, is_approved, reason }| {
         let waiting = waiting.iter().find(|waiting| waiting.call == call)?;
-        Some((call, Choice { verdict: verdict(waiting.reason, is_approved)?, arguments: None, reason }))
+        // The page may know of the first question alone: its yes is none to what was asked after.
+        let verdict = verdict(waiting.reason, is_approved).filter(|_| !is_approved || !asked_anew.contains(&call))?;
+        Some((call, Choice { verdict, arguments: None, reason }))
     });
     Ok(choices.collect())
 }
 
-/// Stores a person's decisions that came with a message, after it: so the model sees it at its next step, and not a step later. What
-/// waits besides is declined, or kept waiting.
-async fn decide(
-    state: &ServerState,
-    conversation: &ConversationId,
-    mut choices: Vec<(CallId, Choice)>,
-    others: OnWaiting,
-) -> Result<(), ApiError> {
-    let engine = state.engine();
-    let asks = |journal: &Journal| journal.open_turn().is_some_and(|turn| turn.is_parked() || turn.is_held());
-    let mut questions = Vec::new();
-    if others == OnWaiting::Deny && engine.look(conversation, asks).await? {
-        for waiting in engine.waiting(conversation).await? {
-            let is_decided = choices.iter().any(|(call, _)| *call == waiting.call);
-            if let Some(verdict) = verdict(waiting.reason, false).filter(|_| !is_decided) {
-                choices.push((waiting.call, Choice { verdict, arguments: None, reason: None }));
-            }
-        }
-        questions = engine.questions(conversation).await?;
-    }
-    for choice in choices {
-        match engine.decide_once(conversation, vec![choice], None).await {
-            Ok(()) | Err(EngineError::NotWaiting { .. }) => {}
-            Err(error) => return Err(error.into()),
+/// The calls of the open turn about which something was asked more than once.
+fn asked_anew(journal: &Journal) -> Vec<CallId> {
+    let (mut asked, mut anew) = (Vec::new(), Vec::new());
+    for stored in journal.open_turn().into_iter().flat_map(|turn| journal.turn_entries(turn.id())) {
+        if let Entry::Question(question) = &*stored.entry {
+            if asked.contains(&question.call) { anew.push(question.call) } else { asked.push(question.call) }
         }
     }
-    for question in questions {
-        match engine.answer(conversation, question.id, Reply::of(AnswerAction::Decline)).await {
-            Ok(_) | Err(EngineError::NotAsked { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    anew
 }
 
 /// What an answer to this question means; nothing where the page has no say in it.

@@ -1,6 +1,11 @@
 //! What stock `useChat` asks and is told besides the plain case.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+use turnwright_core::{Entry, Journal, Verdict};
 use turnwright_engine::TurnState;
+use turnwright_testkit::Fuse;
 
 use super::*;
 
@@ -20,6 +25,13 @@ fn answers(message: &str, answers: &[(&str, bool)]) -> Value {
         })
         .collect();
     json!({"id": "c1", "trigger": "submit-message", "messages": [{"id": message, "role": "assistant", "parts": parts}]})
+}
+
+/// A page whose person allowed one call of the turn's first message, and then said all this.
+fn allows_and_says(call: &str, said: &[&str]) -> Value {
+    let messages = [says("Touch!"), answers("turn_1", &[(call, true)])].into_iter().chain(said.iter().map(|said| says(said)));
+    let messages: Vec<Value> = messages.map(|page| page["messages"][0].clone()).collect();
+    json!({"id": "c1", "trigger": "submit-message", "messages": messages})
 }
 
 /// The calls that a stream asks about.
@@ -141,10 +153,7 @@ async fn what_is_decided_beside_what_is_said_is_taken_and_the_rest_declined() {
         let calls = [call(0, "lab__touch", r#"{"n":1}"#), call(1, "lab__touch", r#"{"n":2}"#)];
         let server = server([Answer::whole(calls), Answer::whole([text("One of them.")])]);
         let asked = asked_about(&server.post("/api/chat?ui=7", says("Touch!")).await);
-        let mut page = says("not the other");
-        let answered = answers("turn_1", &[(&asked[0], true)])["messages"][0].clone();
-        let own = page["messages"][0].clone();
-        page["messages"] = json!([says("Touch!")["messages"][0], answered, own]);
+        let mut page = allows_and_says(&asked[0], &["not the other"]);
         page["on_waiting"] = json!(on_waiting);
         let told = outline(&server.post("/api/chat?ui=7", page).await);
         let conversation = "c1".parse().unwrap();
@@ -160,6 +169,47 @@ async fn what_is_decided_beside_what_is_said_is_taken_and_the_rest_declined() {
             assert!(place("tool-input-available") < place("tool-output-available"), "{told:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_dies_what_is_decided_beside_what_is_said_is_decided_so_and_runs_at_most_once() {
+    let answers = || [Answer::whole([text("One of them.")]), Answer::whole([text("Yes?")]), Answer::whole([text("No more.")])];
+    let on = |store: MemoryStore, answers: Vec<Answer>| server_on(Arc::new(store), Arc::<MemoryDocuments>::default(), answers);
+    let mut ran = 0;
+    for fuse in (1..=8).flat_map(|append| [Fuse::Before(append), Fuse::After(append)]) {
+        let store = MemoryStore::default();
+        let calls = [call(0, "lab__touch", r#"{"n":1}"#), call(1, "lab__touch", r#"{"n":2}"#)];
+        let asking = on(store.another_process(), vec![Answer::whole(calls)]);
+        let asked = asked_about(&asking.post("/api/chat?ui=7", says("Touch!")).await);
+        asking.engine.shutdown().await;
+
+        let doomed = on(store.doomed_process(fuse), answers().into());
+        let page = allows_and_says(&asked[0], &["not the other"]);
+        let _died = timeout(Duration::from_mins(5), doomed.post("/api/chat?ui=7", page)).await;
+        doomed.engine.shutdown().await;
+
+        let next = on(store.another_process(), answers().into());
+        next.engine.resume_open_turns().await.unwrap();
+        let (conversation, turn) = ("c1".parse().unwrap(), "turn_1".parse().unwrap());
+        // What nobody knows of may be asked about meanwhile.
+        next.engine.wait(&conversation, turn).await.unwrap();
+        let told = next.post("/api/chat?ui=7", allows_and_says(&asked[0], &["not the other", "and?"])).await;
+        assert_eq!(told.status, StatusCode::OK, "{fuse:?}: {}", told.body);
+        next.engine.wait(&conversation, turn).await.unwrap();
+        let decisions = |journal: &Journal| {
+            let decided = journal.entries().iter().filter_map(|stored| match &*stored.entry {
+                Entry::Decision(decision) => Some((decision.call.to_string(), decision.verdict)),
+                _ => None,
+            });
+            decided.take(2).collect::<Vec<_>>()
+        };
+        let expected = [(asked[0].clone(), Verdict::Allow), (asked[1].clone(), Verdict::Deny)];
+        assert_eq!(next.engine.look(&conversation, decisions).await.unwrap(), expected, "{fuse:?}");
+        let effects = doomed.source.effects().len() + next.source.effects().len();
+        assert!(effects <= 1, "{fuse:?}: {effects} effects");
+        ran += effects;
+    }
+    assert!(ran >= 12, "{ran}");
 }
 
 #[tokio::test]

@@ -65,6 +65,32 @@ pub(super) fn decisions(
     Ok(all)
 }
 
+/// Decisions that come with a message, and the definitions that are agreed to by them. About what waits no more, or for something
+/// else, somebody was faster.
+pub(super) fn decisions_beside(
+    inner: &Inner,
+    live: &Live,
+    state: &State,
+    choices: &[(CallId, Choice)],
+) -> Result<Act<Vec<Arc<ToolDefinition>>>, EngineError> {
+    let mut all = Act::of(Vec::new(), Vec::new(), Vec::new());
+    for (at, (call, choice)) in choices.iter().enumerate() {
+        if choices.iter().take(at).any(|(before, _)| before == call) {
+            continue;
+        }
+        match decision(inner, live, state, *call, choice) {
+            Ok(one) => {
+                all.entries.extend(one.entries);
+                all.side = one.side;
+                all.answer.extend(one.answer);
+            }
+            Err(EngineError::NotWaiting { .. } | EngineError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
 /// Removes what was remembered for turns of the conversation that are over.
 fn of_turns_before(inner: &Inner, conversation: &ConversationId, turn: TurnId) -> Vec<SideRecord> {
     let is_over = |reach: &Reach| matches!(reach, Reach::Turn(of, other) if of == conversation && *other != turn);

@@ -1,8 +1,9 @@
 //! A message that is sent, and what is kept of it under its idempotency key.
 
 use serde::{Deserialize, Serialize};
-use turnwright_core::{ContentBlock, ConversationId, MessageId, TurnId};
+use turnwright_core::{CallId, ContentBlock, ConversationId, MessageId, TurnId};
 
+use super::Choice;
 use crate::{Engine, EngineError, Idempotent, KeptBy, SettingsOverlay, SideRecord, StoreError};
 
 /// A message to send.
@@ -14,6 +15,9 @@ pub struct NewMessage {
     pub overlay: SettingsOverlay,
     /// What happens where the conversation waits for a person's decision.
     pub on_waiting: OnWaiting,
+    /// What the person decides with it about calls that wait: stored with it, all of it or nothing. What does not wait for this
+    /// any more is left as it is.
+    pub decided: Vec<(CallId, Choice)>,
     /// What takes the turn up again if this process ends.
     pub kept_by: KeptBy,
     /// Whether a conversation that is not there is created.
@@ -34,6 +38,7 @@ impl NewMessage {
             content: vec![ContentBlock::text(text)],
             overlay: SettingsOverlay::default(),
             on_waiting: OnWaiting::Hold,
+            decided: Vec::new(),
             kept_by: KeptBy::Servers,
             create: false,
             conversation: SettingsOverlay::default(),

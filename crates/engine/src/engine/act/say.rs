@@ -1,22 +1,29 @@
 //! What a user message appends.
 
+use std::sync::Arc;
+
 use turnwright_core::{
-    AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, ConversationId, DecidedBy, Decision, Entry, MessageId,
-    QuestionReason, Seq, StoredEntry, Turn, TurnId, TurnSettings, UserMessage, Verdict,
+    AnswerAction, Answered, AnsweredBy, CallId, ContentBlock, Control, DecidedBy, Decision, Entry, MessageId, QuestionReason,
+    Seq, StoredEntry, ToolDefinition, Turn, TurnId, TurnSettings, UserMessage, Verdict,
 };
 
+use super::decision::decisions_beside;
 use super::{Act, Bounds, Kept, NewMessage, OnWaiting, Sent, SentState, still_open};
 use crate::inner::Inner;
-use crate::live::State;
+use crate::live::{Live, State};
 use crate::{EngineError, SettingsOverlay, SideRecord};
 
-/// A user message in this conversation: opens a turn, joins the open one, or is held.
+/// What became of a message, and the definitions that are agreed to by what was decided with it.
+type Said = (Sent, Vec<Arc<ToolDefinition>>);
+
+/// A user message in this conversation: opens a turn, joins the open one, or is held; with the decisions that come with it.
 pub(super) fn say(
     inner: &Inner,
+    live: &Live,
     state: &State,
     message: &NewMessage,
-    (conversation, bounds): (&ConversationId, Bounds),
-) -> Result<Act<Sent>, EngineError> {
+    bounds: Bounds,
+) -> Result<Act<Said>, EngineError> {
     let hidden = message.replaces.map(|replaced| replaced_with(state, replaced)).transpose()?.unwrap_or_default();
     let at = hidden.iter().fold(state.journal.next_seq(), |at, _| at.next());
     let settings = match state.journal.open_turn() {
@@ -34,37 +41,53 @@ pub(super) fn say(
         Some(_) => bounds.hold_open(settings.approve, default)?,
     }
     let user = Entry::User(UserMessage { content: message.content.clone(), settings: settings.clone() });
+    let mut agreed = Vec::new();
     let mut act = match state.journal.open_turn() {
         None => open(inner, state, message, user, &settings, at)?,
-        Some(turn) if turn.is_parked() || (turn.is_held() && message.on_waiting == OnWaiting::Deny) => match message.on_waiting
-        {
-            OnWaiting::Hold => {
-                let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Held };
-                Act::of(vec![user], Vec::new(), answer)
-            }
-            OnWaiting::Deny => {
-                bounds.hold_declining(turn)?;
-                let declined = turn.waiting().map(|(call, question)| decline(call.id, question.reason));
-                let unanswered = turn.questions().map(|question| {
-                    let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);
-                    Entry::Answered(Answered { question: question.id, action, content: None, by, reason: None })
-                });
-                let entries = std::iter::once(user).chain(declined).chain(unanswered).collect();
-                let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
-                Act::of(entries, vec![still_open(inner, state, turn.id())], answer)
-            }
-        },
         Some(turn) => {
-            let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: SentState::Joined };
-            Act::of(vec![user], Vec::new(), answer)
+            let decided = decisions_beside(inner, live, state, &message.decided)?;
+            agreed = decided.answer;
+            let (after, became) = after_joining(turn, message.on_waiting, bounds, decided.entries)?;
+            let side = if after.is_empty() { Vec::new() } else { vec![still_open(inner, state, turn.id())] };
+            let answer = Sent { message_id: MessageId(at), turn_id: turn.id(), state: became };
+            Act::of(std::iter::once(user).chain(after).collect(), side, answer)
         }
     };
     drop(act.entries.splice(..0, hidden));
     if let Some((key, fingerprint)) = &message.idempotency {
-        let kept = Kept { conversation: Some(conversation.clone()), sent: Some(act.answer.clone()) };
+        let kept = Kept { conversation: Some(live.id.clone()), sent: Some(act.answer.clone()) };
         act.side.push(kept.record(key, fingerprint)?);
     }
-    Ok(act)
+    let Act { entries, side, answer, slot, is_for_all } = act;
+    Ok(Act { entries, side, answer: (answer, agreed), slot, is_for_all })
+}
+
+/// What is stored after a message that joins this turn, which has what was decided with it, and what becomes of the message.
+fn after_joining(
+    turn: &Turn,
+    on_waiting: OnWaiting,
+    bounds: Bounds,
+    mut decided: Vec<Entry>,
+) -> Result<(Vec<Entry>, SentState), EngineError> {
+    if !turn.is_parked() && !(turn.is_held() && on_waiting == OnWaiting::Deny) {
+        return Ok((decided, SentState::Joined));
+    }
+    let is_decided = |call: CallId| decided.iter().any(|entry| matches!(entry, Entry::Decision(one) if one.call == call));
+    let undecided = turn.waiting().filter(|(call, _)| !is_decided(call.id));
+    let mut declined: Vec<Entry> = undecided.map(|(call, question)| decline(call.id, question.reason)).collect();
+    declined.extend(turn.questions().map(|question| {
+        let (action, by) = (AnswerAction::Decline, AnsweredBy::Person);
+        Entry::Answered(Answered { question: question.id, action, content: None, by, reason: None })
+    }));
+    match on_waiting {
+        OnWaiting::Hold if declined.is_empty() => Ok((decided, SentState::Joined)),
+        OnWaiting::Hold => Ok((decided, SentState::Held)),
+        OnWaiting::Deny => {
+            bounds.hold_declining(turn)?;
+            decided.extend(declined);
+            Ok((decided, SentState::Joined))
+        }
+    }
 }
 
 /// Hides a message of a person's and what came after it, but for answers that had not seen it.
