@@ -109,20 +109,12 @@ async fn remembered<T: Serialize + Send + 'static>(
     let make = async move { serde_json::to_value(make.await?).map_err(|error| ApiError::invalid(error.to_string())) };
     let Some((written, fingerprint)) = asked else { return make.await };
     let documents = state.documents()?.clone();
-    let user = state.caller().user();
-    // Can go once nobody has keys any more of versions that kept them so.
-    let of_older = conversation.map(|conversation| (conversation, format!("{user}\t{conversation}/{route} {written}")));
-    let key = format!("{user}\t{route} {written}");
+    let key = format!("{}\t{route} {written}", state.caller().user());
     let (kind, key) = match conversation {
         Some(conversation) => (CONVERSATION_DOCUMENTS, format!("{conversation}/once/{key}")),
         None => (REPEATABLE_REQUESTS, key),
     };
     let request = Request { written, kind, key, fingerprint, keeps };
-    if let Some((conversation, key)) = of_older
-        && let Some(kept) = kept_apart(&*documents, engine, conversation, &key).await?
-    {
-        return kept.told(&request);
-    }
     let now_ms = engine.clock().now_ms();
     let (there, conversation) = (engine.clone(), conversation.cloned());
     let carried_out = async move {
@@ -137,23 +129,6 @@ async fn remembered<T: Serialize + Send + 'static>(
         answer
     };
     engine.carry_through(carried_out).await?
-}
-
-/// What older versions kept under a key beside those of no conversation, where it is of this conversation and of none that had
-/// its name before.
-async fn kept_apart(
-    documents: &dyn Documents,
-    engine: &Engine,
-    conversation: &ConversationId,
-    key: &str,
-) -> Result<Option<Remembered>, ApiError> {
-    let Some(found) = documents.document(REPEATABLE_REQUESTS, key).await? else { return Ok(None) };
-    let kept = Remembered::read(&found)?;
-    match engine.conversation(conversation).await {
-        Ok(there) => Ok(Some(kept).filter(|kept| kept.at_ms.is_none_or(|at_ms| at_ms >= there.created_at_ms))),
-        Err(EngineError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 async fn carried_out(

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use turnwright_core::{Control, Entry, ProviderFailure, ProviderFailureKind};
-use turnwright_engine::{CONVERSATION_DOCUMENTS, Document, Documents, REPEATABLE_REQUESTS};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Documents, REPEATABLE_REQUESTS};
 use turnwright_testkit::{Answer, Fuse, MemoryDocuments, MemoryStore, call, text};
 
 use crate::{Answered, Server, server_on};
@@ -35,19 +35,6 @@ async fn keyed(server: &Server, path: &str, body: &Value) -> Answered {
 async fn entries(server: &Server) -> u64 {
     let look = |journal: &turnwright_core::Journal| journal.last_seq().map_or(0, turnwright_core::Seq::get);
     server.engine.look(&"c1".parse().unwrap(), look).await.unwrap()
-}
-
-/// Puts what is kept under the keys of a conversation where older versions kept it, as if it came at that time.
-async fn keep_as_before(documents: &MemoryDocuments, at_ms: u64) {
-    for document in documents.documents(CONVERSATION_DOCUMENTS).await.unwrap() {
-        let (conversation, name) = document.key.split_once("/once/").unwrap();
-        let (user, route) = name.split_once('\t').unwrap();
-        let mut body: Value = serde_json::from_str(&document.body).unwrap();
-        body["at_ms"] = json!(at_ms);
-        let older = Document { key: format!("{user}\t{conversation}/{route}"), body: body.to_string() };
-        documents.put_document(REPEATABLE_REQUESTS, older).await.unwrap();
-        documents.remove_document(CONVERSATION_DOCUMENTS, &document.key).await.unwrap();
-    }
 }
 
 /// The same request again changes nothing and has the same answer, before and after a restart; another one with its key is
@@ -136,39 +123,6 @@ async fn a_copy_is_made_and_a_tool_is_named_once_for_each_key() {
     let tool = |name: &str| json!({"server_id": "lab", "tool_name": name});
     let first = keyed(&server, path, &tool("touch")).await;
     is_carried_out_once(&server, &kept, path, (tool("touch"), tool("look")), &first).await;
-}
-
-#[tokio::test]
-async fn what_older_versions_kept_under_the_keys_of_a_conversation_is_found() {
-    let kept = Kept::default();
-    let failure = ProviderFailure::new(ProviderFailureKind::InvalidRequest, "no");
-    let server = kept.server([Answer::of([]).failing(failure.clone()), Answer::of([]).failing(failure)]);
-    server.post("/api/v1/conversations/c1/chat", json!({"content": "Hi"})).await;
-    let (retry, tools) = ("/api/v1/conversations/c1/retry", "/api/v1/conversations/c1/tools");
-    let retried = keyed(&server, retry, &json!({})).await;
-    settled(&server, "turn_1").await;
-    let tool = |name: &str| json!({"server_id": "lab", "tool_name": name});
-    let named = keyed(&server, tools, &tool("touch")).await;
-    let created_at_ms = server.engine.conversation(&"c1".parse().unwrap()).await.unwrap().created_at_ms;
-    keep_as_before(&kept.documents, created_at_ms).await;
-    is_carried_out_once(&server, &kept, retry, (json!({}), json!({"model": "test/other"})), &retried).await;
-    is_carried_out_once(&server, &kept, tools, (tool("touch"), tool("look")), &named).await;
-    assert_eq!(kept.documents.documents(CONVERSATION_DOCUMENTS).await.unwrap(), []);
-}
-
-#[tokio::test]
-async fn what_older_versions_kept_of_a_conversation_that_is_gone_is_not_of_the_next_with_its_name() {
-    let kept = Kept::default();
-    let server = kept.server([Answer::whole([text("One")])]);
-    server.post("/api/v1/conversations/c1/chat", json!({"content": "1"})).await;
-    let path = "/api/v1/conversations/c1/tools";
-    let tool = |name: &str| json!({"server_id": "lab", "tool_name": name});
-    assert!(keyed(&server, path, &tool("touch")).await.status.is_success());
-    let created_at_ms = server.engine.conversation(&"c1".parse().unwrap()).await.unwrap().created_at_ms;
-    keep_as_before(&kept.documents, created_at_ms - 1).await;
-    let other = keyed(&server, path, &tool("look")).await;
-    assert_eq!(other.status, StatusCode::CREATED, "{}", other.body);
-    assert_eq!(kept.documents.documents(CONVERSATION_DOCUMENTS).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
