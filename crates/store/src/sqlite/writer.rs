@@ -110,6 +110,7 @@ impl Writer {
             .map_err(|error| StoreError::Unusable { reason: format!("the writer's thread cannot be started: {error}") })?;
         Ok(Self {
             work,
+            log,
             writes_here,
             hashes: RandomState::new(),
             gathered: Mutex::new(Waiting { requests: Vec::new(), company: Company::new() }),
