@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// From how many conversations on it is worth waiting.
+/// From how many conversations on it is worth waiting, and how many writes are enough for one transaction.
 const ENOUGH: usize = 8;
 /// How long ago a conversation that wrote counts.
 const RECENT: Duration = Duration::from_millis(20);
@@ -49,12 +49,12 @@ impl Company {
 
     /// Until when one of `count` writes that wait now goes on waiting; `None` where they are to be written.
     pub(super) fn waits_until(&self, count: usize, now: Instant) -> Option<Instant> {
-        if self.alone >= LONELY || count >= MOST {
+        if self.alone >= LONELY || count >= ENOUGH {
             return None;
         }
         let around = self.recent.iter().filter(|(_, at)| now.saturating_duration_since(*at) < RECENT).count();
         let until = self.since? + PATIENCE;
-        (around >= ENOUGH && count < around && now < until).then_some(until)
+        (around >= ENOUGH && now < until).then_some(until)
     }
 
     /// `count` writes went into one transaction.
@@ -88,7 +88,7 @@ mod tests {
         company.came(4, now + PATIENCE / 2);
         assert_eq!(company.waits_until(2, now + PATIENCE / 2), Some(now + PATIENCE), "as long as the first does");
         assert_eq!(company.waits_until(2, now + PATIENCE), None);
-        assert_eq!(company.waits_until(12, now), None, "all are there");
+        assert_eq!(company.waits_until(ENOUGH, now), None, "enough are there");
     }
 
     #[test]

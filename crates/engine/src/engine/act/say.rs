@@ -69,7 +69,8 @@ fn after_joining(
     bounds: Bounds,
     mut decided: Vec<Entry>,
 ) -> Result<(Vec<Entry>, SentState), EngineError> {
-    if !turn.is_parked() && !(turn.is_held() && on_waiting == OnWaiting::Deny) {
+    let waits = turn.is_parked() || (turn.is_held() && on_waiting == OnWaiting::Deny);
+    if !waits {
         return Ok((decided, SentState::Joined));
     }
     let is_decided = |call: CallId| decided.iter().any(|entry| matches!(entry, Entry::Decision(one) if one.call == call));
