@@ -12,8 +12,6 @@ use tokio::time::Instant;
 const ENOUGH: usize = 8;
 /// How long ago a conversation that wrote counts.
 const RECENT: Duration = Duration::from_millis(20);
-/// How many conversations are looked at.
-const MOST: usize = 32;
 /// The longest wait for others.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// After how many transactions in a row that held one write nobody is waited for.
@@ -22,7 +20,7 @@ const LONELY: u8 = 4;
 /// Who wrote a moment ago.
 #[derive(Debug)]
 pub(super) struct Company {
-    /// Conversations, by a hash of their names, and when they wrote last.
+    /// As many as are enough, those that wrote last: hashes of their names, and when that was.
     recent: Vec<(u64, Instant)>,
     /// Transactions in a row that held one write.
     alone: u8,
@@ -40,7 +38,7 @@ impl Company {
         self.since.get_or_insert(now);
         if let Some((_, at)) = self.recent.iter_mut().find(|(known, _)| *known == conversation) {
             *at = now;
-        } else if self.recent.len() < MOST {
+        } else if self.recent.len() < ENOUGH {
             self.recent.push((conversation, now));
         } else if let Some(oldest) = self.recent.iter_mut().min_by_key(|(_, at)| *at) {
             *oldest = (conversation, now);
