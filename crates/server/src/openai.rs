@@ -13,6 +13,7 @@ pub(crate) mod history;
 pub(crate) mod ids;
 pub(crate) mod known;
 pub(crate) mod models;
+pub(crate) mod recalled;
 pub(crate) mod referred;
 pub(crate) mod responses;
 pub(crate) mod settings;

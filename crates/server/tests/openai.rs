@@ -27,6 +27,8 @@ mod ending;
 mod joining;
 #[path = "openai/killed.rs"]
 mod killed;
+#[path = "openai/recalled.rs"]
+mod recalled;
 #[path = "openai/referring.rs"]
 mod referring;
 #[path = "openai/stopping.rs"]

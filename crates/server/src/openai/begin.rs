@@ -18,6 +18,7 @@ use super::again::{Again, Came, taken_up};
 use super::history::{History, mark};
 use super::ids;
 use super::known::Fingerprint;
+use super::recalled;
 use super::referred;
 use super::responses::object::{offered_to, part_after, turn_of};
 use super::responses::read_request;
@@ -150,7 +151,10 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     if !has_results
         && ask.conversation.is_none()
         && !ask.history.before.is_empty()
-        && let Some((conversation, turn)) = state.known().find(&before)
+        && let Some((conversation, turn)) = match state.known().find(&before) {
+            Some(known) => Some(known),
+            None => recalled::conversation_of(state, &ask.history.before, &before, &of_conversation(&ask)).await?,
+        }
         && is_newest(state.engine(), &conversation, turn).await
     {
         return say(state, Place::There(conversation), &ask, users, history).await;

@@ -1,10 +1,10 @@
 //! Which conversation a history is of, for clients that keep the history themselves and name nothing.
 //!
-//! Kept in memory, for the newest of them: a client that comes back after a restart begins a new conversation, into which its
-//! history is taken over. What was taken over once and comes again, as from a client that branches, need not be read again.
+//! Kept in memory, for the newest of them; after a restart journals say it (`recalled`). What was taken over once and comes again, as
+//! from a client that branches, need not be read again.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
@@ -26,6 +26,9 @@ pub(crate) struct KnownHistories {
 struct Known {
     found: HashMap<u64, (ConversationId, TurnId)>,
     order: VecDeque<u64>,
+    /// Histories that no journal says.
+    missed: HashSet<u64>,
+    order_missed: VecDeque<u64>,
     /// What was taken over, and the last entry of that.
     taken_over: HashMap<u64, (ConversationId, Seq)>,
     order_taken: VecDeque<u64>,
@@ -163,5 +166,36 @@ impl KnownHistories {
     /// The conversation of this history.
     pub(crate) fn find(&self, history: &Fingerprint) -> Option<(ConversationId, TurnId)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).found.get(&history.0.finish()).cloned()
+    }
+
+    /// Remembers that no conversation says this history.
+    pub(crate) fn missed(&self, history: &Fingerprint) {
+        let key = history.0.finish();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.missed.insert(key) {
+            known.order_missed.push_back(key);
+        }
+        if known.order_missed.len() > MAX_KNOWN
+            && let Some(oldest) = known.order_missed.pop_front()
+        {
+            known.missed.remove(&oldest);
+        }
+    }
+
+    /// Whether this history was looked for in vain.
+    pub(crate) fn was_missed(&self, history: &Fingerprint) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).missed.contains(&history.0.finish())
+    }
+
+    /// Those of these conversations of which this process told clients nothing: what it told, it knows.
+    pub(crate) fn untold(&self, conversations: Vec<ConversationId>) -> Vec<ConversationId> {
+        let told: HashSet<ConversationId> = {
+            let asked: HashSet<&ConversationId> = conversations.iter().collect();
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = known.found.values().map(|(told, _)| told);
+            let told = found.chain(known.asked.values().map(|(told, ..)| told));
+            told.filter(|told| asked.contains(told)).cloned().collect()
+        };
+        conversations.into_iter().filter(|conversation| !told.contains(conversation)).collect()
     }
 }

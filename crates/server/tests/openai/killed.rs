@@ -22,11 +22,11 @@ fn looking() -> Arc<ScriptedProvider> {
     })
 }
 
-async fn conversations(server: &Server) -> usize {
+pub(crate) async fn conversations(server: &Server) -> usize {
     server.engine.conversations(None, 100).await.unwrap().len()
 }
 
-fn conversation(answered: &Answered) -> &str {
+pub(crate) fn conversation(answered: &Answered) -> &str {
     answered.header("x-turnwright-conversation")
 }
 

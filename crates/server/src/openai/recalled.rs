@@ -1,0 +1,132 @@
+//! The conversation of a history that this process did not tell itself, since it was started later or another one told it: found by
+//! what the newest journals say.
+//!
+//! A journal is taken for the history where each message of a person's and all that was answered to it are the same to the letter.
+//! Where anything is left open the history is taken over as any other: with files, which are written otherwise in a journal, after
+//! messages that were hidden and turns that were tried again, of which the client may have either, and where an answer was shown with
+//! more than the model's words.
+
+use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, TurnId, text_of};
+use turnwright_engine::SettingsOverlay;
+
+use super::history::{Item, Said};
+use super::known::Fingerprint;
+use crate::error::ApiError;
+use crate::state::ServerState;
+
+/// How many of the user's newest conversations are looked at.
+const MOST: usize = 32;
+
+/// What a person said, and all that was answered to it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Exchange {
+    said: String,
+    answered: String,
+}
+
+/// The conversation that says what the history up to its newest answer says and no more, and its newest turn. It is one that has no
+/// other settings than a new one would have, so that nothing runs that would not there. The history is known from then on; one that
+/// nobody told is looked for once.
+///
+/// # Errors
+/// As the store's.
+pub(crate) async fn conversation_of(
+    state: &ServerState,
+    before: &[Item],
+    history: &Fingerprint,
+    settings: &SettingsOverlay,
+) -> Result<Option<(ConversationId, TurnId)>, ApiError> {
+    if state.known().was_missed(history) {
+        return Ok(None);
+    }
+    if let Some(exchanges) = of_history(before) {
+        let newest = state.engine().conversations(None, MOST).await?;
+        let alike = newest.into_iter().filter(|conversation| conversation.overlay == *settings);
+        for conversation in state.known().untold(alike.map(|conversation| conversation.id).collect()) {
+            let look = |journal: &Journal| of_journal(journal).filter(|(said, _)| *said == exchanges).map(|(_, turn)| turn);
+            match state.engine().look(&conversation, look).await {
+                Ok(Some(turn)) => {
+                    state.known().remember(history, conversation.clone(), turn);
+                    return Ok(Some((conversation, turn)));
+                }
+                Ok(None) => {}
+                // It was deleted meanwhile, or this version cannot read it: then it says nothing.
+                Err(error) => tracing::debug!(%conversation, %error, "not looked at for what it says"),
+            }
+        }
+    }
+    state.known().missed(history);
+    Ok(None)
+}
+
+/// What a history says; nothing where a journal may say the same otherwise.
+fn of_history(items: &[Item]) -> Option<Vec<Exchange>> {
+    let mut exchanges = Exchanges::default();
+    for item in items {
+        match &item.said {
+            Said::User(content) => exchanges.said(content)?,
+            Said::Answer { text, .. } => exchanges.answered(text),
+            Said::System(_) | Said::Result { .. } => {}
+            Said::Approval { .. } | Said::Reference { .. } | Said::Echo => return None,
+        }
+    }
+    Some(exchanges.done())
+}
+
+/// What a journal says, with its newest turn; nothing where that is not over, or a client may have something else of it.
+fn of_journal(journal: &Journal) -> Option<(Vec<Exchange>, TurnId)> {
+    let turn = journal.turn()?.id();
+    if journal.open_turn().is_some() {
+        return None;
+    }
+    let mut exchanges = Exchanges::default();
+    for stored in journal.entries() {
+        match &*stored.entry {
+            Entry::User(message) => exchanges.said(&message.content)?,
+            Entry::Assistant(message) => exchanges.answered(&message.text()),
+            Entry::Control(Control::Hidden { .. } | Control::Retried { .. }) => return None,
+            _ => {}
+        }
+    }
+    Some((exchanges.done(), turn))
+}
+
+/// Exchanges in the making.
+#[derive(Debug, Default)]
+struct Exchanges {
+    done: Vec<Exchange>,
+    /// What a person says, until it is answered.
+    saying: Vec<ContentBlock>,
+    /// What was answered.
+    answers: Vec<String>,
+}
+
+impl Exchanges {
+    /// Nothing where there is more than text in it.
+    fn said(&mut self, content: &[ContentBlock]) -> Option<()> {
+        if !self.answers.is_empty() {
+            self.end();
+        }
+        let is_text = content.iter().all(|block| matches!(block, ContentBlock::Text { .. }));
+        self.saying.extend(content.iter().cloned());
+        is_text.then_some(())
+    }
+
+    fn answered(&mut self, text: &str) {
+        // Steps that say nothing leave no paragraph.
+        if !text.trim().is_empty() {
+            self.answers.push(text.trim().to_owned());
+        }
+    }
+
+    fn end(&mut self) {
+        let said = text_of(&std::mem::take(&mut self.saying)).trim().to_owned();
+        let answered = std::mem::take(&mut self.answers).join("\n\n");
+        self.done.push(Exchange { said, answered });
+    }
+
+    fn done(mut self) -> Vec<Exchange> {
+        self.end();
+        self.done
+    }
+}
