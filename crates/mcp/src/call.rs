@@ -2,8 +2,11 @@
 //!
 //! Nothing here repeats a call: whether that is safe is the engine's to know.
 
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::poll;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, CustomRequest, ErrorCode,
@@ -87,11 +90,11 @@ fn meta_of(trace: TraceContext) -> RequestMetaObject {
 pub(crate) async fn call(
     caller: Caller<'_>,
     connection: &Connection,
-    (call, form): (SourceCall, Form),
+    (call, form): (&SourceCall, Form),
     again: Again,
-    context: CallContext,
+    context: &CallContext,
 ) -> Result<Called, ToolError> {
-    let SourceCall { tool, arguments, .. } = call;
+    let (tool, arguments) = (&call.tool, call.arguments.clone());
     let mut request = match form {
         Form::Plain => {
             let mut params = CallToolRequestParams::new(tool.clone()).with_arguments(arguments);
@@ -105,19 +108,24 @@ pub(crate) async fn call(
             ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(params)))
         }
     };
-    if let Some(trace) = context.trace {
-        request.extensions_mut().insert(meta_of(trace));
+    if let Some(trace) = &context.trace {
+        request.extensions_mut().insert(meta_of(trace.clone()));
     }
     mcp_call(&connection.traced());
-    request.extensions_mut().insert(ProgressRoute(context.progress));
-    request.extensions_mut().insert(Door { asks: context.asks, standstill: context.standstill.clone() });
-    let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-    let handle = match tokio::time::timeout(caller.total, sent).await {
+    request.extensions_mut().insert(ProgressRoute(context.progress.clone()));
+    request.extensions_mut().insert(Door { asks: context.asks.clone(), standstill: context.standstill.clone() });
+    let mut sent = pin!(connection.peer.send_request_with_option(request, PeerRequestOptions::no_options()));
+    // What seldom happens, and what holds a timer, is in boxes: else every call would be as large as its rarest way.
+    let handle = match poll!(&mut sent) {
+        Poll::Ready(sent) => Ok(sent),
+        Poll::Pending => Box::pin(tokio::time::timeout(caller.total, sent)).await,
+    };
+    let handle = match handle {
         Ok(Ok(handle)) => handle,
-        Ok(Err(error)) => return Err(unanswered(caller, connection, &tool, error).await),
+        Ok(Err(error)) => return Err(Box::pin(unanswered(caller, connection, tool, error)).await),
         Err(_) => {
             connection.wire.condemn("it does not read its input");
-            return Err(timed_out(caller, &tool));
+            return Err(timed_out(caller, tool));
         }
     };
     let id = handle.id.clone();
@@ -127,17 +135,17 @@ pub(crate) async fn call(
         biased;
         answer = pending.answer() => Waited::Answer(answer),
         () = context.cancel.cancelled() => Waited::Cancelled,
-        () = context.standstill.run_out(caller.total) => Waited::TimedOut,
+        () = Box::pin(context.standstill.run_out(caller.total)) => Waited::TimedOut,
     };
     match waited {
         Waited::Answer(answer) => {
             pending.handle = None;
-            result(caller, connection, &tool, &id, answer).await
+            result(caller, connection, tool, &id, answer).await
         }
-        Waited::Cancelled => match cancelled(caller, connection, &mut pending).await {
+        Waited::Cancelled => match Box::pin(cancelled(caller, connection, &mut pending)).await {
             Some(answer) => {
                 pending.handle = None;
-                result(caller, connection, &tool, &id, answer).await
+                result(caller, connection, tool, &id, answer).await
             }
             None => Err(ToolError::new(
                 ToolErrorKind::Interrupted,
@@ -149,7 +157,7 @@ pub(crate) async fn call(
         },
         Waited::TimedOut => {
             connection.wire.timed_out();
-            let mut error = timed_out(caller, &tool);
+            let mut error = timed_out(caller, tool);
             if connection.wire.is_spread.get().is_some() {
                 let why = format!("no answer to tools/call within {} ms: {SPREAD}", caller.total.as_millis());
                 error.diagnostic = Some(caller.log.with_last_words(&why));
@@ -188,7 +196,7 @@ async fn result(
 ) -> Result<Called, ToolError> {
     let answer = match answer {
         Ok(ServerResult::CustomResult(answer)) => answer.0,
-        Ok(_) => return Err(unanswered(caller, connection, tool, ServiceError::UnexpectedResponse).await),
+        Ok(_) => return Err(Box::pin(unanswered(caller, connection, tool, ServiceError::UnexpectedResponse)).await),
         Err(ServiceError::McpError(error)) if error.code.0 == URL_ELICITATION_REQUIRED => {
             return match input::addresses(&error) {
                 Some(wanted) => Ok(Called::Wants(wanted)),
@@ -202,7 +210,7 @@ async fn result(
         Err(error) => {
             return Err(match connection.wire.why_not_taken(id) {
                 Some(why) => not_called(caller.server, tool, why, &error),
-                None => unanswered(caller, connection, tool, error).await,
+                None => Box::pin(unanswered(caller, connection, tool, error)).await,
             });
         }
     };

@@ -187,6 +187,9 @@ impl McpServer {
     /// The open connection, waited for at most the start limit. One start serves all who wait.
     pub(crate) async fn connection(&self, tool: &str) -> Result<Arc<Connection>, ToolError> {
         self.start_unless_stopped();
+        if let Some(connection) = self.open_connection() {
+            return Ok(connection);
+        }
         let mut status = self.shared.status.subscribe();
         let failed_before = status.borrow().failed_starts;
         let mut asked = false;
@@ -222,7 +225,7 @@ impl McpServer {
                 }
             }
         };
-        if let Ok(connection) = tokio::time::timeout(self.shared.config.start_limit, waiting).await {
+        if let Ok(connection) = Box::pin(tokio::time::timeout(self.shared.config.start_limit, waiting)).await {
             return connection;
         }
         let limit = self.shared.config.start_limit.as_millis();
@@ -257,10 +260,10 @@ impl McpServer {
     /// One request and its answer, of a call of what was `meant`.
     async fn call_once(
         &self,
-        meant: Option<Meant>,
-        call: SourceCall,
+        meant: Option<&Meant>,
+        call: &SourceCall,
         again: Again,
-        context: CallContext,
+        context: &CallContext,
     ) -> Result<Called, Broken> {
         // Its start has a limit of its own.
         let starts = context.standstill.hold();
@@ -275,7 +278,7 @@ impl McpServer {
         };
         drop(starts);
         // What was offered may be what an earlier run had learned.
-        if meant.is_some() && meant != self.tool(&call.tool) {
+        if meant.is_some() && meant != self.tool(&call.tool).as_ref() {
             return Err(Broken::Failed(self.changed(&call.tool)));
         }
         let caller = Caller {
@@ -287,9 +290,9 @@ impl McpServer {
         };
         let knows = connection.agreed.knows_tasks() && again == Again::Plain;
         let form = if knows && self.shared.offered().tasks.contains(&call.tool) { Form::Task } else { Form::Plain };
-        let mut answer = call::call(caller, &connection, (call.clone(), form), again, context.clone()).await;
+        let mut answer = call::call(caller, &connection, (call, form), again, context).await;
         if let (Ok(Called::OnlyAsTask), Form::Plain) = (&answer, form) {
-            answer = call::call(caller, &connection, (call, Form::Task), Again::Plain, context).await;
+            answer = Box::pin(call::call(caller, &connection, (call, Form::Task), Again::Plain, context)).await;
         }
         match answer {
             Ok(answer) => {
@@ -308,18 +311,18 @@ impl McpServer {
     /// The same, sent once more over a new connection where the tool is replayable and the connection broke.
     async fn call_mended(
         &self,
-        meant: Option<Meant>,
-        call: SourceCall,
+        meant: Option<&Meant>,
+        call: &SourceCall,
         again: Again,
         context: &CallContext,
     ) -> Result<Called, ToolError> {
-        let is_replayable = meant.as_ref().and_then(Meant::tool).is_some_and(|tool| tool.declared.is_replayable());
-        let first = self.call_once(meant.clone(), call.clone(), again.clone(), context.clone()).await;
+        let is_replayable = meant.and_then(Meant::tool).is_some_and(|tool| tool.declared.is_replayable());
+        let first = self.call_once(meant, call, again.clone(), context).await;
         match first {
             // The connection is opened anew, once for all who wait.
             Err(Broken::Lost(_)) if is_replayable && !context.cancel.is_cancelled() => {
                 tracing::info!(server = self.shared.config.name, tool = call.tool, "a replayable call is repeated");
-                self.call_once(meant, call, again, context.clone()).await.map_err(Broken::into_error)
+                Box::pin(self.call_once(meant, call, again, context)).await.map_err(Broken::into_error)
             }
             done => done.map_err(Broken::into_error),
         }
@@ -475,19 +478,19 @@ impl ToolSource for McpServer {
         let _user = self.in_use();
         let meant = self.tool(&call.tool);
         let mut again = match &context.resume {
-            Some(resumption) => self.again(&call.tool, resumption).await?,
+            Some(resumption) => Box::pin(self.again(&call.tool, resumption)).await?,
             None => Again::Plain,
         };
         let mut task = context.task.as_deref().and_then(Task::resumed);
         let mut taken_up = if task.is_some() { TakenUp::Unheard } else { TakenUp::Heard };
         for round in 0..MAX_ROUNDS {
             if let Again::Task { task: own, responses } = &again {
-                self.tell_task(&call.tool, own, responses).await?;
+                Box::pin(self.tell_task(&call.tool, own, responses)).await?;
                 task = Some(own.clone());
             }
             let called = match &task {
-                Some(task) => self.follow(&call.tool, task, &context, &mut taken_up).await?,
-                None => self.call_mended(meant.clone(), call.clone(), again, &context).await?,
+                Some(task) => Box::pin(self.follow(&call.tool, task, &context, &mut taken_up)).await?,
+                None => self.call_mended(meant.as_ref(), &call, again, &context).await?,
             };
             again = Again::Plain;
             match called {
@@ -505,7 +508,7 @@ impl ToolSource for McpServer {
                 }
                 Called::Wants(wanted) if wanted.asks.is_empty() => {
                     // There is nothing to wait for but the server itself.
-                    tokio::time::sleep(ROUND_PAUSE * round).await;
+                    Box::pin(tokio::time::sleep(ROUND_PAUSE * round)).await;
                     again = wanted.again;
                 }
                 Called::Wants(wanted) => {
