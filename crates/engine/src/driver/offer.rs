@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnwright_core::{Entry, ToolDefinition, Turn};
+use turnwright_core::{Control, Entry, Journal, ToolDefinition, Turn};
 
 use super::{Driver, Halt};
 use crate::Event;
@@ -13,7 +13,7 @@ use crate::Event;
 const UNTOLD_WAIT: Duration = Duration::from_secs(2);
 
 impl Driver {
-    /// Before a turn's first model call, or where a task is taken up: waits for sources that are starting, and stores what is
+    /// Before a turn's first model call, also since somebody took it up again, or where a task is taken up: waits for sources that are starting, and stores what is
     /// offered where it changed. A turn that began in another process waits for the sources of what it was offered, as far as they
     /// are not known here.
     pub(super) async fn offer(&mut self, first: &mut Vec<Entry>) -> Result<(), Halt> {
@@ -25,7 +25,7 @@ impl Driver {
         let (settings, meant) = {
             let state = self.live.lock();
             match state.journal.open_turn() {
-                Some(turn) if turn.steps() == 0 => (Some(turn.settings().clone()), None),
+                Some(turn) if turn.steps() == 0 || is_taken_up_again(&state.journal) => (Some(turn.settings().clone()), None),
                 // A task is asked for at its source, which must be there for that.
                 Some(turn) if turn.calls().any(|call| call.task.is_some() && !call.is_answered) => (None, None),
                 Some(_) => {
@@ -81,4 +81,15 @@ impl Driver {
         }
         Ok(())
     }
+}
+
+/// Whether no model has answered since somebody took the turn up again: what it was offered before may be another choice's, or nothing,
+/// where it ran elsewhere.
+fn is_taken_up_again(journal: &Journal) -> bool {
+    let newest = journal.entries().iter().rev().find_map(|stored| match &*stored.entry {
+        Entry::Assistant(_) | Entry::User(_) => Some(false),
+        Entry::Control(Control::Retried { .. }) => Some(true),
+        _ => None,
+    });
+    newest.unwrap_or(false)
 }

@@ -8,10 +8,12 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use turnwright_core::{ApproveMode, CallId, Control, Entry, Journal, Seq, Verdict};
+use turnwright_core::{
+    ApproveMode, CallId, Control, Entry, Journal, ProviderFailure, ProviderFailureKind, Seq, TurnStatus, Verdict,
+};
 use turnwright_engine::{
-    CallContext, CallLimits, Choice, NewMessage, SourceCall, SourceSet, SourceState, SourceTool, ToolError, ToolOutput,
-    ToolSource, TurnState,
+    CallContext, CallLimits, Choice, NewMessage, SettingsOverlay, SourceCall, SourceSet, SourceState, SourceTool, ToolError,
+    ToolOutput, ToolSource, TurnState,
 };
 use turnwright_testkit::{Answer, MemoryDocuments, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -231,4 +233,32 @@ async fn a_resumed_turn_waits_for_the_sources_of_what_it_was_offered() {
     assert_eq!(ended, completed());
     assert_eq!(results(&second.journal(&id()).await.unwrap()), ["call_4_0 Success {}", "call_10_0 Success {}"]);
     assert_eq!(other.is_awaited.available_permits(), 0);
+}
+
+/// It failed at its second step. Whoever takes it up chooses other tools, whose sources this process is still starting.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_taken_up_again_waits_for_the_sources_of_what_is_chosen_for_it() {
+    let disk = MemoryStore::default();
+    let fails = ProviderFailure::new(ProviderFailureKind::Auth, "no key");
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__go", "{}")]), Answer::of([]).failing(fails)]);
+    let first = engine(disk.another_process(), provider, Arc::new(source_of_go("tools")), Setup::default());
+    let sent = first.send(&id(), NewMessage { create: true, ..NewMessage::text("go") }).await.unwrap();
+    assert!(matches!(first.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Ended(TurnStatus::Failed { .. })));
+    first.shutdown().await;
+
+    let (late, other) = (Late::new("tools"), Late::new("other"));
+    let provider = ScriptedProvider::new([Answer::whole([call(0, "tools__go", "{}")]), Answer::whole([text("Done.")])]);
+    let second = engine(disk, provider.clone(), late.clone(), Setup::default());
+    let both: Arc<[Arc<dyn ToolSource>]> = Arc::new([late.clone(), other.clone()]);
+    second.follow_sources(Arc::new(Changing(Mutex::new(both))));
+    let chosen = SettingsOverlay { tools: Some(vec!["other__*".to_owned()]), ..SettingsOverlay::default() };
+    let turn = second.retry(&id(), chosen).await.unwrap();
+    timeout(Duration::from_mins(1), other.is_awaited.acquire()).await.expect("it is waited for").unwrap().forget();
+    assert_eq!(provider.asked(), Vec::<String>::new(), "and no model is asked before");
+    late.goes_up.add_permits(1);
+    other.goes_up.add_permits(1);
+    assert_eq!(second.wait(&id(), turn).await.unwrap(), completed());
+    let journal = second.journal(&id()).await.unwrap();
+    assert_eq!(offered(&journal), [["tools__go"], ["other__go"]]);
+    assert!(late.source.effects().is_empty(), "{:?}", results(&journal));
 }
