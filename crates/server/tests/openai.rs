@@ -23,6 +23,8 @@ mod again;
 mod choosing;
 #[path = "openai/ending.rs"]
 mod ending;
+#[path = "openai/failing.rs"]
+mod failing;
 #[path = "openai/joining.rs"]
 mod joining;
 #[path = "openai/killed.rs"]
