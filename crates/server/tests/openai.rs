@@ -29,6 +29,8 @@ mod failing;
 mod joining;
 #[path = "openai/killed.rs"]
 mod killed;
+#[path = "openai/offered.rs"]
+mod offered;
 #[path = "openai/recalled.rs"]
 mod recalled;
 #[path = "openai/referring.rs"]

@@ -118,7 +118,7 @@ pub(super) async fn show(
     });
     let seen = seen.transpose()?;
     let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     if query.stream.as_deref() == Some("true") {
         let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
         let fold = match seen {
@@ -227,7 +227,7 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
         Err(error) => return Err(error.into()),
     }
     let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }
