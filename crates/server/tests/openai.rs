@@ -579,6 +579,9 @@ async fn an_approval_is_asked_for_and_answered_as_items() {
     let unknown = json!([{"type": "mcp_approval_response", "approval_request_id": "mcpr_9_9", "approve": true}]);
     let refused = server.respond(&json!({"previous_response_id": first["id"], "input": unknown})).await;
     assert_eq!(refused.json()["error"]["param"], "input[0].approval_request_id");
+    let behind = json!([{"role": "system", "content": "Be brief."}, user("So:"), unknown[0]]);
+    let refused = server.respond(&json!({"previous_response_id": first["id"], "input": behind})).await;
+    assert_eq!(refused.json()["error"]["param"], "input[2].approval_request_id");
     let answer = json!([{"type": "mcp_approval_response", "approval_request_id": asked[0]["id"], "approve": true}]);
     let second = server.respond(&json!({"previous_response_id": first["id"], "input": answer})).await.json();
     let output = second["output"].as_array().unwrap();
