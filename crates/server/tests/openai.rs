@@ -188,6 +188,17 @@ async fn a_completion_is_a_turn_that_is_kept_and_goes_on_by_its_history() {
 }
 
 #[tokio::test]
+async fn an_answer_has_the_name_of_its_request() {
+    let server = server(["One.", "Two.", "Three."].map(|said| Answer::whole([text(said)])));
+    for body in [json!({"messages": [user("Go")]}), json!({"messages": [user("Go")], "stream": true}), json!({"input": "Go"})] {
+        let path = if body["input"].is_null() { "/v1/chat/completions" } else { "/v1/responses" };
+        let headers = [("content-type", "application/json"), ("x-request-id", "mine-1")];
+        let answered = server.send(Method::POST, path, Body::from(body.to_string()), &headers).await;
+        assert_eq!((answered.status, answered.header("x-request-id")), (200, "mine-1"), "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_tells_text_alone_and_ends_once() {
     let answers = || [Answer::whole([call(0, "lab__look", "{}")]), Answer::whole([text("Se"), text("en \"it\".")])];
     let asked = json!({"messages": [user("Look!")], "stream": true, "stream_options": {"include_usage": true}});
