@@ -310,6 +310,12 @@ pub trait Accounts: Send + Sync + Debug {
     /// [`StoreError::Missing`], where there is none.
     async fn change_user(&self, id: &UserId, role: Role, is_enabled: bool) -> Result<(), StoreError>;
 
+    /// Changes a user's role alone.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], where there is none.
+    async fn change_role(&self, id: &UserId, role: Role) -> Result<(), StoreError>;
+
     /// Removes a user with all credentials.
     ///
     /// # Errors

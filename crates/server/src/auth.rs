@@ -58,7 +58,7 @@ pub(crate) async fn identify(state: &ServerState, request: Request, next: impl A
 
 /// A refusal, and whether signing in would help.
 #[derive(Debug)]
-struct Refused {
+pub(crate) struct Refused {
     error: ApiError,
     challenge: Option<&'static str>,
 }
@@ -71,7 +71,7 @@ impl From<ApiError> for Refused {
 
 impl Refused {
     /// The refusal in the form that whoever asks can read.
-    fn told(self, request: &Parts) -> Response {
+    pub(crate) fn told(self, request: &Parts) -> Response {
         let path = request.uri.path();
         let is_unknown = self.error.status() == StatusCode::UNAUTHORIZED;
         if is_unknown && path == "/" && request.method == Method::GET {

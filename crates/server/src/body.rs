@@ -112,7 +112,7 @@ fn too_large(length: Option<u64>, limit_bytes: usize) -> ApiError {
 }
 
 /// Reads on and throws away: a client that is still sending would see a broken connection instead of the answer.
-async fn drain(mut stream: impl Stream<Item = Result<Bytes, Unread>> + Unpin) {
+pub(crate) async fn drain<E>(mut stream: impl Stream<Item = Result<Bytes, E>> + Unpin) {
     let all = async {
         let mut read = 0_u64;
         while let Some(Ok(chunk)) = stream.next().await {
@@ -124,5 +124,29 @@ async fn drain(mut stream: impl Stream<Item = Result<Bytes, Unread>> + Unpin) {
     };
     if tokio::time::timeout(DRAIN_TIME, all).await.is_err() {
         tracing::debug!("a refused request body did not end in time");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_body_is_read_on_for_a_while_and_so_far_and_no_longer() {
+        let piece = Bytes::from(vec![0; 1 << 20]);
+        let mut read = 0;
+        drain(stream::iter(0..).map(|_| Ok::<_, Error>(piece.clone())).inspect(|_| read += 1)).await;
+        assert_eq!(read, (DRAIN_LIMIT_BYTES >> 20) + 1);
+        // A byte each second would hold the connection as long as it comes.
+        let mut trickles = Box::pin(stream::repeat(Bytes::from_static(b"x")).then(async |byte| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok::<_, Error>(byte)
+        }));
+        drain(trickles.as_mut()).await;
+        assert!(trickles.next().await.is_some());
     }
 }

@@ -7,7 +7,6 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request};
-use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
 use http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 use turnwright_host::AddressRange;
@@ -77,11 +76,10 @@ const BELIEVED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-proto"
 const HANDED_ON: [&str; 2] = ["via", "x-real-ip"];
 
 /// Reads what trusted proxies say, and forgets what others do.
-pub(crate) async fn believed(
-    state: &ServerState,
-    mut request: Request,
-    next: impl AsyncFnOnce(Request) -> Response,
-) -> Response {
+///
+/// # Errors
+/// 400, where what a trusted one says cannot be read. The request is then its own.
+pub(crate) fn believe(state: &ServerState, request: &mut Request) -> Result<(), ApiError> {
     let site = state.site();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let said = said(request.headers(), peer, &site.trusted_proxies);
@@ -89,9 +87,9 @@ pub(crate) async fn believed(
     for name in BELIEVED {
         is_handed_on |= request.headers_mut().remove(name).is_some();
     }
-    let said = match said {
-        Ok(said) => said,
-        Err(error) => return error.into_response(),
+    let (said, refused) = match said {
+        Ok(said) => (said, Ok(())),
+        Err(error) => (peer.map(Said::directly).unwrap_or_default(), Err(error)),
     };
     if let Some(host) = said.host {
         request.headers_mut().insert(header::HOST, host);
@@ -103,7 +101,7 @@ pub(crate) async fn believed(
     }
     let is_https = said.is_https.unwrap_or(site.is_tls);
     request.extensions_mut().insert(Client { address: said.address, is_https, is_handed_on });
-    next(request).await
+    refused
 }
 
 /// What is believed of a request.
@@ -114,10 +112,17 @@ struct Said {
     host: Option<HeaderValue>,
 }
 
+impl Said {
+    /// Of a request that this one sends itself.
+    fn directly(peer: IpAddr) -> Self {
+        Self { address: Address::Known(peer), ..Self::default() }
+    }
+}
+
 fn said(headers: &HeaderMap, peer: Option<IpAddr>, trusted: &[AddressRange]) -> Result<Said, ApiError> {
     let Some(peer) = peer else { return Ok(Said::default()) };
     let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
-    let direct = || Said { address: Address::Known(peer), ..Said::default() };
+    let direct = || Said::directly(peer);
     if !is_trusted(peer) {
         return Ok(direct());
     }

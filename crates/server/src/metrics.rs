@@ -68,6 +68,15 @@ struct SourceLabel {
     source: String,
 }
 
+/// The names that are told apart.
+#[derive(Debug, Default)]
+struct Names {
+    providers: HashSet<String>,
+    models: HashSet<String>,
+    sources: HashSet<String>,
+    tools: HashSet<String>,
+}
+
 /// A family of histograms over seconds of calls.
 type Seconds<L> = Family<L, Histogram, fn() -> Histogram>;
 
@@ -82,7 +91,7 @@ pub struct Metrics(Arc<Counted>);
 #[derive(Debug)]
 struct Counted {
     registry: Registry,
-    names: Mutex<HashSet<String>>,
+    names: Mutex<Names>,
     turns_started: Counter,
     turns_parked: Counter,
     turns_finished: Family<StatusLabel, Counter>,
@@ -175,9 +184,10 @@ impl Metrics {
         &self.0.requests
     }
 
-    /// The name, or `other` where too many were seen.
-    fn bounded(&self, name: &str) -> String {
+    /// The name, or `other` where too many of its kind were seen.
+    fn bounded(&self, kind: fn(&mut Names) -> &mut HashSet<String>, name: &str) -> String {
         let mut names = self.0.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = kind(&mut names);
         if names.contains(name) {
             return name.to_owned();
         }
@@ -228,7 +238,8 @@ impl Observer for Metrics {
                 counted.turns_finished.get_or_create(&StatusLabel { status: status.as_contract() }).inc();
             }
             Fact::ModelCalled { provider, model, end, duration, first_content, usage } => {
-                let (provider, model) = (self.bounded(provider), self.bounded(model));
+                let provider = self.bounded(|names| &mut names.providers, provider);
+                let model = self.bounded(|names| &mut names.models, model);
                 let labels = ModelLabels { provider: provider.clone(), model: model.clone() };
                 let outcome = end.as_str();
                 let ended = ModelEndLabels { provider: provider.clone(), model: model.clone(), outcome };
@@ -255,7 +266,8 @@ impl Observer for Metrics {
                 }
             }
             Fact::ToolCalled { source, tool, outcome, duration } => {
-                let (source, tool) = (self.bounded(source), self.bounded(tool));
+                let source = self.bounded(|names| &mut names.sources, source);
+                let tool = self.bounded(|names| &mut names.tools, tool);
                 let labels = ToolLabels { source: source.clone(), tool, outcome: (*outcome).to_owned() };
                 counted.tool_calls.get_or_create(&labels).inc();
                 observe(&counted.tool_seconds, &SourceLabel { source }, *duration);
@@ -266,4 +278,18 @@ impl Observer for Metrics {
 
 fn observe<L: Clone + std::hash::Hash + Eq>(seconds: &Seconds<L>, labels: &L, duration: Duration) {
     seconds.get_or_create(labels).observe(duration.as_secs_f64());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_NAMES, Metrics};
+
+    #[test]
+    fn many_names_of_one_kind_leave_room_for_those_of_another() {
+        let metrics = Metrics::new();
+        let tool = |number: usize| metrics.bounded(|names| &mut names.tools, &format!("tool_{number}"));
+        assert!((0..MAX_NAMES).all(|number| tool(number) != "other"));
+        assert_eq!((tool(MAX_NAMES).as_str(), tool(0).as_str()), ("other", "tool_0"));
+        assert_eq!(metrics.bounded(|names| &mut names.models, "large"), "large");
+    }
 }

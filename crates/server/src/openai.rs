@@ -16,6 +16,7 @@ pub(crate) mod models;
 pub(crate) mod recalled;
 pub(crate) mod referred;
 pub(crate) mod responses;
+mod retold;
 pub(crate) mod settings;
 pub(crate) mod stops;
 pub(crate) mod telling;

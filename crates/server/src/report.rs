@@ -3,7 +3,8 @@
 use turnwright_api as api;
 use turnwright_core::{
     AssistantBlock, AssistantMessage, CallId, Completion, ContextKind, ContextPart, ContextPlace, Control, ConversationId,
-    CutOffCause, Entry, Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, TurnId, TurnStatus, Usage, text_of,
+    CutOffCause, Entry, Journal, MessageId, ProviderFailure, Seq, StopReason, StoredEntry, Turn, TurnId, TurnStatus, Usage,
+    text_of,
 };
 use turnwright_engine::{always, questions_in};
 
@@ -20,11 +21,7 @@ pub fn turn_report(journal: &Journal, conversation: &ConversationId, turn: TurnI
     }
     let facts = Facts::of(journal, turn);
     let newest = journal.turn().filter(|newest| newest.id() == turn);
-    let status = match (facts.ended, newest) {
-        (Some(status), _) => status.as_contract(),
-        (None, Some(newest)) if newest.is_parked() => "suspended",
-        (None, _) => "running",
-    };
+    let status = word_of(facts.ended, newest);
     let waiting = newest.map_or_else(Vec::new, |newest| {
         let waiting = newest.waiting().map(|(call, question)| api::Call {
             id: call.id.to_string(),
@@ -180,15 +177,26 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The status of `turn` in one word of the contract.
+/// The newest turn and its status.
 pub(crate) fn newest_turn(journal: &Journal) -> Option<api::TurnSummary> {
     let turn = journal.turn()?;
-    let status = match turn.ended() {
-        Some(status) => status.as_contract(),
-        None if turn.is_parked() => "suspended",
-        None => "running",
-    };
+    let status = word_of(turn.ended(), Some(turn));
     Some(api::TurnSummary { id: turn.id().to_string(), status: status.to_owned() })
+}
+
+/// The status of `turn` in one word of the contract.
+pub(crate) fn turn_status(journal: &Journal, turn: TurnId) -> &'static str {
+    let newest = journal.turn().filter(|newest| newest.id() == turn);
+    word_of(Facts::of(journal, turn).ended, newest)
+}
+
+/// The same of a turn that ended so, where it did; `newest` where it is the newest.
+fn word_of(ended: Option<&TurnStatus>, newest: Option<&Turn>) -> &'static str {
+    match (ended, newest) {
+        (Some(status), _) => status.as_contract(),
+        (None, Some(newest)) if newest.is_parked() => "suspended",
+        (None, _) => "running",
+    }
 }
 
 fn stop(status: &TurnStatus) -> Option<(StopReason, Option<&str>)> {

@@ -44,11 +44,11 @@ use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::apps::ROUTE;
-use crate::auth::identify;
+use crate::auth::{Refused, identify};
 use crate::base_path::below;
 use crate::door::people_only;
 use crate::error::ApiError;
-use crate::forwarded::believed;
+use crate::forwarded::believe;
 use crate::hidden::hidden;
 use crate::metrics::requests::named;
 use crate::openapi::{Frame, described_by};
@@ -213,14 +213,15 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 /// What every request goes through, and its answer on the way back. One layer: each costs a box and a copy of the route.
-async fn enter(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+async fn enter(State(state): State<ServerState>, mut request: Request, next: Next) -> Response {
     let auth = state.options().auth;
-    believed(&state, request, async |request| {
-        named(&state, request, async |request| {
-            identify(&state, request, async |request| {
-                people_only(auth, request, async |request| hidden(&state, request, next).await).await
-            })
-            .await
+    let believed = believe(&state, &mut request);
+    named(&state, request, async |request| {
+        if let Err(error) = believed {
+            return Refused::from(error).told(&request.into_parts().0);
+        }
+        identify(&state, request, async |request| {
+            people_only(auth, request, async |request| hidden(&state, request, next).await).await
         })
         .await
     })

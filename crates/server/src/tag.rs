@@ -55,11 +55,11 @@ impl Tag {
 
     /// The representation with its tag, or 304 where the client has it.
     pub(crate) fn answer(&self, headers: &HeaderMap, whole: impl Serialize) -> Response {
-        let is_known = listed(headers, &header::IF_NONE_MATCH).is_some_and(|known| {
-            let own = self.text();
-            known.iter().any(|tag| tag == "*" || tag.trim_start_matches("W/") == own)
-        });
-        self.on(if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(StatusCode::OK, whole) })
+        self.on(if is_known(headers, &self.text()) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            json(StatusCode::OK, whole)
+        })
     }
 
     /// A response with this tag.
@@ -69,6 +69,12 @@ impl Tag {
         }
         response
     }
+}
+
+/// Whether the client says that it has what is known by this tag (`If-None-Match`).
+pub(crate) fn is_known(headers: &HeaderMap, own: &str) -> bool {
+    let known = listed(headers, &header::IF_NONE_MATCH).unwrap_or_default();
+    known.iter().any(|tag| tag == "*" || tag.trim_start_matches("W/") == own)
 }
 
 /// The tags that a header lists; `None` where it is not there. What is no text matches nothing.
@@ -118,5 +124,9 @@ mod tests {
         assert_eq!((both.status().as_u16(), both.code()), (400, "invalid_header"));
         let status = |tag: &Tag| now.answer(&headers(header::IF_NONE_MATCH, &tag.text()), "x").status().as_u16();
         assert_eq!((status(&now), status(&seen)), (304, 200));
+        // In whatever header of several, and however it is written.
+        let mut several = headers(header::IF_NONE_MATCH, "\"x\"");
+        several.append(header::IF_NONE_MATCH, HeaderValue::from_static("\"y\",W/\"own\""));
+        assert_eq!(["\"own\"", "\"ow\"", "\"x\""].map(|own| is_known(&several, own)), [true, false, true]);
     }
 }

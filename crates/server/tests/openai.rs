@@ -23,10 +23,14 @@ mod again;
 mod choosing;
 #[path = "openai/ending.rs"]
 mod ending;
+#[path = "openai/failing.rs"]
+mod failing;
 #[path = "openai/joining.rs"]
 mod joining;
 #[path = "openai/killed.rs"]
 mod killed;
+#[path = "openai/offered.rs"]
+mod offered;
 #[path = "openai/recalled.rs"]
 mod recalled;
 #[path = "openai/referring.rs"]
@@ -181,6 +185,17 @@ async fn a_completion_is_a_turn_that_is_kept_and_goes_on_by_its_history() {
     let next = server.chat(&json!({"messages": history})).await;
     assert_eq!(next.json()["choices"][0]["message"]["content"], "Again.");
     assert_eq!(next.header("x-turnwright-conversation"), conversation);
+}
+
+#[tokio::test]
+async fn an_answer_has_the_name_of_its_request() {
+    let server = server(["One.", "Two.", "Three."].map(|said| Answer::whole([text(said)])));
+    for body in [json!({"messages": [user("Go")]}), json!({"messages": [user("Go")], "stream": true}), json!({"input": "Go"})] {
+        let path = if body["input"].is_null() { "/v1/chat/completions" } else { "/v1/responses" };
+        let headers = [("content-type", "application/json"), ("x-request-id", "mine-1")];
+        let answered = server.send(Method::POST, path, Body::from(body.to_string()), &headers).await;
+        assert_eq!((answered.status, answered.header("x-request-id")), (200, "mine-1"), "{body}");
+    }
 }
 
 #[tokio::test]
@@ -575,6 +590,9 @@ async fn an_approval_is_asked_for_and_answered_as_items() {
     let unknown = json!([{"type": "mcp_approval_response", "approval_request_id": "mcpr_9_9", "approve": true}]);
     let refused = server.respond(&json!({"previous_response_id": first["id"], "input": unknown})).await;
     assert_eq!(refused.json()["error"]["param"], "input[0].approval_request_id");
+    let behind = json!([{"role": "system", "content": "Be brief."}, user("So:"), unknown[0]]);
+    let refused = server.respond(&json!({"previous_response_id": first["id"], "input": behind})).await;
+    assert_eq!(refused.json()["error"]["param"], "input[2].approval_request_id");
     let answer = json!([{"type": "mcp_approval_response", "approval_request_id": asked[0]["id"], "approve": true}]);
     let second = server.respond(&json!({"previous_response_id": first["id"], "input": answer})).await.json();
     let output = second["output"].as_array().unwrap();

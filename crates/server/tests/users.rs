@@ -12,6 +12,8 @@ mod belonging;
 mod conditions;
 #[path = "users/doors.rs"]
 mod doors;
+#[path = "users/proxied.rs"]
+mod proxied;
 #[path = "users/repeated.rs"]
 mod repeated;
 

@@ -80,6 +80,7 @@ pub struct MemoryStore {
     records_read: AtomicU64,
     is_closed: AtomicBool,
     is_full: AtomicBool,
+    hides_journals: bool,
     /// How often its lease ran out by itself.
     leases_lost: watch::Sender<u64>,
     outlives_its_lease: bool,
@@ -123,6 +124,7 @@ impl MemoryStore {
             records_read: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
+            hides_journals: false,
             leases_lost: watch::Sender::new(0),
             outlives_its_lease: false,
             acknowledged: Mutex::default(),
@@ -138,6 +140,13 @@ impl MemoryStore {
     #[must_use]
     pub fn by_leases(mut self) -> Self {
         self.outlives_its_lease = true;
+        self
+    }
+
+    /// The same, which fails where a conversation is to be read.
+    #[must_use]
+    pub fn hiding_journals(mut self) -> Self {
+        self.hides_journals = true;
         self
     }
 
@@ -192,6 +201,14 @@ impl MemoryStore {
 
     fn with<T>(&self, work: impl FnOnce(&mut Tables) -> T) -> T {
         work(&mut self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`MemoryStore::ask`], about a conversation.
+    fn read<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.hides_journals {
+            return Err(StoreError::Unusable { reason: "the disk cannot be read".to_owned() });
+        }
+        self.ask(work)
     }
 
     fn has_room(&self) -> Result<(), StoreError> {
@@ -306,7 +323,7 @@ impl Store for MemoryStore {
 
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError> {
         self.records_read.fetch_add(1, Ordering::Relaxed);
-        self.ask(|tables| Ok(tables.conversations.get(id).map(|kept| kept.record.clone())))
+        self.read(|tables| Ok(tables.conversations.get(id).map(|kept| kept.record.clone())))
     }
 
     async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
@@ -374,7 +391,7 @@ impl Store for MemoryStore {
     }
 
     async fn entries(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
-        self.ask(|tables| {
+        self.read(|tables| {
             let entries = &tables.kept(id)?.entries;
             Ok(entries.iter().filter(|entry| entry.seq >= from).take(limit).cloned().collect())
         })

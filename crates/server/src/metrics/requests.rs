@@ -94,7 +94,7 @@ pub(crate) async fn named(state: &ServerState, mut request: Request, next: impl 
     let (status, took) = (response.status().as_u16(), begun.elapsed());
     state.metrics().requests().count(&method, route.as_ref().map(MatchedPath::as_str), status, took);
     span.in_scope(|| tracing::debug!(%method, route = shown, status, %client, ms = took.as_millis(), "answered"));
-    response.headers_mut().entry(REQUEST_ID).or_insert(id);
+    response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 

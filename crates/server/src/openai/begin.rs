@@ -139,12 +139,11 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     }
     let has_results = ask.history.results().next().is_some();
     if let Some(conversation) = &ask.conversation {
-        if has_results && users.is_empty() && state.engine().conversation(conversation).await.is_ok() {
+        if has_results && users.is_empty() && is_there(state, conversation).await? {
             let what = format!("no call of these results waits in conversation `{conversation}`");
             return Err(ApiError::invalid(what).about("messages"));
         }
-        let is_there = ask.history.before.is_empty() || state.engine().conversation(conversation).await.is_ok();
-        if is_there {
+        if ask.history.before.is_empty() || is_there(state, conversation).await? {
             return say(state, Place::Named(conversation.clone()), &ask, users, history).await;
         }
     }
@@ -155,7 +154,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
             Some(known) => Some(known),
             None => recalled::conversation_of(state, &ask.history.before, &before, &of_conversation(&ask)).await?,
         }
-        && is_newest(state.engine(), &conversation, turn).await
+        && is_newest(state.engine(), &conversation, turn).await?
     {
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
@@ -261,7 +260,7 @@ async fn decide(
             let waits = journal.turn().and_then(|turn| turn.waiting().find(|(waits, _)| waits.id == call));
             waits.map(|(_, question)| Ok(question.reason)).or_else(|| decided_before(journal, call).map(Err))
         };
-        let reason_of = match state.engine().look(id, look).await.unwrap_or(None).ok_or_else(unknown)? {
+        let reason_of = match where_there(state.engine().look(id, look).await)?.flatten().ok_or_else(unknown)? {
             Ok(reason) => reason,
             Err(was_approved) if was_approved == is_approved => {
                 before.push(call);
@@ -387,9 +386,22 @@ async fn goes_on(
     }
 }
 
-async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> bool {
+async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> Result<bool, ApiError> {
     let look = |journal: &Journal| journal.turn().is_some_and(|newest| newest.id() == turn);
-    engine.look(conversation, look).await.unwrap_or(false)
+    Ok(where_there(engine.look(conversation, look).await)?.unwrap_or(false))
+}
+
+async fn is_there(state: &ServerState, conversation: &ConversationId) -> Result<bool, ApiError> {
+    Ok(where_there(state.engine().conversation(conversation).await)?.is_some())
+}
+
+/// What was found of a conversation; `None` where there is none. A store that fails knows nothing of that.
+pub(super) fn where_there<T>(found: Result<T, EngineError>) -> Result<Option<T>, ApiError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(EngineError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn say(

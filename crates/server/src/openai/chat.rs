@@ -14,6 +14,7 @@ use super::chunk::{Chunks, Field, TellsUsage};
 use super::error::{failure_of, stream_error};
 use super::ids;
 use super::known::{Fingerprint, KnownHistories};
+use super::retold::{More, Retold};
 use super::stops::Stops;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
@@ -59,8 +60,30 @@ pub(crate) struct ChatFold {
     /// The block that text came from last, and the message: another one is a paragraph of its own.
     speaking: Option<(u64, u32)>,
     messages: u64,
-    /// What was told of the text of the message that comes, where something may end it.
-    spoken: String,
+    /// What was told of the message that comes.
+    told: Told,
+}
+
+/// What was told of the message in flight.
+#[derive(Debug, Default)]
+struct Told {
+    text: Retold,
+    reasoning: Retold,
+    refusal: Retold,
+}
+
+impl Told {
+    fn of(&mut self, field: Field) -> &mut Retold {
+        match field {
+            Field::Content => &mut self.text,
+            Field::Reasoning => &mut self.reasoning,
+            Field::Refusal => &mut self.refusal,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.reasoning.is_empty() && self.refusal.is_empty()
+    }
 }
 
 impl ChatFold {
@@ -83,7 +106,7 @@ impl ChatFold {
 
     fn new(asked: Asked, form: Form) -> Self {
         let track = Track::new(asked.part.clone(), asked.offered.clone());
-        Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0, spoken: String::new() }
+        Self { asked, track, form, said: String::new(), has_text: false, speaking: None, messages: 0, told: Told::default() }
     }
 
     fn id(&self) -> String {
@@ -124,7 +147,6 @@ impl ChatFold {
             return;
         }
         let told = self.asked.stops.push(text);
-        self.spoken.push_str(&told);
         if !told.is_empty() {
             self.speak_out(block, &told, out);
         }
@@ -132,23 +154,81 @@ impl ChatFold {
 
     /// The text of a message of the model's as the client has it, once it is whole.
     fn whole_text(&mut self, message: &AssistantMessage, out: &mut Vec<u8>) -> String {
-        if self.asked.stops.is_none() {
-            return message.text();
-        }
         let rest = self.asked.stops.flush();
         if !rest.is_empty() {
             self.speak_out(self.speaking.map_or(0, |(_, block)| block), &rest, out);
         }
-        std::mem::take(&mut self.spoken) + &rest
+        let is_all = self.asked.stops.is_none() && self.told.text.shorter().is_none();
+        for field in [Field::Content, Field::Reasoning, Field::Refusal] {
+            let Some(text) = self.told.of(field).shorter().map(str::to_owned) else { continue };
+            let told = self.told.of(field).end();
+            let is_taken_back = self.take_back(field, &told);
+            if is_taken_back && !text.is_empty() {
+                self.tell(field, &text, out);
+            }
+            self.told.of(field).push(if is_taken_back { &text } else { &told });
+        }
+        let told = std::mem::take(&mut self.told).text.end();
+        if is_all { message.text() } else { told }
     }
 
     fn speak_out(&mut self, block: u32, text: &str, out: &mut Vec<u8>) {
+        match self.told.of(Field::Content).push(text) {
+            More::Text("") => {}
+            More::Text(more) => self.speak_on(block, more, out),
+            More::Other { dropped, text } => {
+                if !self.take_back(Field::Content, &dropped) {
+                    // It stays with the client, as a paragraph of its own.
+                    self.messages = self.messages.saturating_add(1);
+                    self.paragraph();
+                    self.said.push_str(&dropped);
+                }
+                self.speak_on(block, &text, out);
+            }
+        }
+    }
+
+    fn speak_on(&mut self, block: u32, text: &str, out: &mut Vec<u8>) {
         let here = (self.messages, block);
         if self.speaking.is_some_and(|(message, _)| message != here.0) {
             self.tell(Field::Content, "\n\n", out);
         }
         self.speaking = Some(here);
         self.tell(Field::Content, text, out);
+    }
+
+    /// What the model says beside its text.
+    fn add(&mut self, field: Field, text: &str, out: &mut Vec<u8>) {
+        match self.told.of(field).push(text) {
+            More::Text("") => {}
+            More::Text(more) => self.tell(field, more, out),
+            More::Other { dropped, text } => {
+                if !self.take_back(field, &dropped) {
+                    self.tell(field, "\n\n", out);
+                }
+                self.tell(field, &text, out);
+            }
+        }
+    }
+
+    /// A message begins, or is told again: what of it was told does not count.
+    fn begin_message(&mut self) {
+        if self.told.is_empty() {
+            self.messages = self.messages.saturating_add(1);
+        }
+        self.asked.stops.begin_again();
+        for field in [Field::Content, Field::Reasoning, Field::Refusal] {
+            self.told.of(field).begin_again();
+        }
+    }
+
+    /// Takes back what was told and does not count; whether that is possible, which it is until the answer is sent.
+    fn take_back(&mut self, field: Field, dropped: &str) -> bool {
+        let Form::Whole(message, _) = &mut self.form else { return false };
+        let told = place(message, field);
+        let Some((before, after)) = told.as_deref().and_then(|told| told.rsplit_once(dropped)) else { return false };
+        *told = Some(format!("{before}{after}")).filter(|rest| !rest.is_empty());
+        true
     }
 
     fn paragraph(&mut self) {
@@ -210,12 +290,7 @@ impl ChatFold {
 
     fn tell(&mut self, field: Field, text: &str, out: &mut Vec<u8>) {
         if let Form::Whole(message, _) = &mut self.form {
-            let place = match field {
-                Field::Content => &mut message.content,
-                Field::Reasoning => &mut message.reasoning_content,
-                Field::Refusal => &mut message.refusal,
-            };
-            place.get_or_insert_default().push_str(text);
+            place(message, field).get_or_insert_default().push_str(text);
             return;
         }
         if let Some(chunks) = self.chunks(out) {
@@ -288,6 +363,15 @@ impl ChatFold {
     }
 }
 
+/// Where a message has such a text.
+fn place(message: &mut ChatMessage, field: Field) -> &mut Option<String> {
+    match field {
+        Field::Content => &mut message.content,
+        Field::Reasoning => &mut message.reasoning_content,
+        Field::Refusal => &mut message.refusal,
+    }
+}
+
 /// Tokens as this API tells them.
 fn usage(usage: Usage) -> ChatUsage {
     let prompt_tokens = usage.input_tokens.unwrap_or(0);
@@ -317,9 +401,9 @@ impl Tells for ChatFold {
         }
         match event {
             Event::TextDelta { block, text, .. } => self.speak(*block, text, out),
-            Event::RefusalDelta { text, .. } => self.tell(Field::Refusal, text, out),
-            Event::ReasoningDelta { text, .. } => self.tell(Field::Reasoning, text, out),
-            Event::StepStarted { .. } => self.messages = self.messages.saturating_add(1),
+            Event::RefusalDelta { text, .. } => self.add(Field::Refusal, text, out),
+            Event::ReasoningDelta { text, .. } => self.add(Field::Reasoning, text, out),
+            Event::StepStarted { .. } | Event::StepReset => self.begin_message(),
             Event::Entry { .. } if is_stop(event) => self.stopping(out),
             Event::Entry { entry, .. } => {
                 if let Entry::Assistant(message) = &**entry {
@@ -383,3 +467,7 @@ impl Tells for ChatFold {
         stream_error(out, &ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "stream_ended", detail));
     }
 }
+
+#[cfg(test)]
+#[path = "chat/tests.rs"]
+mod tests;

@@ -22,8 +22,8 @@ pub(crate) enum Said {
     Answer { text: String, calls: Vec<String> },
     /// What a tool of the client's gave.
     Result { call: String, content: Vec<ContentBlock> },
-    /// A person's decision about a call that waits.
-    Approval { request: String, is_approved: bool, reason: Option<String> },
+    /// A person's decision about a call that waits, by its place in the request.
+    Approval { at: usize, request: String, is_approved: bool, reason: Option<String> },
     /// An item of an answer of ours, by its place in the request and its name.
     Reference { at: usize, id: String },
     /// Of our own making, sent back.
@@ -125,11 +125,11 @@ impl History {
         self.fresh.iter().rposition(|item| !is_user(item)).map_or(0, |at| at.saturating_add(1))
     }
 
-    /// What people decided since the newest answer, each with its place among what is new.
+    /// What people decided since the newest answer, each with its place in the request.
     pub(crate) fn approvals(&self) -> impl Iterator<Item = (usize, &str, bool, Option<&str>)> {
-        self.fresh.iter().enumerate().filter_map(|(at, item)| match &item.said {
-            Said::Approval { request, is_approved, reason } => {
-                Some((self.before.len().saturating_add(at), request.as_str(), *is_approved, reason.as_deref()))
+        self.fresh.iter().filter_map(|item| match &item.said {
+            Said::Approval { at, request, is_approved, reason } => {
+                Some((*at, request.as_str(), *is_approved, reason.as_deref()))
             }
             Said::System(_)
             | Said::User(_)
@@ -388,7 +388,7 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
         "mcp_approval_response" => {
             let is_approved =
                 item.get("approve").and_then(Value::as_bool).ok_or_else(|| wrong("has no `approve`".to_owned()))?;
-            let said = Said::Approval { request: needed("approval_request_id")?, is_approved, reason: text("reason") };
+            let said = Said::Approval { at, request: needed("approval_request_id")?, is_approved, reason: text("reason") };
             Ok(Item { said, messages: Messages::Made(Vec::new()) })
         }
         "item_reference" => Ok(Item { said: Said::Reference { at, id: needed("id")? }, messages: Messages::Made(Vec::new()) }),

@@ -3,17 +3,19 @@
 //! Kept in memory, for the newest of them; after a restart journals say it (`recalled`). What was taken over once and comes again, as
 //! from a client that branches, need not be read again.
 
+use std::collections::HashSet;
 use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lru::LruCache;
 use turnwright_core::{ConversationId, Seq, TurnId, TurnSettings, UserId};
 
 use super::track::Part;
 
-/// How many histories are remembered.
-const MAX_KNOWN: usize = 4_096;
+/// How many histories, and requests, are remembered.
+const MAX_KNOWN: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
 
 /// Histories by their fingerprint.
 #[derive(Debug, Default)]
@@ -22,21 +24,29 @@ pub(crate) struct KnownHistories {
     known: Mutex<Known>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
-    found: HashMap<u64, (ConversationId, TurnId)>,
-    order: VecDeque<u64>,
+    found: LruCache<u64, (ConversationId, TurnId)>,
     /// Histories that no journal says.
-    missed: HashSet<u64>,
-    order_missed: VecDeque<u64>,
+    missed: LruCache<u64, ()>,
     /// What was taken over, and the last entry of that.
-    taken_over: HashMap<u64, (ConversationId, Seq)>,
-    order_taken: VecDeque<u64>,
+    taken_over: LruCache<u64, (ConversationId, Seq)>,
     /// What requests began, and when.
-    asked: HashMap<u64, (ConversationId, Part, u64)>,
-    order_asked: VecDeque<u64>,
+    asked: LruCache<u64, (ConversationId, Part, u64)>,
     /// When requests came that have begun nothing yet.
-    came: HashMap<u64, u64>,
+    came: LruCache<u64, u64>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            found: LruCache::new(MAX_KNOWN),
+            missed: LruCache::new(MAX_KNOWN),
+            taken_over: LruCache::new(MAX_KNOWN),
+            asked: LruCache::new(MAX_KNOWN),
+            came: LruCache::new(MAX_KNOWN),
+        }
+    }
 }
 
 /// The fingerprint of a history in the making.
@@ -87,59 +97,41 @@ impl Fingerprint {
 }
 
 impl KnownHistories {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Remembers what a request began at this time, in milliseconds since 1970 UTC.
     pub(crate) fn asked(&self, request: &Fingerprint, conversation: ConversationId, part: Part, at_ms: u64) {
         let key = request.0.finish();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.came.remove(&key);
-        if known.asked.insert(key, (conversation, part, at_ms)).is_none() {
-            known.order_asked.push_back(key);
-        }
-        if known.order_asked.len() > MAX_KNOWN
-            && let Some(oldest) = known.order_asked.pop_front()
-        {
-            known.asked.remove(&oldest);
-        }
+        let mut known = self.known();
+        known.came.pop(&key);
+        known.asked.put(key, (conversation, part, at_ms));
     }
 
     /// Remembers that a request came at this time, in milliseconds since 1970 UTC, of which nobody knows whether it begins something.
     pub(crate) fn came(&self, request: &Fingerprint, at_ms: u64) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.came.insert(request.0.finish(), at_ms);
-        if known.came.len() > MAX_KNOWN
-            && let Some((&oldest, _)) = known.came.iter().min_by_key(|(_, at_ms)| **at_ms)
-        {
-            known.came.remove(&oldest);
-        }
+        self.known().came.put(request.0.finish(), at_ms);
     }
 
     /// When this request came last, where it began nothing that time.
     pub(crate) fn find_came(&self, request: &Fingerprint) -> Option<u64> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).came.get(&request.0.finish()).copied()
+        self.known().came.peek(&request.0.finish()).copied()
     }
 
     /// What this request began, and when.
     pub(crate) fn find_asked(&self, request: &Fingerprint) -> Option<(ConversationId, Part, u64)> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).asked.get(&request.0.finish()).cloned()
+        self.known().asked.peek(&request.0.finish()).cloned()
     }
 
     /// Remembers that a history was taken over as the entries of `conversation` through `last`.
     pub(crate) fn taken_over(&self, history: &Fingerprint, conversation: ConversationId, last: Seq) {
-        let key = history.0.finish();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.taken_over.insert(key, (conversation, last)).is_none() {
-            known.order_taken.push_back(key);
-        }
-        if known.order_taken.len() > MAX_KNOWN
-            && let Some(oldest) = known.order_taken.pop_front()
-        {
-            known.taken_over.remove(&oldest);
-        }
+        self.known().taken_over.put(history.0.finish(), (conversation, last));
     }
 
     /// As which entries this history was taken over.
     pub(crate) fn find_taken_over(&self, history: &Fingerprint) -> Option<(ConversationId, Seq)> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).taken_over.get(&history.0.finish()).cloned()
+        self.known().taken_over.get(&history.0.finish()).cloned()
     }
 
     /// Of an empty history of this user's.
@@ -151,51 +143,57 @@ impl KnownHistories {
 
     /// Remembers that this history is all of `conversation` up to the end of `turn`.
     pub(crate) fn remember(&self, history: &Fingerprint, conversation: ConversationId, turn: TurnId) {
-        let key = history.0.finish();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.found.insert(key, (conversation, turn)).is_none() {
-            known.order.push_back(key);
-        }
-        if known.order.len() > MAX_KNOWN
-            && let Some(oldest) = known.order.pop_front()
-        {
-            known.found.remove(&oldest);
-        }
+        self.known().found.put(history.0.finish(), (conversation, turn));
     }
 
     /// The conversation of this history.
     pub(crate) fn find(&self, history: &Fingerprint) -> Option<(ConversationId, TurnId)> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).found.get(&history.0.finish()).cloned()
+        self.known().found.get(&history.0.finish()).cloned()
     }
 
     /// Remembers that no conversation says this history.
     pub(crate) fn missed(&self, history: &Fingerprint) {
-        let key = history.0.finish();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.missed.insert(key) {
-            known.order_missed.push_back(key);
-        }
-        if known.order_missed.len() > MAX_KNOWN
-            && let Some(oldest) = known.order_missed.pop_front()
-        {
-            known.missed.remove(&oldest);
-        }
+        self.known().missed.put(history.0.finish(), ());
     }
 
     /// Whether this history was looked for in vain.
     pub(crate) fn was_missed(&self, history: &Fingerprint) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).missed.contains(&history.0.finish())
+        self.known().missed.get(&history.0.finish()).is_some()
     }
 
     /// Those of these conversations of which this process told clients nothing: what it told, it knows.
     pub(crate) fn untold(&self, conversations: Vec<ConversationId>) -> Vec<ConversationId> {
         let told: HashSet<ConversationId> = {
             let asked: HashSet<&ConversationId> = conversations.iter().collect();
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = known.found.values().map(|(told, _)| told);
-            let told = found.chain(known.asked.values().map(|(told, ..)| told));
+            let known = self.known();
+            let found = known.found.iter().map(|(_, (told, _))| told);
+            let told = found.chain(known.asked.iter().map(|(_, (told, ..))| told));
             told.filter(|told| asked.contains(told)).cloned().collect()
         };
         conversations.into_iter().filter(|conversation| !told.contains(conversation)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwright_core::{Seq, TurnId, UserId};
+
+    use super::{Fingerprint, KnownHistories, MAX_KNOWN};
+
+    #[test]
+    fn what_is_said_again_is_remembered_longer_than_what_was_said_once() {
+        let known = KnownHistories::default();
+        let history = |number: usize| -> Fingerprint {
+            let mut history = known.fingerprint(&UserId::local());
+            history.user(&number.to_string());
+            history
+        };
+        let remember = |number| known.remember(&history(number), "c1".parse().unwrap(), TurnId(Seq::FIRST));
+        (0..MAX_KNOWN.get()).for_each(remember);
+        remember(0);
+        assert!(known.find(&history(1)).is_some());
+        (0..2).for_each(|more| remember(MAX_KNOWN.get() + more));
+        let are_known = [0, 1, 2, 3, 4].map(|number| known.find(&history(number)).is_some());
+        assert_eq!(are_known, [true, true, false, false, true]);
     }
 }

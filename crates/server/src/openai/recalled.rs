@@ -7,7 +7,7 @@
 //! more than the model's words.
 
 use turnwright_core::{ContentBlock, Control, ConversationId, Entry, Journal, TurnId, text_of};
-use turnwright_engine::SettingsOverlay;
+use turnwright_engine::{EngineError, SettingsOverlay, StoreError};
 
 use super::history::{Item, Said};
 use super::known::Fingerprint;
@@ -50,6 +50,7 @@ pub(crate) async fn conversation_of(
                     return Ok(Some((conversation, turn)));
                 }
                 Ok(None) => {}
+                Err(error @ EngineError::Store(StoreError::Unusable { .. })) => return Err(error.into()),
                 // It was deleted meanwhile, or this version cannot read it: then it says nothing.
                 Err(error) => tracing::debug!(%conversation, %error, "not looked at for what it says"),
             }

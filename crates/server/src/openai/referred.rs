@@ -2,7 +2,7 @@
 
 use turnwright_core::{CallId, ConversationId, Journal, Seq};
 
-use super::begin::Ask;
+use super::begin::{Ask, where_there};
 use super::history::Said;
 use super::ids;
 use super::responses::object::{PREFIX, part_after};
@@ -63,7 +63,7 @@ pub(crate) async fn conversation_of(state: &ServerState, ask: &Ask) -> Result<Op
         Named::Item(after) => Some(after),
         Named::Request(call) => {
             let look = |journal: &Journal| part_after(journal, &[call]).map(|part| part.after);
-            state.engine().look(&conversation, look).await.unwrap_or(None)
+            where_there(state.engine().look(&conversation, look).await)?.flatten()
         }
     };
     let response = ids::answer_id(PREFIX, &conversation, after.ok_or_else(|| missing(at, id))?);

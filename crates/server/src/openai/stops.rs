@@ -16,6 +16,8 @@ pub(crate) struct Stops {
     texts: Vec<String>,
     held: String,
     is_over: bool,
+    /// Whether it was when the message that comes began.
+    was_over: bool,
 }
 
 impl Stops {
@@ -68,8 +70,15 @@ impl Stops {
         std::mem::replace(&mut self.held, kept)
     }
 
-    /// What was held back and ends nothing, since nothing follows it.
+    /// The message that comes is told from its beginning.
+    pub(crate) fn begin_again(&mut self) {
+        self.held.clear();
+        self.is_over = self.was_over;
+    }
+
+    /// What was held back and ends nothing, since the message is over.
     pub(crate) fn flush(&mut self) -> String {
+        self.was_over = self.is_over;
         std::mem::take(&mut self.held)
     }
 }

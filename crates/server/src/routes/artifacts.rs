@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::multipart::MultipartError;
@@ -19,6 +18,7 @@ use turnwright_engine::artifacts::{Artifact, ArtifactHasher, Artifacts, Draft, P
 
 use super::idempotency::key;
 use super::json;
+use crate::body::drain;
 use crate::byte_range::Wanted;
 use crate::error::ApiError;
 use crate::extract::{Params, Search, State};
@@ -27,10 +27,8 @@ use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHead
 use crate::pace::{TooSlow, paced};
 use crate::repeat::{Keeps, once};
 use crate::state::ServerState;
+use crate::tag::is_known;
 use crate::timestamp::timestamp;
-
-/// How much of a refused file is read on, so that the client gets to see the refusal.
-const DRAIN_LIMIT_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -218,16 +216,6 @@ fn file_name(name: &str) -> String {
     if name.is_empty() || name == "." || name == ".." { "file".to_owned() } else { name.to_owned() }
 }
 
-async fn drain(mut pieces: std::pin::Pin<&mut (impl Stream<Item = Result<Bytes, ApiError>> + Send)>) {
-    let mut read = 0_usize;
-    while read < DRAIN_LIMIT_BYTES {
-        match tokio::time::timeout(Duration::from_secs(5), pieces.next()).await {
-            Ok(Some(Ok(bytes))) => read = read.saturating_add(bytes.len()),
-            Ok(Some(Err(_)) | None) | Err(_) => return,
-        }
-    }
-}
-
 fn too_large(length: Option<usize>, most: usize) -> ApiError {
     let size = length.map_or_else(|| format!("more than {most} bytes"), |length| format!("{length} bytes"));
     let detail = format!("the file is {size}, the limit is {most} bytes");
@@ -272,10 +260,7 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>, head
     let found = found(&state, &named.id).await?;
     // What an id names never changes.
     let tag = format!("\"{}\"", found.id);
-    let is_known = headers
-        .get(header::IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|known| known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*"));
+    let is_known = is_known(&headers, &tag);
     let wanted = if is_known { Wanted::Whole } else { Wanted::of(&headers, &tag, found.bytes) };
     let mut response = match wanted {
         Wanted::Whole if is_known => StatusCode::NOT_MODIFIED.into_response(),

@@ -21,7 +21,7 @@ use crate::report::messages_after;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Form {
-    /// `openai`, `anthropic`, `gemini` or `ai-sdk`; ours where absent.
+    /// `openai`, `anthropic`, `gemini`, `ai-sdk` or `ai-sdk-ui`; ours where absent.
     #[param(pattern = "^(openai|anthropic|gemini|ai-sdk|ai-sdk-ui)$")]
     format: Option<String>,
 }

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::apps::{Place, place};
 use crate::error::ApiError;
 use crate::extract::State;
+use crate::tag::is_known;
 
 /// What `cargo xtask page` made; nothing where it was not run.
 #[derive(Debug, RustEmbed)]
@@ -65,7 +66,7 @@ fn sent(path: &str, file: EmbeddedFile, asked: &HeaderMap) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
-    if words(header::IF_NONE_MATCH).any(|known| known.contains(&tag)) {
+    if is_known(asked, &tag) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     // The smaller first. Browsers take brotli over TLS and on this machine alone, and gzip everywhere.

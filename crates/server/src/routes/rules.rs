@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_core::{ApproveMode, ConversationId};
+use turnwright_core::ConversationId;
 use turnwright_engine::NewRule;
 
 use super::{asked, json};
@@ -13,6 +13,7 @@ use crate::extract::{PageQuery, Params, Search, State, Whole, id};
 use crate::openapi::{BodyRefused, Conflicting, IfNoneMatch, NotThere, Refused, RepeatableHeader};
 use crate::repeat::{Keeps, once};
 use crate::rules::{configured_rule, explanation, may_reach, remembered_rule, scope, text};
+use crate::settings::approve;
 use crate::tag::Tag;
 
 /// The rules of the configuration and those that were remembered.
@@ -102,12 +103,7 @@ pub(super) async fn remove(State(state): State, Params(named): Params<Named>) ->
 pub(super) async fn explain(State(state): State, whole: Whole) -> Result<Response, ApiError> {
     let request: api::ExplainRequest = whole.json()?;
     let conversation = request.conversation_id.as_deref().map(id::<ConversationId>).transpose()?;
-    let approve = request.approve.map(|approve| match approve {
-        api::Approve::Ask => ApproveMode::Ask,
-        api::Approve::All => ApproveMode::All,
-        api::Approve::None => ApproveMode::None,
-        api::Approve::ReadOnly => ApproveMode::ReadOnly,
-    });
+    let approve = request.approve.map(approve);
     let arguments = request.arguments.as_deref().unwrap_or("{}");
     let explained = state.engine().explain(conversation.as_ref(), approve, &request.tool, arguments).await?;
     Ok(json(StatusCode::OK, explanation(explained)))

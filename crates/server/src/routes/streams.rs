@@ -11,6 +11,7 @@ use turnwright_engine::{EngineError, Watch, WatchFrom};
 use crate::error::ApiError;
 use crate::extract::{InConversation, Search, State};
 use crate::feed::Feed;
+use crate::offered::offered_in;
 use crate::open_stream::OpenStream;
 use crate::openapi::{ConversationPath, Limited, NotThere, Refused};
 use crate::sse;
@@ -186,7 +187,7 @@ pub(super) async fn stream_of(
     // A conversation's first turn tells itself what is offered.
     let offered = match turn.0 {
         Seq::FIRST => Arc::from([]),
-        _ => state.engine().journal(&id).await?.offered().clone(),
+        at => state.engine().look(&id, |journal| offered_in(journal, turn, at)).await?,
     };
     let watch: Watch = state.engine().watch(&id, WatchFrom::After(Seq::new(turn.0.get().saturating_sub(1)))).await?;
     let mut response = sse::response(watch, UiFold::new(id, turn, version, begin, offered), stream).await;

@@ -123,15 +123,22 @@ pub(super) async fn disable(
         _ => whole.json()?,
     };
     let name = find(&state, &choice).await?.name.clone();
-    let all = state.engine().tools().await;
-    change(&state, &id, &whole.headers, |tools| {
-        // What a glob lets in can only go by naming the others.
-        let globs = tools.as_deref().map(matchers);
-        let is_in = |tool: &str| globs.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)));
-        all.iter().map(|tool| tool.name.clone()).filter(|tool| *tool != name && is_in(tool)).collect()
-    })
-    .await?;
+    let all: Vec<String> = state.engine().tools().await.iter().map(|tool| tool.name.clone()).collect();
+    change(&state, &id, &whole.headers, |tools| without(&name, tools, &all)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// What is chosen once this tool is not. What lets it in can only go by naming the others of `all` that it lets in; the rest stays,
+/// also what names a tool that is not there at the moment.
+fn without(name: &str, tools: Option<Vec<String>>, all: &[String]) -> Vec<String> {
+    let lets_in = |tools: &[String], tool: &str| matchers(tools).iter().any(|glob| glob.is_match(tool));
+    let tools = tools.unwrap_or_else(|| vec!["*".to_owned()]);
+    let (going, mut rest): (Vec<String>, Vec<String>) =
+        tools.into_iter().partition(|chosen| lets_in(std::slice::from_ref(chosen), name));
+    let others = all.iter().filter(|tool| *tool != name && lets_in(&going, tool) && !lets_in(&rest, tool));
+    let others: Vec<String> = others.cloned().collect();
+    rest.extend(others);
+    rest
 }
 
 #[derive(Debug, Default, serde::Deserialize, utoipa::IntoParams)]
@@ -178,4 +185,24 @@ async fn change(
 
 fn matchers(globs: &[String]) -> Vec<GlobMatcher> {
     globs.iter().filter_map(|glob| Some(Glob::new(glob).ok()?.compile_matcher())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn what_is_offered_no_more_goes_and_what_is_not_there_at_the_moment_stays() {
+        let all = ["lab__look", "lab__touch", "web__fetch"].map(str::to_owned);
+        let rest = |tools: Option<&[&str]>| {
+            let tools = tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect());
+            without("lab__touch", tools, &all).join(" ")
+        };
+        assert_eq!(rest(None), "lab__look web__fetch");
+        assert_eq!(rest(Some(&["lab__touch", "gone__tool", "away__*", "lab__look"])), "gone__tool away__* lab__look");
+        assert_eq!(rest(Some(&["gone__tool", "lab__*", "web__*"])), "gone__tool web__* lab__look");
+        assert_eq!(rest(Some(&["*", "lab__look"])), "lab__look web__fetch");
+        assert_eq!(rest(Some(&["web__fetch"])), "web__fetch");
+        assert_eq!(rest(Some(&[])), "");
+    }
 }

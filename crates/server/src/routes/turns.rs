@@ -15,8 +15,9 @@ use utoipa::ToSchema;
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Search, State, id};
+use crate::offered::offered_in;
 use crate::openapi::{ConversationPath, NotThere, Refused};
-use crate::report::turn_report;
+use crate::report::turn_status;
 use crate::timestamp::timestamp;
 use crate::ui::{chunks_of, turns_of};
 
@@ -90,11 +91,11 @@ pub(super) async fn list(
         let next = all.get(at.saturating_add(1)).copied();
         data.push(ToldTurn {
             id: turn.to_string(),
-            status: turn_report(&journal, &conversation, *turn).map_or_else(String::new, |report| report.status),
+            status: turn_status(&journal, *turn).to_owned(),
             created_at: timestamp(stored.at_ms),
             message_id: message_id.to_string(),
             content: (!journal.is_hidden(message_id)).then(|| message.content.clone()),
-            chunks: chunks_of(&conversation, *turn, next, &events, journal.offered().clone()),
+            chunks: chunks_of(&conversation, *turn, next, &events, offered_in(&journal, *turn, turn.0)),
         });
     }
     let has_more = begin > 0;

@@ -80,11 +80,10 @@ fn body<'a, T: Deserialize<'a>>(whole: &'a Whole, can_be_read: impl Fn(&str) -> 
     })
 }
 
-/// Names the conversation, the turn and the answer in the head of a response.
+/// Names the conversation and the turn in the head of a response.
 fn name(response: &mut Response, begun: &Named) {
     let headers = response.headers_mut();
-    let named = [(CONVERSATION_HEADER, &begun.conversation), ("x-turnwright-turn", &begun.turn), ("x-request-id", &begun.id)];
-    for (header, value) in named {
+    for (header, value) in [(CONVERSATION_HEADER, &begun.conversation), ("x-turnwright-turn", &begun.turn)] {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(HeaderName::from_static(header), value);
         }
@@ -95,15 +94,10 @@ fn name(response: &mut Response, begun: &Named) {
 struct Named {
     conversation: String,
     turn: String,
-    id: String,
 }
 
 impl Named {
-    fn of(begun: &Begun, prefix: &str) -> Self {
-        Self {
-            conversation: begun.conversation.to_string(),
-            turn: begun.part.turn.to_string(),
-            id: crate::openai::ids::answer_id(prefix, &begun.conversation, begun.part.after),
-        }
+    fn of(begun: &Begun) -> Self {
+        Self { conversation: begun.conversation.to_string(), turn: begun.part.turn.to_string() }
     }
 }

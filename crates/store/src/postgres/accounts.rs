@@ -18,6 +18,7 @@ const USER: &str = r#"SELECT id, name, role, is_enabled, created_at_ms, issuer, 
 const USER_NAMED: &str = r#"SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM "user" WHERE lower(name) = lower($1 COLLATE "C")"#;
 const USER_KNOWN_AS: &str = r#"SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM "user"
     WHERE issuer = $1 AND subject = $2"#;
+const CHANGE_ROLE: &str = r#"UPDATE "user" SET role = $2 WHERE id = $1"#;
 const CHANGE_USER: &str = r#"UPDATE "user" SET role = $2, is_enabled = $3 WHERE id = $1"#;
 const REMOVE_USER: &str = r#"WITH gone AS (DELETE FROM credential WHERE "user" = $1) DELETE FROM "user" WHERE id = $1"#;
 /// Nothing, where the user was removed meanwhile: the row is locked, so that a removal waits or comes first.
@@ -86,6 +87,11 @@ impl Accounts for PostgresStore {
 
     async fn change_user(&self, id: &UserId, role: Role, is_enabled: bool) -> Result<(), StoreError> {
         let answer = self.pool.ask(CHANGE_USER, &[&id.as_str(), &role.as_str(), &i64::from(is_enabled)]).await?;
+        if answer.count == 0 { Err(missing(format!("user `{id}`"))) } else { Ok(()) }
+    }
+
+    async fn change_role(&self, id: &UserId, role: Role) -> Result<(), StoreError> {
+        let answer = self.pool.ask(CHANGE_ROLE, &[&id.as_str(), &role.as_str()]).await?;
         if answer.count == 0 { Err(missing(format!("user `{id}`"))) } else { Ok(()) }
     }
 

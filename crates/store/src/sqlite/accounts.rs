@@ -16,7 +16,8 @@ use crate::columns::integer;
 #[derive(Debug)]
 pub(super) enum Change {
     AddUser(User),
-    SetRole { id: UserId, role: Role, is_enabled: bool },
+    SetUser { id: UserId, role: Role, is_enabled: bool },
+    SetRole { id: UserId, role: Role },
     RemoveUser(UserId),
     AddCredential(Credential),
     Used { id: String, at_ms: u64 },
@@ -35,7 +36,8 @@ impl Change {
                 let added = run(sql::ADD_USER, values)?;
                 return Ok(if added == 0 { Err(StoreError::Taken { what: user.name.clone() }) } else { Ok(()) });
             }
-            Self::SetRole { id, role, is_enabled } => run(sql::CHANGE_USER, params![id.as_str(), role.as_str(), is_enabled])?,
+            Self::SetRole { id, role } => run(sql::CHANGE_ROLE, params![id.as_str(), role.as_str()])?,
+            Self::SetUser { id, role, is_enabled } => run(sql::CHANGE_USER, params![id.as_str(), role.as_str(), is_enabled])?,
             Self::RemoveUser(id) => {
                 run(sql::REMOVE_CREDENTIALS, params![id.as_str()])?;
                 run(sql::REMOVE_USER, params![id.as_str()])?
@@ -53,7 +55,7 @@ impl Change {
     fn what(&self) -> String {
         match self {
             Self::AddUser(user) => format!("user `{}`", user.name),
-            Self::SetRole { id, .. } | Self::RemoveUser(id) => format!("user `{id}`"),
+            Self::SetUser { id, .. } | Self::SetRole { id, .. } | Self::RemoveUser(id) => format!("user `{id}`"),
             Self::AddCredential(credential) => format!("user `{}`", credential.user),
             Self::Used { id, .. } | Self::RemoveCredential(id) => format!("credential `{id}`"),
             Self::RemoveExpired { .. } => "credentials".to_owned(),
@@ -127,7 +129,11 @@ impl Accounts for SqliteStore {
     }
 
     async fn change_user(&self, id: &UserId, role: Role, is_enabled: bool) -> Result<(), StoreError> {
-        self.change_account(Change::SetRole { id: id.clone(), role, is_enabled }).await
+        self.change_account(Change::SetUser { id: id.clone(), role, is_enabled }).await
+    }
+
+    async fn change_role(&self, id: &UserId, role: Role) -> Result<(), StoreError> {
+        self.change_account(Change::SetRole { id: id.clone(), role }).await
     }
 
     async fn remove_user(&self, id: &UserId) -> Result<(), StoreError> {

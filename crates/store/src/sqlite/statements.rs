@@ -83,6 +83,7 @@ statements! {
     USER_NAMED = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user WHERE name = ?1";
     USER_KNOWN_AS = "SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM user
         WHERE issuer = ?1 AND subject = ?2";
+    CHANGE_ROLE = "UPDATE user SET role = ?2 WHERE id = ?1";
     CHANGE_USER = "UPDATE user SET role = ?2, is_enabled = ?3 WHERE id = ?1";
     REMOVE_USER = "DELETE FROM user WHERE id = ?1";
     /// Nothing, where the user was removed meanwhile.

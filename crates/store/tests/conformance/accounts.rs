@@ -76,7 +76,8 @@ pub(crate) async fn a_credential_comes_with_its_user_and_goes_with_it(full: &dyn
     accounts.add_credential(token.clone()).await.unwrap();
     accounts.add_credential(bens.clone()).await.unwrap();
     accounts.change_user(&anna.id, Role::Admin, false).await.unwrap();
-    let changed = User { role: Role::Admin, is_enabled: false, ..anna.clone() };
+    accounts.change_role(&anna.id, Role::Member).await.unwrap();
+    let changed = User { role: Role::Member, is_enabled: false, ..anna.clone() };
     assert_eq!(accounts.credential(&token.hash).await.unwrap(), Some((token.clone(), changed)));
     accounts.credential_used("t1", 8).await.unwrap();
     let used = Credential { used_at_ms: Some(8), ..token.clone() };
@@ -90,7 +91,8 @@ pub(crate) async fn a_credential_comes_with_its_user_and_goes_with_it(full: &dyn
     let gone = StoreError::Missing { what: "user `user_anna`".to_owned() };
     assert_eq!(accounts.add_credential(token).await, Err(gone.clone()));
     assert_eq!(accounts.remove_user(&anna.id).await, Err(gone.clone()));
-    assert_eq!(accounts.change_user(&anna.id, Role::Member, true).await, Err(gone));
+    assert_eq!(accounts.change_user(&anna.id, Role::Member, true).await, Err(gone.clone()));
+    assert_eq!(accounts.change_role(&anna.id, Role::Member).await, Err(gone));
 }
 
 pub(crate) async fn what_goes_with_a_credential_is_removed_with_it_and_once(full: &dyn Full) {

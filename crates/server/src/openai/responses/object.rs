@@ -9,6 +9,7 @@ use turnwright_core::{
     ToolDefinition, TurnId, TurnSettings, TurnStatus, text_of,
 };
 
+use crate::offered::offered_in;
 use crate::openai::ids;
 use crate::openai::track::{Call, Part};
 
@@ -220,18 +221,7 @@ pub(crate) fn turn_of(journal: &Journal, at: Seq) -> Option<TurnId> {
 
 /// What was offered where a part begins; of the newest turn, what is offered there by now.
 pub(crate) fn offered_to(journal: &Journal, part: &Part) -> Arc<[Arc<ToolDefinition>]> {
-    if journal.turn().is_some_and(|newest| newest.id() == part.turn) {
-        return journal.offered().clone();
-    }
-    let mut offered: Vec<Arc<ToolDefinition>> = Vec::new();
-    for stored in journal.entries().iter().take_while(|stored| stored.seq <= part.after) {
-        match &*stored.entry {
-            Entry::Control(Control::Offered { definitions }) => offered.clone_from(definitions),
-            Entry::Control(Control::Found { definitions }) => offered.extend(definitions.iter().cloned()),
-            _ => {}
-        }
-    }
-    offered.into()
+    offered_in(journal, part.turn, part.after)
 }
 
 /// What a turn began with, or goes on with since it was taken up again.

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Accounts, Role, User};
+use turnwright_engine::accounts::{Role, User};
 use turnwright_host::{Oidc, OidcError, OidcUser};
 
 use super::{Form, back, enter_as, to, told};
@@ -68,7 +68,7 @@ pub(in crate::routes) async fn come_back(
         Ok(known) => known,
         Err(error) => return Ok(failed(&state, &error)),
     };
-    let user = user(&**state.accounts()?, known, now_ms).await?;
+    let user = user(&state, known, now_ms).await?;
     if !user.is_enabled {
         return Ok(again("You may not come in here any more."));
     }
@@ -84,7 +84,8 @@ fn provider(state: &ServerState) -> Result<&Oidc, ApiError> {
 }
 
 /// The user whom the provider knows so: made where they are new, and with the role that the provider gives.
-async fn user(accounts: &dyn Accounts, known: OidcUser, now_ms: u64) -> Result<User, ApiError> {
+async fn user(state: &ServerState, known: OidcUser, now_ms: u64) -> Result<User, ApiError> {
+    let accounts = state.accounts()?;
     let role = match known.is_admin {
         Some(true) => Some(Role::Admin),
         Some(false) => Some(Role::Member),
@@ -92,7 +93,8 @@ async fn user(accounts: &dyn Accounts, known: OidcUser, now_ms: u64) -> Result<U
     };
     if let Some(user) = accounts.user_known_as(&known.identity).await? {
         let Some(role) = role.filter(|role| *role != user.role) else { return Ok(user) };
-        accounts.change_user(&user.id, role, user.is_enabled).await?;
+        accounts.change_role(&user.id, role).await?;
+        state.tell_of_revocation();
         return Ok(User { role, ..user });
     }
     let name: String = known.name.chars().filter(|c| !c.is_control()).take(56).collect();

@@ -58,7 +58,7 @@ pub(super) async fn complete(
         Some(true) => TellsUsage::AtItsEnd,
         Some(false) | None => TellsUsage::Never,
     };
-    let named = Named::of(&begun, "chatcmpl-");
+    let named = Named::of(&begun);
     let before = WatchFrom::After(Seq::new(begun.part.after.get().saturating_sub(1)));
     let Begun { conversation, part, offered, history } = begun;
     let asked = Asked {

@@ -17,7 +17,7 @@ use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
 use crate::openai::models;
-use crate::openai::responses::object::{self, PREFIX};
+use crate::openai::responses::object;
 use crate::openai::responses::stored::found;
 use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
@@ -55,7 +55,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
     let begun = begun.map_err(|error| if error.param() == Some("messages") { error.about("input") } else { error })?;
-    let names = Named::of(&begun, PREFIX);
+    let names = Named::of(&begun);
     let (conversation, part) = (begun.conversation, begun.part);
     let object = object_of(&state, &conversation, &part).await?;
     let object = WireResponse {
@@ -118,7 +118,7 @@ pub(super) async fn show(
     });
     let seen = seen.transpose()?;
     let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     if query.stream.as_deref() == Some("true") {
         let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
         let fold = match seen {
@@ -227,7 +227,7 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
         Err(error) => return Err(error.into()),
     }
     let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
+    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }

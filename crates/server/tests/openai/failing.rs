@@ -1,0 +1,37 @@
+//! Requests while the store fails.
+
+use serde_json::json;
+use turnwright_testkit::{Answer, MemoryStore, call, text};
+
+use crate::killed::{conversation, conversations};
+use crate::{server_on, user};
+
+#[tokio::test]
+async fn what_cannot_be_looked_up_is_worth_repeating_and_begins_nothing() {
+    let store = MemoryStore::default();
+    let first =
+        server_on(store.another_process(), [Answer::whole([text("One.")]), Answer::whole([call(0, "lab__touch", "{}")])]);
+    let said = first.chat(&json!({"messages": [user("Go")]})).await;
+    let asked = first.respond(&json!({"input": "Touch!"})).await.json();
+    let request = &asked["output"][0]["id"];
+    let approves = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": true});
+    let result = json!({"role": "tool", "tool_call_id": "call_elsewhere", "content": "red"});
+    let answer = json!({"role": "assistant", "content": "One."});
+
+    let second = server_on(store.another_process().hiding_journals(), [Answer::whole([text("Never.")])]);
+    let named = json!({"conversation_id": conversation(&said)});
+    let goes_on = json!([user("Go"), answer, user("On")]);
+    let requests = [
+        ("/v1/chat/completions", json!({"messages": goes_on, "metadata": named})),
+        ("/v1/chat/completions", json!({"messages": [user("Go"), answer, result], "metadata": named})),
+        ("/v1/chat/completions", json!({"messages": goes_on})),
+        ("/v1/responses", json!({"input": [approves]})),
+        ("/v1/responses", json!({"input": [user("Touch!"), {"type": "item_reference", "id": request}, user("And?")]})),
+    ];
+    for (path, body) in requests {
+        let answered = second.post(path, &body).await;
+        assert_eq!(answered.error(), (503, "server_error".to_owned(), "store_unusable".to_owned()), "{body}");
+        assert_eq!(answered.header("retry-after"), "1");
+    }
+    assert_eq!(conversations(&first).await, 2);
+}
