@@ -64,13 +64,9 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     result
 }
 
-async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
-    let listen = &server.listen;
-    let addresses: Vec<SocketAddr> = match listen.to_socket_addrs() {
-        Ok(addresses) => addresses.collect(),
-        Err(error) => return Err(Failure::usage(format!("`{listen}` is not an address to listen at: {error}"))),
-    };
-    let outside = addresses.iter().find(|address| !address.ip().is_loopback());
+/// Who has to sign in at a server that listens at these addresses, and the first of them that other machines reach.
+fn sign_in(server: &config::Server, addresses: &[SocketAddr]) -> Result<(Auth, Option<SocketAddr>), Failure> {
+    let outside = addresses.iter().find(|address| !address.ip().is_loopback()).copied();
     let auth = match (server.auth, outside) {
         (Some(config::Auth::Tokens), _) => Auth::Required,
         (None, _) if server.oidc.is_some() => Auth::Required,
@@ -83,6 +79,28 @@ async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
             return Err(Failure::usage(text).hint(hint));
         }
     };
+    Ok((auth, outside))
+}
+
+/// Looks whether a server with this configuration would listen where it says.
+pub(super) fn check_listening(loaded: &Loaded) -> Result<(), Failure> {
+    let server = &loaded.config.server;
+    // A name may be known only where the server will run.
+    let Ok(addresses) = server.listen.to_socket_addrs() else { return Ok(()) };
+    let told = |Failure { exit, text, hint }| {
+        let text = loaded.problem(&["server", "listen"], text).to_string();
+        Failure { exit, text, hint }
+    };
+    sign_in(server, &addresses.collect::<Vec<_>>()).map(drop).map_err(told)
+}
+
+async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
+    let listen = &server.listen;
+    let addresses: Vec<SocketAddr> = match listen.to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        Err(error) => return Err(Failure::usage(format!("`{listen}` is not an address to listen at: {error}"))),
+    };
+    let (auth, outside) = sign_in(server, &addresses)?;
     let is_https = server.tls.is_some() || server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
     if let Some(address) = outside.filter(|_| !is_https) {
         say(&format!(
