@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
@@ -22,7 +22,7 @@ use crate::cli::{Everywhere, Serve};
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, SERVER};
 use crate::output::say;
-use crate::signals::Signals;
+use crate::signals::{SERVICE_VARIABLE, Signals, is_service};
 
 /// How long turns and connections may take to come to rest once the server was told to end.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -34,9 +34,15 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     }
     let opened = opened::open(&overrides, SERVER)?;
     let tls = read_tls(&opened.loaded)?;
-    // With a certificate SIGHUP means to read it again.
-    let signals = if tls.is_some() { Signals::without_hangups() } else { Signals::new() };
-    let mut signals = signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+    let unheard = |error: std::io::Error| Failure::failed(format!("signals cannot be heard: {error}"));
+    // With a certificate SIGHUP means to read it again; a service is told by it to read what there is, and has no terminal.
+    let hangups = if tls.is_some() || is_service(opened.environment.get(SERVICE_VARIABLE), std::process::id()) {
+        Some(signal(SignalKind::hangup()).map_err(unheard)?)
+    } else {
+        None
+    };
+    let signals = if hangups.is_some() { Signals::without_hangups() } else { Signals::new() };
+    let mut signals = signals.map_err(unheard)?;
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let (listener, auth) = bind(&opened.loaded.config.server).await?;
     let metrics = Metrics::new();
@@ -53,7 +59,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     } else {
         host.mcp_endpoint(McpServing::default(), body_limit_bytes)
     };
-    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics), &mut signals).await;
+    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics), (&mut signals, hangups)).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -129,19 +135,13 @@ pub(super) fn read_tls(loaded: &Loaded) -> Result<Option<Tls>, Failure> {
 }
 
 /// Reads the certificate and its key again at each SIGHUP; for ever.
-async fn keep_reading(tls: Option<&Tls>) -> Infallible {
-    let Some(tls) = tls else { return std::future::pending().await };
-    let mut hangups = match signal(SignalKind::hangup()) {
-        Ok(hangups) => hangups,
-        Err(error) => {
-            tracing::warn!(%error, "SIGHUP cannot be heard: a new certificate is read at the next start");
-            return std::future::pending().await;
-        }
-    };
+async fn keep_reading(tls: Option<&Tls>, hangups: Option<Signal>) -> Infallible {
+    let Some(mut hangups) = hangups else { return std::future::pending().await };
     while hangups.recv().await.is_some() {
-        match tls.read_again() {
-            Ok(()) => tracing::info!("read the certificate again"),
-            Err(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+        match tls.map(Tls::read_again) {
+            Some(Ok(())) => tracing::info!("read the certificate again"),
+            Some(Err(error)) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+            None => tracing::info!("there is no certificate to read again; the configuration is read at a start alone"),
         }
     }
     std::future::pending().await
@@ -196,7 +196,7 @@ async fn serve_on(
     host: &Host,
     (listener, auth, tls): (TcpListener, Auth, Option<Tls>),
     (mcp, metrics): (McpEndpoint, Metrics),
-    signals: &mut Signals,
+    (signals, hangups): (&mut Signals, Option<Signal>),
 ) -> Result<Exit, Failure> {
     let engine = host.engine();
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
@@ -267,7 +267,7 @@ async fn serve_on(
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         never = host.tidy() => match never {},
         never = host.model_providers().follow() => match never {},
-        never = keep_reading(tls.as_ref()) => match never {},
+        never = keep_reading(tls.as_ref(), hangups) => match never {},
         _ = signals.next() => {}
     }
     let grace = Duration::from_millis(host.config().server.grace_ms);
