@@ -84,6 +84,7 @@ pub struct RuleRequest {
     /// What happens to the calls that match.
     pub action: RuleAction,
     /// How far it reaches: `turn` (the open one), `conversation`, `user` or `everyone`.
+    #[serde(deserialize_with = "remembered_scope")]
     pub scope: RuleScope,
     /// Its conversation, with the scopes turn and conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,6 +96,7 @@ pub struct RuleRequest {
 #[serde(deny_unknown_fields)]
 pub struct Remember {
     /// How far it reaches: `turn`, `conversation`, `user` or `everyone`.
+    #[serde(deserialize_with = "remembered_scope")]
     pub scope: RuleScope,
     /// A glob over tools, the call's own where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,12 +162,21 @@ pub struct Explanation {
     pub always: RuleText,
 }
 
+/// A scope; what is none is told with those that can be remembered.
+fn remembered_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleScope, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let scope = serde_json::from_value(Value::String(name.clone()));
+    scope.map_err(|_| {
+        serde::de::Error::custom(format_args!("`{name}` is no scope; there are `turn`, `conversation`, `user` and `everyone`"))
+    })
+}
+
 /// The scope alone, or an object.
 pub(crate) fn scope_or_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Remember>, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Null) => Ok(None),
         Some(scope @ Value::String(_)) => {
-            let scope = serde_json::from_value(scope).map_err(serde::de::Error::custom)?;
+            let scope = remembered_scope(scope).map_err(serde::de::Error::custom)?;
             Ok(Some(Remember { scope, tool: None, when: None }))
         }
         Some(other) => serde_json::from_value(other).map(Some).map_err(serde::de::Error::custom),

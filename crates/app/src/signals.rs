@@ -46,6 +46,14 @@ impl Interrupts for Signals {
     }
 }
 
+/// By which systemd tells the process that it starts as a service which one that is.
+pub(crate) const SERVICE_VARIABLE: &str = "SYSTEMD_EXEC_PID";
+
+/// Whether this process is a service of systemd itself, by what the variable says; what a service starts inherits it.
+pub(crate) fn is_service(told: Option<&str>, own: u32) -> bool {
+    told.is_some_and(|told| told == own.to_string())
+}
+
 /// Whether SIGHUP was ignored as the process began. Linux alone tells it.
 fn ignores_hangups() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored(&status) & 1 != 0)
@@ -60,6 +68,11 @@ fn ignored(status: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_is_the_process_that_systemd_started_and_none_that_it_started_in_turn() {
+        assert_eq!([Some("7"), Some("8"), Some(""), None].map(|told| is_service(told, 7)), [true, false, false, false]);
+    }
 
     #[test]
     fn what_is_ignored_is_read_from_the_status_of_the_process() {

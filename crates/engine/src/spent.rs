@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turnwright_core::{
-    CallId, Control, Entry, Origin, Outcome, Sampled, SamplingOutcome, Seq, StoredEntry, ToolDefinition, ToolResult,
+    CallId, Control, Entry, Origin, Outcome, Sampled, SamplingOutcome, Seq, StoredEntry, ToolDefinition, ToolResult, TurnId,
     TurnStatus, Usage,
 };
 
@@ -89,6 +89,8 @@ pub(crate) struct Calls {
     offered: Vec<Arc<ToolDefinition>>,
     /// The newest message that a model wrote, with the names of its calls: results come before the next.
     newest: Option<(Seq, Vec<String>)>,
+    /// The turn that was counted last, on which day, and whether as failed. One that is tried again ends once more.
+    counted: Option<(TurnId, u64, bool)>,
 }
 
 impl Bill {
@@ -100,6 +102,13 @@ impl Bill {
     /// Takes the next entry of a conversation. What was taken over from elsewhere counts too: it says what it cost there.
     pub(crate) fn add(&mut self, stored: &StoredEntry, calls: &mut Calls) {
         calls.take(stored);
+        if let Entry::Control(Control::Ended { turn, .. }) = &*stored.entry
+            && let Some((_, day, has_failed)) = calls.counted.take_if(|(counted, ..)| counted == turn)
+            && let Some(turns) = self.turns.get_mut(&day)
+        {
+            turns.turns -= 1;
+            turns.failures -= u64::from(has_failed);
+        }
         if !(self.from_ms..self.until_ms).contains(&stored.at_ms) {
             return;
         }
@@ -119,10 +128,12 @@ impl Bill {
                     self.add_result(day, name, calls.source(name), result);
                 }
             }
-            Entry::Control(Control::Ended { status, .. }) => {
+            Entry::Control(Control::Ended { turn, status }) => {
+                let has_failed = matches!(status, TurnStatus::Failed { .. });
                 let turns = self.turns.entry(day).or_insert(DayOfTurns { day, ..DayOfTurns::default() });
                 turns.turns += 1;
-                turns.failures += u64::from(matches!(status, TurnStatus::Failed { .. }));
+                turns.failures += u64::from(has_failed);
+                calls.counted = Some((turn.clone(), day, has_failed));
             }
             Entry::User(_)
             | Entry::Decision(_)
@@ -173,7 +184,7 @@ impl Bill {
         Spending {
             models: self.models.into_iter().map(line).collect(),
             tools: self.tools.into_values().collect(),
-            turns: self.turns.into_values().collect(),
+            turns: self.turns.into_values().filter(|day| day.turns > 0).collect(),
         }
     }
 }
@@ -257,7 +268,7 @@ mod tests {
                 at(DAY + 1) - 1,
                 json!({"control": {"ended": {"turn": "turn_1", "status": {"failed": {"reason": "x"}}}}}),
             ),
-            stored(8, at(DAY + 1), json!({"control": {"ended": {"turn": "turn_1", "status": "completed"}}})),
+            stored(8, at(DAY + 1), json!({"control": {"ended": {"turn": "turn_2", "status": "completed"}}})),
         ];
         let mut bill = Bill::new(at(DAY), at(DAY + 1));
         let mut calls = Calls::default();
@@ -288,5 +299,37 @@ mod tests {
         };
         let turns = vec![DayOfTurns { day: DAY, turns: 1, failures: 1 }];
         assert_eq!(bill.spending(), Spending { models: Vec::new(), tools: vec![unused, used], turns });
+    }
+
+    #[test]
+    fn a_turn_that_is_tried_again_counts_once_on_the_day_and_by_the_way_of_its_last_end() {
+        let at = |day: u64| day * DAY_MS;
+        let ended = |turn: &str, status: serde_json::Value| json!({"control": {"ended": {"turn": turn, "status": status}}});
+        let failed = || json!({"failed": {"reason": "x"}});
+        let entries = [
+            stored(1, at(DAY), ended("turn_1", failed())),
+            stored(2, at(DAY) + 1, ended("turn_1", failed())),
+            stored(3, at(DAY) + 2, ended("turn_2", failed())),
+            stored(4, at(DAY) + 3, ended("turn_3", json!("completed"))),
+            stored(5, at(DAY) + 4, ended("turn_4", failed())),
+            stored(6, at(DAY + 1), ended("turn_4", json!("completed"))),
+            stored(7, at(DAY + 1) + 1, ended("turn_5", failed())),
+            stored(8, at(DAY + 2), ended("turn_5", failed())),
+        ];
+        let of = |from: u64, until: u64| {
+            let (mut bill, mut calls) = (Bill::new(at(from), at(until)), Calls::default());
+            for entry in &entries {
+                bill.add(entry, &mut calls);
+            }
+            bill.spending().turns
+        };
+        let first = DayOfTurns { day: DAY, turns: 3, failures: 2 };
+        let second = DayOfTurns { day: DAY + 1, turns: 1, failures: 0 };
+        let third = DayOfTurns { day: DAY + 2, turns: 1, failures: 1 };
+        assert_eq!(of(DAY, DAY + 3), [first, second, third]);
+        // What a day comes to is the same whichever days are asked for.
+        for day in [first, second, third] {
+            assert_eq!(of(day.day, day.day + 1), [day]);
+        }
     }
 }

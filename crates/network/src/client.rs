@@ -7,7 +7,7 @@ use std::sync::Arc;
 use reqwest::{Certificate, Client, ClientBuilder, Url};
 
 use crate::authorities::{self, AuthoritiesError};
-use crate::proxy::{Proxies, ProxyError};
+use crate::proxy::{Proxies, ProxyAddress, ProxyError};
 
 /// How requests leave this machine. Cheap to clone; by default directly, to whom the system's authorities vouch for. Its `Debug` form
 /// shows no address and no password.
@@ -18,6 +18,7 @@ pub struct Network {
 
 #[derive(Clone, Default)]
 struct Settings {
+    proxies: Proxies,
     has_proxy: bool,
     needs_tls_for_http: bool,
     rules: Vec<reqwest::Proxy>,
@@ -37,6 +38,7 @@ impl Network {
         let takes_all = proxies.http.is_some() && proxies.https.is_some();
         settings.strict_rules = if takes_all { proxies.rules(&[])? } else { Vec::new() };
         (settings.has_proxy, settings.needs_tls_for_http) = (proxies.is_any(), proxies.needs_tls_for_http());
+        settings.proxies = proxies.clone();
         Ok(Self { settings: Arc::new(settings) })
     }
 
@@ -53,6 +55,11 @@ impl Network {
     /// Whether something goes through a proxy, which looks up names itself.
     pub fn has_proxy(&self) -> bool {
         self.settings.has_proxy
+    }
+
+    /// The proxy through which an address is asked.
+    pub(crate) fn proxy_for(&self, url: &Url) -> Option<&ProxyAddress> {
+        self.settings.proxies.of(url)
     }
 
     /// Whether nothing was said: no proxy, the system's authorities.

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{NoProxy, Proxy, Url};
 
 /// What runs on this machine is not behind a proxy.
@@ -51,6 +52,11 @@ impl ProxyAddress {
         self.0.set_username(&encoded(user)).map_err(|()| ProxyError)?;
         self.0.set_password(Some(&encoded(password))).map_err(|()| ProxyError)?;
         Ok(self)
+    }
+
+    /// Whether it speaks HTTP, with or without TLS.
+    pub(crate) fn is_http(&self) -> bool {
+        !self.0.scheme().starts_with("socks")
     }
 
     fn is_https(&self) -> bool {
@@ -112,6 +118,15 @@ impl Proxies {
     /// Whether asking over plain HTTP speaks TLS to a proxy.
     pub(crate) fn needs_tls_for_http(&self) -> bool {
         self.http.as_ref().is_some_and(ProxyAddress::is_https)
+    }
+
+    /// The one through which an address is asked.
+    pub(crate) fn of(&self, url: &Url) -> Option<&ProxyAddress> {
+        let proxy = if url.scheme() == "https" { self.https.as_ref() } else { self.http.as_ref() }?;
+        let past: Vec<&str> = self.past.iter().map(String::as_str).chain([LOOPBACK]).collect();
+        // The same that the rules of a client are looked through with.
+        let matcher = Matcher::builder().all(proxy.0.as_str()).no(past.join(",")).build();
+        matcher.intercept(&url.as_str().parse().ok()?).map(|_| proxy)
     }
 
     /// How a client goes through them, and what it asks directly besides this machine.

@@ -50,7 +50,7 @@ impl HttpEmbedder {
         let mut response = timeout(self.config.timeouts.headers, sent)
             .await
             .map_err(|_| "it did not answer in time".to_owned())?
-            .map_err(|error| format!("it cannot be reached: {}", reason(&error)))?;
+            .map_err(|error| format!("it cannot be reached: {}", self.config.network.reason(&error)))?;
         let status = response.status();
         let mut body = Vec::new();
         while let Some(part) = timeout(self.config.timeouts.idle, response.chunk())

@@ -84,7 +84,6 @@ fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
         }
         K::Quota => Some("add credit there, or choose another model".to_owned()),
         K::NotFound => Some(format!("check the model's name and base_url, which is {}", shown_url(&config.base_url))),
-        K::Connect => Some("check that it runs and that base_url is right".to_owned()),
         K::ContextLength => Some("shorten the conversation, or choose a model with more room".to_owned()),
         K::Malformed if failure.status.is_none_or(|status| status < 400) => {
             Some(format!("check base_url, which is {}", shown_url(&config.base_url)))
@@ -97,7 +96,9 @@ fn hint(config: &EndpointConfig, failure: &ProviderFailure) -> Option<String> {
         | K::InvalidRequest
         | K::CutOff
         | K::Limit
-        | K::Unavailable => None,
+        | K::Unavailable
+        // Told where it is known what could not be reached.
+        | K::Connect => None,
     }
 }
 

@@ -14,6 +14,7 @@ use turnwright_core::prompt::Prompt;
 use turnwright_core::{ModelFacts, Origin, ProviderFailure, ProviderFailureKind, TokenCounting};
 use turnwright_dialects::{ErrorResponse, HttpRequest, Offered, Profile, Target, measure, token_counting};
 use turnwright_engine::{Clock, ModelInfo, ModelStream, Provider};
+use turnwright_network::Reason;
 
 use crate::answer::{self, Call};
 use crate::explain::{explain, shown_url};
@@ -254,10 +255,15 @@ impl Endpoint {
 
     /// What went wrong before there was a response.
     fn unreachable(&self, error: &reqwest::Error) -> ProviderFailure {
-        let reason = turnwright_network::reason(error);
+        let text = match self.config.network.reason(error) {
+            Reason::Proxy(text) => text,
+            Reason::Elsewhere(text) => {
+                format!("{text} at {}; check that it runs and that base_url is right", shown_url(&self.config.base_url))
+            }
+        };
         let kind =
             if error.is_timeout() && !error.is_connect() { ProviderFailureKind::Timeout } else { ProviderFailureKind::Connect };
-        ProviderFailure::new(kind, format!("{} at {}", reason, shown_url(&self.config.base_url)))
+        ProviderFailure::new(kind, text)
     }
 
     /// What a response with an error status says.

@@ -398,6 +398,11 @@ async fn results_are_told_as_they_are() {
     let cases = [
         (Outcome::Success, "a.md\nb.md", "`filesystem__list` answered:\na.md\nb.md"),
         (Outcome::Success, "one line\n", "`filesystem__list` answered: one line"),
+        // What reads as Markdown is code, and stays what it is.
+        (Outcome::Success, "include = [\"**/*.md\"]", "`filesystem__list` answered: `include = [\"**/*.md\"]`"),
+        (Outcome::Success, "a `b`", "`filesystem__list` answered: `` a `b` ``"),
+        (Outcome::Success, "# a\n```\n- b", "`filesystem__list` answered:\n````\n# a\n```\n- b\n````"),
+        (Outcome::Success, "1. a\n2. b", "`filesystem__list` answered:\n```\n1. a\n2. b\n```"),
         (Outcome::Denied, "denied by the user: no", "`filesystem__list` did not run: denied by the user: no"),
         (
             Outcome::Error(ToolErrorKind::NotFound),
@@ -426,6 +431,15 @@ async fn several_results_are_told_with_their_arguments() {
         results(&message, &[(Outcome::Success, "A"), (Outcome::Error(ToolErrorKind::Timeout), "too slow")]),
     ];
     let expected = "`filesystem__read` with {\"path\":\"a\"} answered: A\n`filesystem__read` with {\"path\":\"b\"} failed (timeout): too slow";
+    assert_eq!(answer_with(&tools(), messages, true).await, says(expected));
+    let message = assistant(&[("filesystem__read", json!({"path": "*"})), ("filesystem__read", json!({"path": "b"}))]);
+    let messages = vec![
+        PromptMessage::User { seq: Seq::FIRST, message: &question },
+        PromptMessage::Assistant { seq: seq(2), message: &message },
+        results(&message, &[(Outcome::Success, "A"), (Outcome::Success, "x\n* y")]),
+    ];
+    let expected = "`filesystem__read` with `{\"path\":\"*\"}` answered: A\n`filesystem__read` with {\"path\":\"b\"} answered:\n\
+                    ```\nx\n* y\n```";
     assert_eq!(answer_with(&tools(), messages, true).await, says(expected));
 }
 

@@ -27,7 +27,7 @@ impl Attached {
     /// Puts what artifacts hold in the place of links to them.
     ///
     /// # Errors
-    /// 422, where one of them is not there for the caller; 413 for too many, and where they come to more than a request may bring.
+    /// 422, where one of them is not there for the caller, or a link to one names none; 413 for too many, and where they come to more than a request may bring.
     pub(crate) async fn resolve(state: &ServerState, content: &mut [ContentBlock]) -> Result<Self, ApiError> {
         // A link is small and what it names is large.
         state.engine().admits(content)?;
@@ -35,7 +35,13 @@ impl Attached {
         let (mut ids, mut bytes) = (Vec::new(), 0_usize);
         for block in content {
             let ContentBlock::ResourceLink { uri, .. } = block else { continue };
-            let Some(id) = named(uri) else { continue };
+            let Some(id) = named(uri) else {
+                if uri.contains(ROUTE) {
+                    let what = format!("`{uri}` names no file; the id of one is `art_` and 32 of the signs 0-9 and a-f");
+                    return Err(ApiError::invalid(what));
+                }
+                continue;
+            };
             let id = id.to_owned();
             let owner = state.caller().user();
             let artifacts = state.artifacts()?;

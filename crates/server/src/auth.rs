@@ -137,7 +137,7 @@ async fn caller(state: &ServerState, request: &Parts) -> Result<Caller, Refused>
     if let Some(token) = bearer(headers) {
         let found = match token {
             Ok(token) => known(&**accounts, token, CredentialKind::Token, now_ms).await.map_err(ApiError::from)?,
-            Err(()) => Err(NotKnown::Unknown),
+            Err(()) => return Err(no_bearer()),
         };
         return found.map_err(|why| unknown(why, "token"));
     }
@@ -150,7 +150,8 @@ async fn caller(state: &ServerState, request: &Parts) -> Result<Caller, Refused>
         }
         return Ok(caller);
     }
-    let detail = "sign in: send a token as `Authorization: Bearer tw_…`, or open /login in a browser";
+    let path = &state.site().path;
+    let detail = format!("sign in: send a token as `Authorization: Bearer tw_…`, or open {path}/login in a browser");
     let error = ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
     Err(Refused { error, challenge: Some("Bearer realm=\"turnwright\"") })
 }
@@ -167,6 +168,12 @@ fn bearer(headers: &HeaderMap) -> Option<Result<&str, ()>> {
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     };
     Some(token().ok_or(()))
+}
+
+fn no_bearer() -> Refused {
+    let detail = "the Authorization header holds no token; send `Authorization: Bearer tw_…`";
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_token", detail);
+    Refused { error, challenge: Some("Bearer realm=\"turnwright\", error=\"invalid_token\"") }
 }
 
 fn unknown(why: NotKnown, what: &str) -> Refused {

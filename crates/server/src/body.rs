@@ -1,5 +1,6 @@
 //! Reading request bodies: bounded, JSON, with words that help where they are wrong.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -83,11 +84,65 @@ pub(crate) fn json<'a, T: Deserialize<'a>>(headers: &HeaderMap, body: &'a [u8]) 
         return Err(ApiError::invalid(format!("the request body is {kind}; it must be an object")));
     }
     serde_json::from_slice(body).map_err(|error| match error.classify() {
-        Category::Data => ApiError::invalid(format!("the request body is wrong: {error}")),
+        Category::Data => ApiError::invalid(format!("the request body is wrong: {}", wrong::<T>(body, &error))),
         Category::Syntax | Category::Eof | Category::Io => {
             ApiError::bad_request("invalid_json", format!("the request body is not JSON: {error}"))
         }
     })
+}
+
+/// Which field of a body is wrong, and how. Reads the body once more, since looking where one is costs each that is right.
+fn wrong<'a, T: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> String {
+    let read: Result<T, _> = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body));
+    let place = read.err().map(|error| error.path().to_string()).filter(|place| place != ".");
+    let (told, at) = (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
+    in_words(place.as_deref(), told.strip_suffix(&at).unwrap_or(&told))
+}
+
+/// What the library says of a field, in the words of JSON.
+fn in_words(place: Option<&str>, told: &str) -> String {
+    let place = place.map(|place| format!("`{place}`"));
+    let wrong_type = told.strip_prefix("invalid type: ").or_else(|| told.strip_prefix("invalid value: "));
+    if let Some((found, expected)) = wrong_type.and_then(|told| told.rsplit_once(", expected ")) {
+        let place = place.as_deref().unwrap_or("a field");
+        return format!("{place} is {}, it must be {}", found_in_words(found), expected_in_words(expected));
+    }
+    let told =
+        if told.starts_with("data did not match any variant") { "it has none of the forms that it may have" } else { told };
+    place.map_or_else(|| told.to_owned(), |place| format!("{place}: {told}"))
+}
+
+fn found_in_words(found: &str) -> Cow<'_, str> {
+    match found {
+        "sequence" => "a list".into(),
+        "map" => "an object".into(),
+        other => match other.strip_prefix("integer ").or_else(|| other.strip_prefix("floating point ")) {
+            Some(number) => format!("the number {number}").into(),
+            None => match other.strip_prefix("boolean ") {
+                Some(truth) => truth.into(),
+                None if other.starts_with("string ") => format!("the {other}").into(),
+                None => other.into(),
+            },
+        },
+    }
+}
+
+fn expected_in_words(expected: &str) -> &str {
+    match expected {
+        "f32" | "f64" => "a number",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 on",
+        "a borrowed string" => "a string",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" | "map" => "an object",
+        "string or map" => "a string or an object",
+        other if other.starts_with("struct ") || other.starts_with("internally tagged enum ") => "an object",
+        other => other,
+    }
 }
 
 /// What a body of JSON is that is no object. A list would pass for the fields of an object in their order.
@@ -132,6 +187,8 @@ mod tests {
     use std::io::Error;
 
     use futures_util::stream;
+    use http::HeaderMap;
+    use turnwright_api as api;
 
     use super::*;
 
@@ -148,5 +205,49 @@ mod tests {
         }));
         drain(trickles.as_mut()).await;
         assert!(trickles.next().await.is_some());
+    }
+
+    fn told<'a, T: serde::Deserialize<'a> + std::fmt::Debug>(body: &'a str) -> String {
+        json::<T>(&HeaderMap::new(), body.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_the_field_and_in_the_words_of_json() {
+        let conversation = |body: &'static str| told::<api::ConversationRequest>(body);
+        let table = [
+            (r#"{"title":5}"#, "`title` is the number `5`, it must be a string"),
+            (r#"{"settings":{"temperature":"hot"}}"#, "`settings.temperature` is the string \"hot\", it must be a number"),
+            (
+                r#"{"settings":{"max_output_tokens":-1}}"#,
+                "`settings.max_output_tokens` is the number `-1`, it must be a whole number from 0 to 4294967295",
+            ),
+            (r#"{"settings":7}"#, "`settings` is the number `7`, it must be an object"),
+        ];
+        for (body, expected) in table {
+            assert_eq!(conversation(body), format!("the request body is wrong: {expected}"));
+        }
+        let unknown = conversation(r#"{"titel":"x"}"#);
+        assert!(unknown.contains("unknown field `titel`"), "{unknown}");
+        for (body, place) in [
+            (r#"{"decision":"allow","remember":"galaxy"}"#, "remember"),
+            (r#"{"decision":"allow","remember":{"scope":"galaxy"}}"#, "remember"),
+        ] {
+            let scopes = "`galaxy` is no scope; there are `turn`, `conversation`, `user` and `everyone`";
+            let expected = format!("the request body is wrong: `{place}`: {scopes}");
+            assert_eq!(told::<api::DecisionRequest>(body), expected);
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "what is read is not looked at")]
+        struct Lists {
+            #[serde(default)]
+            messages: Vec<Vec<bool>>,
+        }
+        let lists = |body: &'static str| told::<Lists>(body);
+        assert_eq!(
+            lists(r#"{"messages":"hi"}"#),
+            "the request body is wrong: `messages` is the string \"hi\", it must be a list"
+        );
+        let deep = "the request body is wrong: `messages[1][0]` is an object, it must be true or false";
+        assert_eq!(lists(r#"{"messages":[[true],[{}]]}"#), deep);
     }
 }

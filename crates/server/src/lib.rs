@@ -53,5 +53,5 @@ pub use rules::{configured_rule, explanation, remembered_rule, rule_text};
 pub use serve::{ServeError, serve, serve_anyone, serve_over_tls};
 pub use state::{ServerOptions, ServerState, StreamLimits};
 pub use timestamp::timestamp;
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, connect_to_this_machine};
 pub use waiting::{waiting_call, waiting_question};

@@ -32,7 +32,7 @@ mod v1;
 
 pub(crate) use idempotency::{asked, fingerprint};
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -228,16 +228,26 @@ async fn enter(State(state): State<ServerState>, mut request: Request, next: Nex
     .await
 }
 
-async fn no_route(request: Request) -> ApiError {
-    no_such_route(request.uri().path())
+async fn no_route(State(state): State<ServerState>, request: Request) -> ApiError {
+    no_such_route(&state, request.uri().path())
 }
 
-fn no_such_route(path: &str) -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{path}`; the API is under /api/v1"))
+/// `path` is as the routes know it.
+fn no_such_route(state: &ServerState, path: &str) -> ApiError {
+    let base = &state.site().path;
+    let is_there =
+        if path.starts_with("/v1/") { "/v1 has chat/completions, responses and models" } else { "the API is under /api/v1" };
+    let is_there = is_there.replacen('/', &format!("{base}/"), 1);
+    ApiError::new(StatusCode::NOT_FOUND, "no_such_route", format!("there is no route `{base}{path}`; {is_there}"))
 }
 
-async fn no_method(request: Request) -> ApiError {
+async fn no_method(State(state): State<ServerState>, request: Request) -> ApiError {
     let (method, path) = (request.method(), request.uri().path());
+    // A router that is nested sees what is below it alone.
+    let route = request.extensions().get::<MatchedPath>().map_or(path, MatchedPath::as_str);
+    let is_below = |nest: &&str| route.starts_with(nest) && !path.starts_with(nest);
+    let nest = ["/api/v1/", "/v1/"].into_iter().find(is_below).unwrap_or("/").trim_end_matches('/');
+    let path = format!("{}{nest}{path}", state.site().path);
     let detail = format!("`{path}` does not answer to {method}; the Allow header lists what it answers to");
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }

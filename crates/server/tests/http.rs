@@ -624,6 +624,9 @@ async fn what_does_not_fit_is_refused_with_a_problem_document_that_helps() {
     assert_eq!(empty.problem(), (422, "invalid_request".to_owned()));
     let new = server.post("/api/v1/conversations/new/messages", json!({"content": "Hi"})).await;
     assert_eq!(new.problem(), (404, "not_found".to_owned()));
+    let ways = "there is no conversation `new`; POST /api/v1/conversations makes one, and a message to \
+                /api/v1/conversations/new/chat makes this one";
+    assert_eq!(new.json()["detail"], ways);
     let wrong = server.send(Method::PUT, "/api/v1/conversations", &Value::Null, &[]).await;
     assert!(wrong.header("allow").contains("POST"), "{}", wrong.header("allow"));
 }

@@ -42,6 +42,7 @@ pub(super) fn run(everywhere: &Everywhere, command: Config, output: &mut Output)
             if let Some(unusable) = unusable {
                 return Err(unusable.into());
             }
+            super::serve::check_listening(&loaded)?;
             match &loaded.file {
                 Some(path) => say(&format!("{} is in order", path.display())),
                 None => say("there is no configuration file; everything has its default"),

@@ -20,13 +20,15 @@ pub(super) async fn run(everywhere: &Everywhere, doctor: Doctor, output: &mut Ou
         Ok(opened) => opened,
         Err(failure) => return Ok(report(&of_failure("configuration", &failure), listed, output, Exit::Usage)),
     };
+    let not_served = super::serve::check_listening(&opened.loaded).err();
     // Its findings say all that a start would have said.
     let host = match turnwright_host::Host::start(opened.loaded, &opened.environment, Needs::Everything).await {
         Ok(host) => host,
         Err(error) => return Ok(report(&of_failure("start", &error.into()), listed, output, Exit::Usage)),
     };
-    let findings = host.doctor().await;
+    let mut findings = host.doctor().await;
     host.shutdown().await;
+    findings.extend(not_served.iter().flat_map(|failure| of_failure("server", failure)));
     Ok(report(&findings, listed, output, Exit::Failed))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
@@ -22,7 +22,7 @@ use crate::cli::{Everywhere, Serve};
 use crate::exit::{Exit, Failure};
 use crate::opened::{self, SERVER};
 use crate::output::say;
-use crate::signals::Signals;
+use crate::signals::{SERVICE_VARIABLE, Signals, is_service};
 
 /// How long turns and connections may take to come to rest once the server was told to end.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -34,9 +34,15 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     }
     let opened = opened::open(&overrides, SERVER)?;
     let tls = read_tls(&opened.loaded)?;
-    // With a certificate SIGHUP means to read it again.
-    let signals = if tls.is_some() { Signals::without_hangups() } else { Signals::new() };
-    let mut signals = signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+    let unheard = |error: std::io::Error| Failure::failed(format!("signals cannot be heard: {error}"));
+    // With a certificate SIGHUP means to read it again; a service is told by it to read what there is, and has no terminal.
+    let hangups = if tls.is_some() || is_service(opened.environment.get(SERVICE_VARIABLE), std::process::id()) {
+        Some(signal(SignalKind::hangup()).map_err(unheard)?)
+    } else {
+        None
+    };
+    let signals = if hangups.is_some() { Signals::without_hangups() } else { Signals::new() };
+    let mut signals = signals.map_err(unheard)?;
     // Bound before anything is started: whoever connects early waits instead of being refused.
     let (listener, auth) = bind(&opened.loaded.config.server).await?;
     let metrics = Metrics::new();
@@ -53,7 +59,7 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     } else {
         host.mcp_endpoint(McpServing::default(), body_limit_bytes)
     };
-    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics), &mut signals).await;
+    let result = serve_on(&host, (listener, auth, tls), (endpoint, metrics), (&mut signals, hangups)).await;
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN, host.shutdown()) => drained.is_ok(),
         _ = signals.next() => false,
@@ -64,13 +70,9 @@ pub(super) async fn run(everywhere: &Everywhere, serve: Serve) -> Result<Exit, F
     result
 }
 
-async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
-    let listen = &server.listen;
-    let addresses: Vec<SocketAddr> = match listen.to_socket_addrs() {
-        Ok(addresses) => addresses.collect(),
-        Err(error) => return Err(Failure::usage(format!("`{listen}` is not an address to listen at: {error}"))),
-    };
-    let outside = addresses.iter().find(|address| !address.ip().is_loopback());
+/// Who has to sign in at a server that listens at these addresses, and the first of them that other machines reach.
+fn sign_in(server: &config::Server, addresses: &[SocketAddr]) -> Result<(Auth, Option<SocketAddr>), Failure> {
+    let outside = addresses.iter().find(|address| !address.ip().is_loopback()).copied();
     let auth = match (server.auth, outside) {
         (Some(config::Auth::Tokens), _) => Auth::Required,
         (None, _) if server.oidc.is_some() => Auth::Required,
@@ -83,6 +85,28 @@ async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
             return Err(Failure::usage(text).hint(hint));
         }
     };
+    Ok((auth, outside))
+}
+
+/// Looks whether a server with this configuration would listen where it says.
+pub(super) fn check_listening(loaded: &Loaded) -> Result<(), Failure> {
+    let server = &loaded.config.server;
+    // A name may be known only where the server will run.
+    let Ok(addresses) = server.listen.to_socket_addrs() else { return Ok(()) };
+    let told = |Failure { exit, text, hint }| {
+        let text = loaded.problem(&["server", "listen"], text).to_string();
+        Failure { exit, text, hint }
+    };
+    sign_in(server, &addresses.collect::<Vec<_>>()).map(drop).map_err(told)
+}
+
+async fn bind(server: &config::Server) -> Result<(TcpListener, Auth), Failure> {
+    let listen = &server.listen;
+    let addresses: Vec<SocketAddr> = match listen.to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        Err(error) => return Err(Failure::usage(format!("`{listen}` is not an address to listen at: {error}"))),
+    };
+    let (auth, outside) = sign_in(server, &addresses)?;
     let is_https = server.tls.is_some() || server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
     if let Some(address) = outside.filter(|_| !is_https) {
         say(&format!(
@@ -111,19 +135,13 @@ pub(super) fn read_tls(loaded: &Loaded) -> Result<Option<Tls>, Failure> {
 }
 
 /// Reads the certificate and its key again at each SIGHUP; for ever.
-async fn keep_reading(tls: Option<&Tls>) -> Infallible {
-    let Some(tls) = tls else { return std::future::pending().await };
-    let mut hangups = match signal(SignalKind::hangup()) {
-        Ok(hangups) => hangups,
-        Err(error) => {
-            tracing::warn!(%error, "SIGHUP cannot be heard: a new certificate is read at the next start");
-            return std::future::pending().await;
-        }
-    };
+async fn keep_reading(tls: Option<&Tls>, hangups: Option<Signal>) -> Infallible {
+    let Some(mut hangups) = hangups else { return std::future::pending().await };
     while hangups.recv().await.is_some() {
-        match tls.read_again() {
-            Ok(()) => tracing::info!("read the certificate again"),
-            Err(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+        match tls.map(Tls::read_again) {
+            Some(Ok(())) => tracing::info!("read the certificate again"),
+            Some(Err(error)) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+            None => tracing::info!("there is no certificate to read again; the configuration is read at a start alone"),
         }
     }
     std::future::pending().await
@@ -178,7 +196,7 @@ async fn serve_on(
     host: &Host,
     (listener, auth, tls): (TcpListener, Auth, Option<Tls>),
     (mcp, metrics): (McpEndpoint, Metrics),
-    signals: &mut Signals,
+    (signals, hangups): (&mut Signals, Option<Signal>),
 ) -> Result<Exit, Failure> {
     let engine = host.engine();
     let failed = |error: std::io::Error| Failure::failed(format!("cannot serve: {error}"));
@@ -249,7 +267,7 @@ async fn serve_on(
         served = &mut serving => return served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string())),
         never = host.tidy() => match never {},
         never = host.model_providers().follow() => match never {},
-        never = keep_reading(tls.as_ref()) => match never {},
+        never = keep_reading(tls.as_ref(), hangups) => match never {},
         _ = signals.next() => {}
     }
     let grace = Duration::from_millis(host.config().server.grace_ms);

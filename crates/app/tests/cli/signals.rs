@@ -98,3 +98,15 @@ fn a_server_that_nohup_started_outlives_its_terminal() {
     assert!(server.request("GET /healthz", "").starts_with("HTTP/1.1 200"));
     server.stop();
 }
+
+#[test]
+fn a_service_without_a_certificate_goes_on_when_it_is_to_read_again() {
+    let place = Place::new();
+    let line = "export SYSTEMD_EXEC_PID=$$; exec \"$0\" serve --listen 127.0.0.1:0";
+    let words = ["-c", line, env!("CARGO_BIN_EXE_turnwright")];
+    let server = Server::of(place.clean(Command::new("/bin/sh"), &words), "http");
+    server.signal(Signal::SIGHUP);
+    wait_for("what it says of it", || server.said().contains("there is no certificate to read again").then_some(()));
+    assert!(server.request("GET /healthz", "").starts_with("HTTP/1.1 200"));
+    server.stop();
+}

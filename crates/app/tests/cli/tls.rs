@@ -81,6 +81,11 @@ fn it_speaks_tls_and_takes_a_new_certificate_without_a_restart() {
     let mut plain = TcpStream::connect(server.address()).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").unwrap();
 
+    let listen = format!("listen = \"{}\"", server.address());
+    let asking = Place::with(&format!("[server]\n{listen}\n[server.tls]\ncert = \"none.crt\"\nkey = \"none.key\"\n"));
+    let ran = asking.run(&["doctor", "--serving"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("it takes requests"), "{ran:?}");
+
     take("second");
     server.signal(Signal::SIGHUP);
     wait_for("the new certificate", || server.said().contains("read the certificate again").then_some(()));

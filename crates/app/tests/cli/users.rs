@@ -79,6 +79,19 @@ fn an_address_for_all_without_signing_in_is_refused_with_the_way_on() {
 }
 
 #[test]
+fn what_is_looked_at_before_a_start_refuses_an_address_for_all_without_signing_in_too() {
+    let place = Place::with("[server]\nlisten = \"0.0.0.0:0\"\n");
+    let told = "0.0.0.0:0 can be reached from other machines, and nobody has to sign in";
+    let checked = place.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(checked.stderr.starts_with(&format!("error: turnwright.toml:3: {told}")), "{checked:?}");
+    let looked = place.run(&["doctor"]);
+    assert!(looked.code == Some(1) && looked.stdout.contains(told), "{looked:?}");
+    place.write("turnwright.toml", "model = \"practice/practice\"\n[server]\nlisten = \"0.0.0.0:0\"\nauth = \"tokens\"\n");
+    assert_eq!([place.run(&["config", "check"]).code, place.run(&["doctor"]).code], [Some(0), Some(0)]);
+}
+
+#[test]
 fn the_first_admin_is_let_in_by_the_link_that_the_start_prints() {
     let place = Place::with("[server]\nauth = \"tokens\"\n");
     let server = Server::start(&place);

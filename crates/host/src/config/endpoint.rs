@@ -197,7 +197,12 @@ pub(crate) fn is_well_known(name: &str) -> bool {
 pub(crate) fn missing(name: &str, endpoints: &[Endpoint]) -> Option<String> {
     let mut names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
     names.push(PRACTICE);
-    if names.contains(&name) || local_names().any(|known| known == name) {
+    for local in local_names() {
+        if !names.contains(&local) {
+            names.push(local);
+        }
+    }
+    if names.contains(&name) {
         return None;
     }
     let hint = match (Vendor::named(name), nearest(name, names.iter().copied())) {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
 use ring::hmac;
-use turnwright_network::{Network, made, reason};
+use turnwright_network::{Network, made};
 
 use super::channel::NotTold;
 use super::event::Event;
@@ -21,6 +21,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 #[derive(Debug)]
 pub(super) struct Webhook {
     client: Client,
+    network: Network,
     url: String,
     headers: HeaderMap,
     key: hmac::Key,
@@ -39,7 +40,13 @@ impl Webhook {
             headers.insert(known, value);
         }
         let client = made(network.client().redirect(redirect::Policy::none())).await.map_err(failed)?;
-        Ok(Self { client, url: config.url.clone(), headers, key: hmac::Key::new(hmac::HMAC_SHA256, &key) })
+        Ok(Self {
+            client,
+            network: network.clone(),
+            url: config.url.clone(),
+            headers,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+        })
     }
 
     /// Sends an event. `now_s` is in seconds since 1970 UTC.
@@ -55,7 +62,7 @@ impl Webhook {
             .body(event.body.clone());
         // The address may hold a secret.
         let answer = request.send().await.map_err(|error| NotTold {
-            reason: format!("the webhook does not answer: {}", reason(&error)),
+            reason: format!("the webhook does not answer: {}", self.network.reason(&error)),
             retry_after: None,
         })?;
         let status = answer.status();

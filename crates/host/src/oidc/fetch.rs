@@ -7,7 +7,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
-use turnwright_network::{Network, made, reason};
+use turnwright_network::{Network, made};
 
 /// How long an answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ impl Fetch {
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        asked(request, address).await
+        asked(&self.network, request, address).await
     }
 
     pub(super) async fn post<T: DeserializeOwned>(&self, address: &str, form: &str, basic: Option<&str>) -> Result<T, String> {
@@ -40,7 +40,7 @@ impl Fetch {
             Some(basic) => request.header(AUTHORIZATION, basic),
             None => request,
         };
-        asked(request.body(form.to_owned()), address).await
+        asked(&self.network, request.body(form.to_owned()), address).await
     }
 
     async fn client(&self) -> Result<&Client, String> {
@@ -52,9 +52,9 @@ impl Fetch {
     }
 }
 
-async fn asked<T: DeserializeOwned>(request: RequestBuilder, address: &str) -> Result<T, String> {
+async fn asked<T: DeserializeOwned>(network: &Network, request: RequestBuilder, address: &str) -> Result<T, String> {
     // Of what fails no more is told than where: an answer may repeat secrets.
-    let unread = |error: reqwest::Error| format!("does not answer at {address}: {}", reason(&error));
+    let unread = |error: reqwest::Error| format!("does not answer at {address}: {}", network.reason(&error));
     let mut response = request.header(ACCEPT, "application/json").send().await.map_err(unread)?;
     let status = response.status();
     let mut body = Vec::new();

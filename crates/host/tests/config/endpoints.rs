@@ -126,7 +126,8 @@ fn a_provider_that_is_not_there_is_told_with_the_way_to_it() {
         Some("there is no provider `gemini`; set GEMINI_API_KEY or GOOGLE_API_KEY, or write [providers.gemini]")
     );
     assert_eq!(told("locla").as_deref(), Some("there is no provider `locla`; did you mean `local`?"));
-    assert_eq!(told("somewhere").as_deref(), Some("there is no provider `somewhere`; known: `local`, `groq`, `practice`"));
+    let known = "`local`, `groq`, `practice`, `ollama`, `llamacpp`, `lmstudio`, `vllm`";
+    assert_eq!(told("somewhere"), Some(format!("there is no provider `somewhere`; known: {known}")));
 }
 
 #[test]

@@ -101,21 +101,47 @@ fn is_unfinished(result: &PromptResult<'_>) -> bool {
 /// What a tool said, in words.
 fn report(result: &PromptResult<'_>, is_single: bool) -> String {
     let name = &result.call.name;
-    let with = if is_single { String::new() } else { format!(" with {}", result.call.arguments_object()) };
+    let with = || format!(" with {}", literal(&result.call.arguments_object().to_string(), ""));
+    let with = if is_single { String::new() } else { with() };
     let how = match result.result.outcome {
         Outcome::Success => "answered".to_owned(),
         Outcome::Denied => "did not run".to_owned(),
         Outcome::Error(kind) => format!("failed ({})", kind.as_str().replace('_', " ")),
     };
     let mut text = result.text();
+    let mut more = String::new();
     if let Some((end, _)) = text.char_indices().nth(MOST_RESULT_CHARACTERS) {
-        let more = text.get(end..).map_or(0, |rest| rest.chars().count());
+        more = format!("\n[… {} more characters]", text.get(end..).map_or(0, |rest| rest.chars().count()));
         text.truncate(end);
-        text = format!("{}\n[… {more} more characters]", text.trim_end());
     }
-    let text = text.trim_end();
+    // What goes wrong is told in words, in which names stand as code already.
+    let may_have = if result.result.outcome == Outcome::Success { "" } else { "`" };
+    let text = literal(text.trim_end(), may_have) + &more;
     let gap = if text.contains('\n') { "\n" } else { " " };
     format!("`{name}`{with} {how}:{gap}{text}")
+}
+
+/// A text that is shown as it is by whoever reads answers as Markdown: as code, unless nothing in it has a meaning there but signs of
+/// `may_have`.
+fn literal(text: &str, may_have: &str) -> String {
+    let is_plain = |sign: char| sign.is_alphanumeric() || sign.is_whitespace() || ".,:;!?()'\"/%@-{}…".contains(sign);
+    let is_item = |line: &str| {
+        let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        line.starts_with(char::is_whitespace)
+            || rest.starts_with('-')
+            || (rest.len() < line.len() && rest.starts_with(['.', ')']))
+    };
+    if text.chars().all(|sign| is_plain(sign) || may_have.contains(sign)) && !text.lines().any(is_item) {
+        return text.to_owned();
+    }
+    let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
+    if text.contains('\n') {
+        let fence = "`".repeat(longest.max(2) + 1);
+        return format!("{fence}\n{text}\n{fence}");
+    }
+    let ticks = "`".repeat(longest + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{ticks}{space}{text}{space}{ticks}")
 }
 
 fn lacking(missing: &Missing) -> String {

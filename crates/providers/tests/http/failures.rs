@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use turnwright_core::{ProviderFailure, ProviderFailureKind as Kind, ProviderSaid};
 use turnwright_engine::Provider;
+use turnwright_network::{Network, Proxies, ProxyAddress};
 use turnwright_providers::{EndpointConfig, Secret};
 
 use crate::support::{
@@ -210,6 +211,20 @@ async fn a_server_that_is_not_there_is_told_with_its_address() {
     assert_eq!(failure.kind, Kind::Connect);
     assert!(failure.message.starts_with("provider `local` cannot be reached: "), "{}", failure.message);
     assert!(failure.message.contains(&server.base_url) && !failure.message.contains("secret"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_not_there_is_blamed_in_place_of_the_base_address() {
+    let server = Server::start(Vec::new()).await;
+    let proxies = Proxies::all(ProxyAddress::read("http://127.0.0.1:1").unwrap(), Vec::new());
+    let network = Network::default().through(&proxies).unwrap();
+    for base_url in ["http://models.invalid/v1", "https://models.invalid/v1"] {
+        let config = EndpointConfig { base_url: base_url.to_owned(), network: network.clone(), ..server.config() };
+        let failure = collect(ask(&provider(config))).await.failed();
+        let begin = "provider `local` cannot be reached: the proxy http://127.0.0.1:1 cannot be reached: ";
+        assert!(failure.kind == Kind::Connect && failure.message.starts_with(begin), "{}", failure.message);
+        assert!(!failure.message.contains("base_url"), "{}", failure.message);
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 use turnwright_api as api;
 use turnwright_core::ApproveMode;
-use turnwright_engine::{KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
+use turnwright_engine::{EngineError, KeptBy, NewMessage, OnWaiting, Sent, SettingsOverlay};
 
 use super::idempotency::repeatable;
 use super::json;
@@ -95,7 +95,16 @@ pub(super) async fn store(State(state): State, InConversation(id): InConversatio
         replaces: None,
         idempotency: repeatable(&whole, &format!("{id}/messages"))?,
     };
-    let sent = state.engine().send(&id, message).await?;
+    let sent = state.engine().send(&id, message).await.map_err(|error| match error {
+        EngineError::NotFound { .. } => {
+            let what = format!(
+                "there is no conversation `{id}`; POST /api/v1/conversations makes one, and a message to \
+                 /api/v1/conversations/{id}/chat makes this one"
+            );
+            ApiError::new(StatusCode::NOT_FOUND, "not_found", what)
+        }
+        error => error.into(),
+    })?;
     attached.keep(&state, &id).await;
     let answer = api::MessageAccepted {
         message_id: sent.message_id.to_string(),

@@ -40,11 +40,11 @@ pub(super) async fn page() -> Response {
 }
 
 /// The page's script and style.
-pub(super) async fn file(Path(name): Path<String>) -> Response {
+pub(super) async fn file(State(state): State, Path(name): Path<String>) -> Response {
     let (kind, text) = match name.as_str() {
         "docs.js" => ("text/javascript; charset=utf-8", include_str!("described/docs.js")),
         "docs.css" => ("text/css; charset=utf-8", include_str!("described/docs.css")),
-        _ => return no_such_route(&format!("/docs/{name}")).into_response(),
+        _ => return no_such_route(&state, &format!("/docs/{name}")).into_response(),
     };
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -88,7 +88,7 @@ pub(super) async fn leave(state: State, request: Request) -> Result<Response, Ap
 }
 
 async fn answer(State(state): State, request: Request) -> Result<Response, ApiError> {
-    let Some(endpoint) = state.mcp() else { return Err(super::no_route(request).await) };
+    let Some(endpoint) = state.mcp() else { return Err(super::no_such_route(&state, request.uri().path())) };
     let slow: Arc<OnceLock<TooSlow>> = Arc::default();
     let found = slow.clone();
     let request = request.map(|body| {

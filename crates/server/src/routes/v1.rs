@@ -1,7 +1,7 @@
 //! OpenAI's APIs: what their clients ask for, answered by turns of ours.
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::get;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{described_routes, no_method, no_route};
+use super::{described_routes, no_method, no_such_route};
 use crate::error::ApiError;
 use crate::extract::Whole;
 use crate::openai::activity::ToolActivity;
@@ -42,8 +42,10 @@ pub(super) fn router() -> Router<ServerState> {
     routes()
         // A model's name has slashes, which clients send as they are.
         .route("/models/{*id}", get(models::show))
-        .fallback(|request: Request| no_route(request))
-        .method_not_allowed_fallback(|request: Request| no_method(request))
+        .fallback(|State(state): State<ServerState>, request: Request| async move {
+            no_such_route(&state, &format!("/v1{}", request.uri().path()))
+        })
+        .method_not_allowed_fallback(no_method)
         .layer(from_fn(in_their_shape))
 }
 

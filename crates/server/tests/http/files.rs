@@ -63,3 +63,15 @@ async fn a_file_within_a_message_that_no_model_could_be_shown_is_refused_at_ever
     let remote = json!({"id": "ui", "messages": [{"id": "m", "role": "user", "parts": remote}]});
     assert_eq!(server.post("/api/chat", remote).await.problem(), (422, "invalid_request".to_owned()));
 }
+
+#[tokio::test]
+async fn a_link_to_a_file_by_what_is_no_id_of_one_is_refused() {
+    let server = server([]);
+    for uri in ["/api/v1/artifacts/art_nope", "https://example.org/tw/api/v1/artifacts/"] {
+        let content = json!([{"type": "resource_link", "uri": uri, "name": "plan.png"}]);
+        let refused = server.post("/api/v1/conversations/c1/chat", json!({"content": content})).await;
+        assert_eq!(refused.problem(), (422, "invalid_request".to_owned()), "{uri}");
+        let detail = format!("`{uri}` names no file; the id of one is `art_` and 32 of the signs 0-9 and a-f");
+        assert_eq!(refused.json()["detail"], detail);
+    }
+}

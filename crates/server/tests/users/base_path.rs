@@ -53,6 +53,32 @@ async fn a_browser_signs_in_and_stays_below_the_path() {
 }
 
 #[tokio::test]
+async fn what_is_refused_names_the_path_as_it_was_asked_for() {
+    let server = below().await;
+    let (_, token) = server.member("anna").await;
+    let said = async |method: Method, path: &str| {
+        let bearer = format!("Bearer {token}");
+        let refused = server.ask(method, path, &[("authorization", &bearer)], "").await.json();
+        refused.get("detail").unwrap_or(&refused["error"]["message"]).as_str().unwrap().to_owned()
+    };
+    let way = "; the Allow header lists what it answers to";
+    for (path, expected) in [
+        ("/tw/nope", "there is no route `/tw/nope`; the API is under /tw/api/v1".to_owned()),
+        ("/tw/api/v1/nope", "there is no route `/tw/api/v1/nope`; the API is under /tw/api/v1".to_owned()),
+        ("/tw/v1/nope", "there is no route `/tw/v1/nope`; /tw/v1 has chat/completions, responses and models".to_owned()),
+    ] {
+        assert_eq!(said(Method::GET, path).await, expected);
+    }
+    for path in ["/tw/api/v1/conversations", "/tw/v1/chat/completions", "/tw/healthz"] {
+        assert_eq!(said(Method::PUT, path).await, format!("`{path}` does not answer to PUT{way}"));
+    }
+    let nobody = server.ask(Method::GET, "/tw/api/v1/conversations", &[], "").await.json();
+    assert_eq!(nobody["detail"], "sign in: send a token as `Authorization: Bearer tw_…`, or open /tw/login in a browser");
+    let basic = server.ask(Method::GET, "/tw/api/v1/conversations", &[("authorization", "Basic abc")], "").await.json();
+    assert_eq!(basic["detail"], "the Authorization header holds no token; send `Authorization: Bearer tw_…`");
+}
+
+#[tokio::test]
 async fn every_door_is_there_below_the_path_and_where_a_proxy_takes_it_away() {
     let server = below().await;
     let (_, token) = server.member("anna").await;

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use turnwright_host::{Finding, Level, config};
 
@@ -23,15 +23,11 @@ const SUBJECT: &str = "server";
 pub(super) async fn look(everywhere: &Everywhere) -> Result<Vec<Finding>, Failure> {
     let loaded = config::open(&opened::environment()?, &opened::overrides(everywhere))?;
     let server = &loaded.config.server;
-    if server.tls.is_some() {
-        let text = "the server speaks TLS with a name of its own, which is not asked for from here";
-        return Err(Failure::usage(text).hint("ask /readyz at its public address"));
-    }
     let address = address(&server.listen)?;
     let host = server.origin().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority.to_owned());
     let host = host.unwrap_or_else(|| address.to_string());
     let request = format!("GET {}/readyz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", server.path());
-    Ok(match tokio::time::timeout(WITHIN, ask(address, &request)).await {
+    Ok(match tokio::time::timeout(WITHIN, ask(address, server.tls.is_some(), &request)).await {
         Ok(Ok(answer)) => findings(&answer),
         Ok(Err(error)) => vec![found(Level::Problem, format!("nothing answers at {address}: {error}"))],
         Err(_late) => vec![found(Level::Problem, format!("{address} did not answer within {} s", WITHIN.as_secs()))],
@@ -51,8 +47,15 @@ fn address(listen: &str) -> Result<SocketAddr, Failure> {
     address.ok_or_else(|| wrong("it stands for none".to_owned()))
 }
 
-async fn ask(address: SocketAddr, request: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
+async fn ask(address: SocketAddr, speaks_tls: bool, request: &str) -> std::io::Result<String> {
+    let stream = TcpStream::connect(address).await?;
+    if speaks_tls {
+        return answered(turnwright_server::connect_to_this_machine(stream).await?, request).await;
+    }
+    answered(stream, request).await
+}
+
+async fn answered(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> std::io::Result<String> {
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(MAX_BYTES).read_to_end(&mut answer).await?;
