@@ -127,10 +127,13 @@ test("what stops a turn or deletes a conversation leaves the keys where one goes
 });
 
 test("narrow, what was deleted in the list is taken back above it", async () => {
-  await place.api("/conversations", { title: "narrowly kept" });
+  await place.api("/conversations", { title: `narrowly kept ${"and_without_a_space".repeat(6)}` });
   const page = await lookAt(place, { width: 390 });
   await page.getByRole("button", { name: "Conversations" }).click();
-  await page.getByRole("button", { name: "Delete narrowly kept" }).click();
-  await page.getByRole("button", { name: "Undo" }).click();
-  await page.getByRole("button", { name: "Delete narrowly kept" }).waitFor();
+  await page.getByRole("button", { name: /^Delete narrowly kept/ }).click();
+  const undo = page.getByRole("button", { name: "Undo" });
+  const { x, width } = await undo.boundingBox();
+  assert.ok(x + width <= 390, `${x} ${width}`);
+  await undo.click();
+  await page.getByRole("button", { name: /^Delete narrowly kept/ }).waitFor();
 });
