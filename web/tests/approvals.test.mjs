@@ -117,6 +117,57 @@ test("arguments are edited in a form that is made from the tool's schema", async
   assert.equal(readFileSync(join(place.folder, "formed.txt"), "utf8"), "by a form");
 });
 
+test("what may be left out has a field of its own kind, and what is wrong stands at its field", async () => {
+  const page = await lookAt(place);
+  await say(page, 'tool command__run {"command":"true"}');
+  const ask = page.getByRole("group", { name: "Decision about Run a command" });
+  await ask.getByRole("button", { name: "Edit arguments" }).click();
+  const whole = ask.getByLabel("Arguments, as JSON");
+  assert.equal(await whole.evaluate((area) => area.spellcheck), false);
+  await whole.fill('{"command": 5}');
+  await ask.getByRole("button", { name: "Allow as changed" }).click();
+  await ask.getByRole("alert").waitFor();
+  await ask.getByRole("button", { name: "As a form" }).click();
+  assert.equal(await ask.locator(".failure").count(), 0);
+  assert.deepEqual([await ask.getByLabel(/^cwd/).getAttribute("type"), await ask.getByLabel(/^timeout_ms/).getAttribute("type")], ["text", "number"]);
+  await ask.getByRole("button", { name: "Allow as changed" }).click();
+  await ask.locator(".field", { hasText: "command" }).locator(".failure", { hasText: "is not of type" }).waitFor();
+  assert.equal(await ask.getByRole("textbox", { name: /^command/ }).getAttribute("aria-invalid"), "true");
+  assert.equal(await ask.locator(".failure").count(), 1);
+  await ask.getByRole("textbox", { name: /^command/ }).fill("true");
+  await ask.getByLabel(/^timeout_ms/).fill("900");
+  await ask.getByLabel(/^timeout_ms/).fill("");
+  assert.equal(await ask.locator(".failure").count(), 0);
+  await ask.getByRole("button", { name: "As JSON" }).click();
+  assert.deepEqual(JSON.parse(await whole.inputValue()), { command: "true" });
+  await ask.getByRole("button", { name: "Leave as it was" }).click();
+  await ask.getByRole("button", { name: "Deny", exact: true }).click();
+  await isOver(page);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a call that a person changed shows what ran, and what the model asked for", async () => {
+  const page = await lookAt(place);
+  await say(page, write("asked.txt"));
+  await question(page).getByRole("button", { name: "Edit arguments" }).click();
+  await question(page).getByRole("textbox").fill('{"path":"ran.txt","content":"x"}');
+  await question(page).getByRole("button", { name: "Allow as changed" }).click();
+  await isOver(page);
+  const card = page.locator(".card");
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    await card.locator("summary .short", { hasText: "changed: ran.txt" }).waitFor();
+    await card.locator("summary").first().click();
+    await card.getByText("Allowed by a person, with changed arguments.").waitFor();
+    await card.getByText("What the model asked for").click();
+    const [ran, asked] = await card.locator("pre code").allInnerTexts();
+    assert.deepEqual([JSON.parse(ran).path, JSON.parse(asked).path], ["ran.txt", "asked.txt"]);
+    await card.getByRole("button", { name: /^Copy as command/ }).click();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /"path":"ran\.txt"/);
+  }
+  assert.deepEqual(page.wrong, []);
+});
+
 test("after a decision the keys are at the next question", async () => {
   const page = await lookAt(place);
   await say(page, 'both filesystem__write filesystem__write {"path":"next.txt","content":"x"}');

@@ -202,3 +202,16 @@ test("a command line is shown as it will run", async () => {
   await question.getByRole("button", { name: "Deny", exact: true }).click();
   await page.getByText("The tool said").waitFor();
 });
+
+test("a call that waited and was stopped is said not to have run", async () => {
+  const page = await lookAt(place);
+  await say(page, 'tool command__run {"command":"true"}');
+  await page.getByRole("group", { name: /^Decision about/ }).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".card .word", { hasText: "did not run" }).waitFor();
+  assert.equal(await page.locator(".card.bad").count(), 0);
+  // Both ways on say what they are.
+  await page.getByText("The same turn: what ran stays.").waitFor();
+  await page.reload();
+  await page.locator(".card .word", { hasText: "did not run" }).waitFor();
+});

@@ -203,6 +203,19 @@ test("conversations are found, renamed, and deleted unless that is taken back", 
   await page.waitForResponse((response) => response.request().method() === "DELETE" && response.status() === 204);
 });
 
+test("what a search found keeps its title beside a long excerpt", async () => {
+  const page = await lookAt(place);
+  const id = (await place.api("/conversations", { title: "A title that says enough" })).id;
+  await page.goto(`${place.base}/#/c/${id}`);
+  await say(page, `the haystraw ${"and much besides ".repeat(20)}`);
+  await page.getByText(/You said: the haystraw/).first().waitFor();
+  await page.getByLabel("Search conversations").fill("haystraw");
+  await page.locator(".entry .excerpt").waitFor();
+  const [title, excerpt] = await Promise.all([".entry bdi", ".entry .excerpt"].map((found) => page.locator(found).boundingBox()));
+  assert.ok(title.width > 120, `${title.width}`);
+  assert.ok(excerpt.y >= title.y + title.height - 4, `${title.y} ${excerpt.y}`);
+});
+
 test("the model of a conversation is chosen, and kept", async () => {
   const page = await lookAt(place);
   await page.getByLabel("Model", { exact: true }).selectOption("scripted/two");

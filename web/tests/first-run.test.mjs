@@ -97,6 +97,20 @@ test("a key is pasted, tested, kept sealed, and answers from then on", () => unc
   assert.deepEqual([page.wrong, page.strangers], [[], []]);
 }));
 
+test("why a model was not connected is seen where the key was typed", () => unconfigured(async (place) => {
+  place.model.lock(KEY);
+  const page = await lookAt(place, { width: 1280 });
+  const isSeen = (found) => found.evaluate((box) => box.getBoundingClientRect().bottom <= document.querySelector(".composer").getBoundingClientRect().top);
+  assert.equal(await isSeen(page.getByRole("button", { name: "Test and connect" })), true);
+  await page.getByRole("combobox", { name: "Provider" }).selectOption("openai");
+  await page.getByText("At another address").click();
+  await page.getByLabel(/^Address/).fill(place.model.url);
+  await page.getByLabel("Key", { exact: true }).fill("not-the-key");
+  await page.getByLabel("Key", { exact: true }).press("Enter");
+  await page.getByRole("alert").waitFor();
+  assert.deepEqual([await isSeen(page.getByRole("alert")), await isSeen(page.getByRole("button", { name: "Test and connect" }))], [true, true]);
+}));
+
 test("a server without a key is connected by its address, and a name that is taken is said to be", () => unconfigured(async (place) => {
   const page = await lookAt(place);
   await page.getByRole("combobox", { name: "Provider" }).selectOption("other");

@@ -107,3 +107,33 @@ test("narrow, the list opens by its button, and Escape gives the focus back", as
   await page.keyboard.press("Escape");
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "Conversations");
 });
+
+test("what stops a turn or deletes a conversation leaves the keys where one goes on", async () => {
+  const page = await lookAt(place);
+  const isAt = (selector) => page.waitForFunction((selector) => document.activeElement?.matches(selector), selector);
+  await say(page, "count through halted");
+  await page.getByText("n59", { exact: false }).first().waitFor();
+  await page.getByRole("button", { name: "Stop" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("Stopped.").waitFor();
+  place.model.gate("halted").open();
+  await isAt(".composer textarea");
+  await place.api("/conversations", { title: "to be left" });
+  await page.getByLabel("Search conversations").fill("to be");
+  await page.getByRole("button", { name: "Delete to be left" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Delete to be left" }).waitFor({ state: "detached" });
+  await isAt(".side a");
+});
+
+test("narrow, what was deleted in the list is taken back above it", async () => {
+  await place.api("/conversations", { title: `narrowly kept ${"and_without_a_space".repeat(6)}` });
+  const page = await lookAt(place, { width: 390 });
+  await page.getByRole("button", { name: "Conversations" }).click();
+  await page.getByRole("button", { name: /^Delete narrowly kept/ }).click();
+  const undo = page.getByRole("button", { name: "Undo" });
+  const { x, width } = await undo.boundingBox();
+  assert.ok(x + width <= 390, `${x} ${width}`);
+  await undo.click();
+  await page.getByRole("button", { name: /^Delete narrowly kept/ }).waitFor();
+});

@@ -60,6 +60,8 @@ test("a token is made, shown once, and revoked", async () => {
   await page.getByRole("link", { name: "Settings" }).click();
   const own = page.getByRole("region", { name: "Your tokens" });
   const form = own.getByRole("form", { name: "Make a token" });
+  // A session that may not is not asked whether its token may.
+  assert.deepEqual(await form.getByRole("checkbox").count(), 3);
   await form.getByLabel("Name").fill("laptop");
   await form.getByLabel("approve").uncheck();
   await form.getByRole("button", { name: "Make a token" }).click();
@@ -74,6 +76,10 @@ test("a token is made, shown once, and revoked", async () => {
   await own.getByRole("button", { name: "Revoke laptop" }).click();
   await own.locator("li", { hasText: "laptop" }).waitFor({ state: "detached" });
   assert.equal((await asked(secret)).status, 401);
+  const here = own.locator("li", { hasText: "this session" });
+  assert.match(await here.innerText(), /token_/);
+  await here.getByRole("button", { name: /^Revoke/ }).click();
+  await here.getByRole("button", { name: /and sign out$/ }).waitFor();
   // What a member may not do is not offered.
   assert.equal(await page.getByRole("region", { name: "Users" }).count(), 0);
   assert.equal(await page.getByText("Add a provider by its key").count(), 0);

@@ -28,6 +28,9 @@ pub struct Message {
     /// Whether a tool's message is a failure; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// The arguments that ran, where a person put them in the place of the call's; absent where nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_arguments: Option<String>,
     /// What models were shown besides a person's message; absent where there was nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Vec<ContextPart>>,

@@ -16,6 +16,8 @@ pub struct Caller {
     pub scopes: Vec<String>,
     /// By what the caller is known: `local`, `token` or `session`.
     pub how: String,
+    /// The token that this came with, or with which the browser was signed in; null where there is none.
+    pub token_id: Option<String>,
 }
 
 /// Somebody who may use the installation.

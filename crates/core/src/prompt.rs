@@ -157,7 +157,7 @@ impl PromptResult<'_> {
             notes.push(format!("[The arguments of this call were not a JSON object: {}{rest}]", Value::from(raw)));
         }
         if let Some(edit) = self.edit {
-            notes.push(format!("[The user changed the arguments of this call to: {edit}]"));
+            notes.push(change_note(edit));
         }
         notes.extend(self.nudge.map(str::to_owned));
         if notes.is_empty() { None } else { Some(notes.join("\n")) }
@@ -190,6 +190,11 @@ impl PromptResult<'_> {
         }
         if text.is_empty() { "(no output)".to_owned() } else { text }
     }
+}
+
+/// What stands before a result where a person put these arguments in the place of the call's (law 4).
+pub fn change_note(arguments: &str) -> String {
+    format!("[The user changed the arguments of this call to: {arguments}]")
 }
 
 /// The longest part of arguments that are not JSON that a model is shown again.

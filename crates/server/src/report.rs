@@ -281,6 +281,7 @@ fn messages_of<'a>(journal: &'a Journal, entries: impl Iterator<Item = &'a Store
             tool_call_id: None,
             name: None,
             is_error: None,
+            changed_arguments: None,
             context: context_of(journal, stored.seq),
         }],
         Entry::Assistant(message) => assistant(journal, stored, message),
@@ -317,6 +318,7 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
         tool_call_id: None,
         name: None,
         is_error: None,
+        changed_arguments: None,
         context: None,
     });
     for (id, call) in calls {
@@ -330,10 +332,21 @@ fn assistant(journal: &Journal, stored: &StoredEntry, message: &AssistantMessage
             tool_call_id: Some(id.to_string()),
             name: Some(call.name.clone()),
             is_error: Some(result.outcome.is_error()),
+            changed_arguments: changed_arguments(journal, id, result_entry.seq).map(str::to_owned),
             context: None,
         });
     }
     messages
+}
+
+/// The arguments that a person put in the place of a call's before its result at `seq`.
+fn changed_arguments(journal: &Journal, call: CallId, seq: Seq) -> Option<&str> {
+    let place = |seq: Seq| usize::try_from(seq.get()).ok();
+    let between = journal.entries().get(place(call.message)?..place(seq)?)?;
+    between.iter().rev().find_map(|stored| match &*stored.entry {
+        Entry::Decision(decision) if decision.call == call => decision.changed_arguments(),
+        _ => None,
+    })
 }
 
 fn result_of(journal: &Journal, call: CallId) -> Option<(&StoredEntry, &turnwright_core::ToolResult)> {

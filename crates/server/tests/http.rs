@@ -230,6 +230,22 @@ async fn a_call_waits_for_its_decision_which_counts_once() {
     assert_eq!(effects.len(), 1);
     assert_eq!(Value::Object(effects[0].arguments.clone()), json!({"at": 2}));
     assert_eq!(server.get("/api/v1/conversations/c1/calls").await.json()["data"], json!([]));
+
+    // Wherever the call is shown from here on stands what ran (law 4).
+    let messages = server.get("/api/v1/conversations/c1/messages").await.json();
+    let calls = &messages["data"][1]["tool_calls"][0]["function"]["arguments"];
+    assert_eq!((calls, &messages["data"][2]["changed_arguments"]), (&json!("{\"at\":1}"), &json!("{\"at\":2}")));
+    let others: Vec<&Value> = messages["data"].as_array().unwrap().iter().filter(|one| one["role"] != "tool").collect();
+    assert!(others.iter().all(|other| other.get("changed_arguments").is_none()), "{messages}");
+    let turns = server.get("/api/v1/conversations/c1/turns").await.json();
+    let chunks = turns["data"][0]["chunks"].as_array().unwrap();
+    let told: Vec<&Value> = chunks.iter().filter(|chunk| chunk["toolMetadata"].get("changedArguments").is_some()).collect();
+    let told: Vec<_> = told.iter().map(|chunk| (&chunk["type"], &chunk["toolMetadata"]["changedArguments"])).collect();
+    let ran = json!({"at": 2});
+    assert_eq!(told, [(&json!("tool-approval-response"), &ran), (&json!("tool-output-available"), &ran)]);
+    let kept = server.get("/api/v1/conversations/c1/messages?format=ai-sdk-ui").await.json();
+    let part = kept["data"][1]["parts"].as_array().unwrap().iter().find(|part| part["type"] == "dynamic-tool").unwrap().clone();
+    assert_eq!((&part["input"], &part["toolMetadata"]), (&json!({"at": 1}), &json!({"changedArguments": {"at": 2}})));
 }
 
 #[tokio::test]

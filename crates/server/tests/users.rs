@@ -456,6 +456,10 @@ async fn a_browser_signs_in_with_a_token_and_out_again() {
     let cookie = entered.cookie();
     let me = server.ask(Method::GET, "/api/v1/me", &[("cookie", &cookie)], "").await;
     assert_eq!((me.json()["name"].as_str(), me.json()["how"].as_str()), (Some("anna"), Some("session")));
+    // The token that the browser was signed in with is the one with which it is signed out again.
+    let own = server.get("/api/v1/me", &token).await.json()["token_id"].clone();
+    assert!(own.is_string(), "{own}");
+    assert_eq!(me.json()["token_id"], own);
     // Another site's page has the cookie sent too, and gets nothing done.
     for foreign in [&[("origin", "https://evil.example")][..], &[("sec-fetch-site", "cross-site")], &[]] {
         let headers = [foreign, &[("cookie", &*cookie), ("content-type", "application/json")]].concat();

@@ -3,7 +3,7 @@
 /**
  * @typedef {{kind: "text" | "reasoning", key: string, text: string, isDone: boolean, rev: number}} TextPart
  * @typedef {{id: string, reason: string, isAutomatic: boolean, isApproved: boolean | null, answerReason: string}} Approval
- * @typedef {"writing" | "ready" | "asking" | "decided" | "done" | "failed" | "denied"} CallState
+ * @typedef {"writing" | "ready" | "asking" | "decided" | "done" | "failed" | "denied" | "unrun"} CallState
  * @typedef {object} CallPart
  * @property {"call"} kind
  * @property {string} key the call's id
@@ -13,6 +13,7 @@
  * @property {string} title
  * @property {string} inputText
  * @property {any} input
+ * @property {any} changed what a person put in its place, which is what ran
  * @property {CallState} state
  * @property {Approval | null} approval
  * @property {any} output
@@ -46,7 +47,7 @@ export function emptyMessage() {
 }
 
 /** How far a call is, so that what is told again can be compared. */
-const CALL_STATES = ["writing", "ready", "asking", "decided", "done", "failed", "denied"];
+const CALL_STATES = ["writing", "ready", "asking", "decided", "done", "failed", "denied", "unrun"];
 
 /**
  * Whether a message that is put together anew says as much as the one that is shown.
@@ -157,6 +158,7 @@ function takeOfCall(message, chunk) {
   call.title = chunk.title ?? call.title;
   call.server = chunk.toolMetadata?.server ?? call.server;
   call.tool = chunk.toolMetadata?.tool ?? call.tool;
+  call.changed = chunk.toolMetadata?.changedArguments ?? call.changed;
   call.durationMs = chunk.toolMetadata?.durationMs ?? call.durationMs;
   switch (chunk.type) {
     case "tool-input-delta":
@@ -192,7 +194,8 @@ function takeOfCall(message, chunk) {
       break;
     case "tool-output-error":
       call.errorText = chunk.errorText;
-      call.state = "failed";
+      // Nobody had decided about it yet.
+      call.state = call.state === "asking" ? "unrun" : "failed";
       call.progress = null;
       break;
     case "tool-output-denied":
@@ -209,7 +212,7 @@ function takeOfCall(message, chunk) {
 function newCall(message, id) {
   /** @type {CallPart} */
   const call = {
-    kind: "call", key: id, name: "", server: "", tool: "", title: "", inputText: "", input: undefined, state: "writing",
+    kind: "call", key: id, name: "", server: "", tool: "", title: "", inputText: "", input: undefined, changed: undefined, state: "writing",
     approval: null, output: null, errorText: "", durationMs: null, progress: null, rev: 0,
   };
   message.parts.push(call);

@@ -68,9 +68,9 @@ export function AddServer({ close, added }) {
     <div class="field"><label for="add-kind">Kind</label><select id="add-kind" value=${kind} onChange=${input(choose)}>
       <option value="command">A program on this machine</option><option value="url">An address</option><option value="image">A Docker image</option></select></div>
     <div class="field"><label for="add-line">${kind === "url" ? "Address" : kind === "image" ? "Image and arguments" : "Command"}</label>
-      <input id="add-line" class="mono" required value=${line} onInput=${input(write)} placeholder=${kind === "url" ? "https://example.org/mcp" : kind === "image" ? "mcp/time" : "uvx mcp-server-time"} autocomplete="off" spellcheck="false" /></div>
+      <input id="add-line" class="mono" required value=${line} onInput=${input(write)} placeholder=${kind === "url" ? "https://example.org/mcp" : kind === "image" ? "mcp/time" : "uvx mcp-server-time"} autocomplete="off" spellcheck=${false} /></div>
     <div class="field"><label for="add-more">${kind === "url" ? "Headers, one a line" : "Environment, one NAME=value a line"}</label>
-      <textarea id="add-more" class="mono" rows="2" value=${variables} onInput=${input(set)} spellcheck="false" placeholder=${kind === "url" ? "Authorization: Bearer ${TOKEN}" : "TOKEN=${TOKEN}"}></textarea>
+      <textarea id="add-more" class="mono" rows="2" value=${variables} onInput=${input(set)} spellcheck=${false} placeholder=${kind === "url" ? "Authorization: Bearer ${TOKEN}" : "TOKEN=${TOKEN}"}></textarea>
       <span class="faint more">A reference such as <code>${"${NAME}"}</code> is read from the server's environment and keeps a secret out of the database.</span></div>
     ${line.trim() !== "" && html`<div class="will-run"><p><strong>${kind === "url" ? "Turnwright will connect to" : kind === "image" ? "This image will be run in a container, without a network" : "This program will be started on the machine of the server, with your rights"}</strong></p>
       <pre class="plain-text" tabindex="0" aria-label="What will run">${kind === "url" ? line.trim() : words.map((word, at) => `${at === 0 ? "program " : "argument"}  ${word}`).join("\n")}</pre></div>`}

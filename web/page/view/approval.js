@@ -44,6 +44,7 @@ export function Approve({ name, title, server, input, wait, decide }) {
       next?.focus();
     } catch (error) {
       fail(sentence(error));
+      announce(sentence(error));
     } finally {
       sending(false);
     }
@@ -86,9 +87,9 @@ export function Approve({ name, title, server, input, wait, decide }) {
     <p class="why">${reasons[wait.reason] ?? reasons.approval}
       ${" "}<span class="faint">${wait.rule ? html`Why: <code>${wait.rule}</code>.` : wait.note}</span></p>
     ${wait.reason === "definition_changed" && html`<${ChangedDefinition} name=${name} />`}
-    ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} write=${write} />`
+    ${mode === "editing" ? html`<${Arguments} name=${name} text=${written} failure=${failure} write=${(/** @type {string} */ text) => { fail(""); write(text); }} />`
       : html`<${WhatWillHappen} name=${name} server=${server} input=${input} />`}
-    ${failure && html`<p class="failure" role="alert">${failure}</p>`}
+    ${failure && mode !== "editing" && html`<p class="failure" role="alert">${failure}</p>`}
     ${mode === "ruling" && html`<${RuleEditor} rule=${always} isSending=${isSending} back=${back}
       store=${(/** @type {string} */ decision, /** @type {any} */ remember) => send({ decision, remember })} />`}
     ${mode === "denying" && html`<form class="row deny" onSubmit=${(/** @type {Event} */ event) => {

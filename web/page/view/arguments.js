@@ -20,8 +20,8 @@ export function readArguments(text) {
   }
 }
 
-/** @param {{name: string, text: string, write: (text: string) => void, schema?: any}} props */
-export function Arguments({ name, text, write, schema: given }) {
+/** @param {{name: string, text: string, write: (text: string) => void, schema?: any, failure?: string}} props `failure`: why they were not taken */
+export function Arguments({ name, text, write, schema: given, failure = "" }) {
   const [schema, know] = useState(/** @type {any} */ (given ?? null));
   const [isForm, form] = useState(given !== undefined);
   useEffect(() => {
@@ -30,15 +30,22 @@ export function Arguments({ name, text, write, schema: given }) {
   const { value } = readArguments(text);
   const properties = schema?.properties ?? {};
   const canForm = value !== null && Object.keys(properties).length > 0;
+  const show = (/** @type {boolean} */ isForm) => {
+    form(isForm);
+    // What was wrong is said of what was shown.
+    write(text);
+  };
+  const wrong = isForm && canForm ? Object.keys(properties).find((key) => failure.includes(`(at /${key}`)) : undefined;
   return html`<div class="arguments">
     ${canForm && html`<div class="row" role="group" aria-label="How to edit">
-      <button type="button" class="plain small" aria-pressed=${isForm} onClick=${() => form(true)}>As a form</button>
-      <button type="button" class="plain small" aria-pressed=${!isForm} onClick=${() => form(false)}>As JSON</button></div>`}
+      <button type="button" class="plain small" aria-pressed=${isForm} onClick=${() => show(true)}>As a form</button>
+      <button type="button" class="plain small" aria-pressed=${!isForm} onClick=${() => show(false)}>As JSON</button></div>`}
     ${isForm && canForm ? html`<div class="fields">${Object.entries(properties).map(([key, field]) => html`<${Argument} key=${key} name=${key}
-        schema=${schema} field=${field} value=${value[key]} set=${(/** @type {any} */ changed) => write(JSON.stringify(changed === undefined
+        schema=${schema} field=${field} wrong=${key === wrong ? failure : ""} value=${value[key]} set=${(/** @type {any} */ changed) => write(JSON.stringify(changed === undefined
           ? without(value, key) : { ...value, [key]: changed }, null, 2))} />`)}</div>`
-      : html`<label>Arguments, as JSON<textarea class="mono" rows=${Math.min(16, text.split("\n").length + 1)} spellcheck="false" value=${text}
+      : html`<label>Arguments, as JSON<textarea class="mono" rows=${Math.min(16, text.split("\n").length + 1)} spellcheck=${false} value=${text}
           onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea></label>`}
+    ${failure && wrong === undefined && html`<p class="failure" role="alert">${failure}</p>`}
   </div>`;
 }
 
@@ -51,16 +58,17 @@ function without(value, key) {
   return rest;
 }
 
-/** @param {{name: string, schema: any, field: any, value: any, set: (value: any) => void}} props */
-function Argument({ name, schema, field, value, set }) {
+/** @param {{name: string, schema: any, field: any, value: any, wrong: string, set: (value: any) => void}} props */
+function Argument({ name, schema, field, value, wrong, set }) {
   const read = fieldOf(name, field, schema);
   const start = read.kind === "json" ? (value === undefined ? "" : JSON.stringify(value)) : (value ?? (read.kind === "several" ? [] : read.kind === "boolean" ? false : ""));
   // What is typed may not be a value yet.
   const [typed, type] = useState(start);
   const isLong = read.kind === "string" && typeof value === "string" && (value.length > 60 || value.includes("\n"));
   const shown = isLong ? { ...read, schema: { ...read.schema, maxLength: 1_000 } } : read;
-  return html`<${Field} form="argument" field=${shown} value=${typed} wrong="" write=${(/** @type {any} */ changed) => {
+  return html`<${Field} form="argument" field=${shown} value=${typed} wrong=${wrong} write=${(/** @type {any} */ changed) => {
     type(changed);
-    set(shown.kind === "string" && changed === "" && (value !== undefined || shown.isRequired) ? "" : shown.read(changed));
+    if (changed === "" && shown.isNullable) set(shown.isRequired ? null : undefined);
+    else set(shown.kind === "string" && changed === "" && (value !== undefined || shown.isRequired) ? "" : shown.read(changed));
   }} />`;
 }

@@ -19,6 +19,7 @@ const words = {
   done: ["done", "good"],
   failed: ["failed", "bad"],
   denied: ["denied", "still"],
+  unrun: ["did not run", "still"],
 };
 
 /** @param {{part: CallPart, rev: number, conversation: import("../lib/conversation.js").OpenConversation, isOpen: boolean}} props */
@@ -34,7 +35,7 @@ export function CallCard({ part, conversation, isOpen }) {
         <span class="word">${word}</span>
         <bdi class="tool">${name}</bdi>
         <bdi class="server">${part.server || part.name.split("__")[0] || ""}</bdi>
-        <bdi class="short">${short(part)}</bdi>
+        <bdi class="short">${part.changed && html`<em>changed:</em> `}${short(part)}</bdi>
         <span class="time">${time(part.durationMs)}</span>
       </summary>
       <div class="card-body">
@@ -44,7 +45,7 @@ export function CallCard({ part, conversation, isOpen }) {
         ${part.errorText && html`<p class="failure">${part.errorText}</p>`}
         ${part.approval && !isAsking && html`<p class="faint">${decided(part)}</p>`}
         ${part.input !== undefined && !isAsking && html`<div class="row"><${Copy} text=${asCommand(part)} what="call as a command" words="Copy as command" />
-          ${part.state === "failed" && isOpen && html`<button type="button" class="plain small" onClick=${() => suggest(`Call ${part.name} again with ${JSON.stringify(part.input)}`)}><${Icon} name="retry" />Ask for it again</button>`}</div>`}
+          ${part.state === "failed" && isOpen && html`<button type="button" class="plain small" onClick=${() => suggest(`Call ${part.name} again with ${JSON.stringify(ran(part))}`)}><${Icon} name="retry" />Ask for it again</button>`}</div>`}
       </div>
     </details>
     ${part.progress && html`<div class="closed-only"><${ProgressBar} progress=${part.progress} /></div>`}
@@ -66,19 +67,23 @@ function state(part, isOpen) {
 }
 
 /** @param {CallPart} part */
-function decided({ approval }) {
+function decided({ approval, changed }) {
   if (!approval || approval.isApproved === null) return "";
   if (approval.isAutomatic) {
     const why = approval.reason || (approval.isApproved ? "allowed by a rule" : "denied by a rule");
     return `${why.charAt(0).toUpperCase()}${why.slice(1)}.`;
   }
   const why = approval.answerReason ? `: ${approval.answerReason}` : "";
-  return `${approval.isApproved ? "Allowed by a person" : "Denied by a person"}${why}.`;
+  return `${approval.isApproved ? "Allowed by a person" : "Denied by a person"}${changed ? ", with changed arguments" : ""}${why}.`;
 }
 
 /** @param {{part: CallPart}} props */
 function Arguments({ part }) {
   const text = part.input === undefined ? part.inputText : JSON.stringify(part.input, null, 2);
+  if (part.changed) {
+    return html`<p>Changed by a person:</p><${Code} code=${JSON.stringify(part.changed, null, 2)} language="json" label="Arguments" isDone=${true} />
+      <details class="reasoning"><summary><${Icon} name="chevron" />What the model asked for</summary><${Code} code=${text} language="json" label="Arguments of the model" isDone=${true} /></details>`;
+  }
   if (text === "{}" || text === "") return null;
   return html`<${Code} code=${text} language="json" label="Arguments" isDone=${part.input !== undefined} />`;
 }
@@ -90,10 +95,13 @@ export function ProgressBar({ progress: { progress, total, message } }) {
     <span>${label}${total === null ? "" : ` ${Math.round((100 * progress) / total)} %`}</span></div>`;
 }
 
+/** The arguments that count. @param {CallPart} part */
+const ran = (part) => part.changed ?? part.input;
+
 /** The argument that says most, in one line. @param {CallPart} part */
 function short(part) {
   if (part.input === undefined) return part.inputText.slice(-80);
-  const first = Object.values(part.input ?? {}).find((value) => typeof value === "string" || typeof value === "number");
+  const first = Object.values(ran(part) ?? {}).find((value) => typeof value === "string" || typeof value === "number");
   return String(first ?? "").replace(/\s+/g, " ").slice(0, 120);
 }
 
@@ -107,6 +115,6 @@ export function time(duration_ms) {
 
 /** @param {CallPart} part */
 function asCommand(part) {
-  const quoted = JSON.stringify(part.input).replaceAll("'", "'\\''");
+  const quoted = JSON.stringify(ran(part)).replaceAll("'", "'\\''");
   return `turnwright tools call ${part.name} --arguments '${quoted}'`;
 }

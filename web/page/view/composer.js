@@ -162,7 +162,14 @@ export function Composer({ conversation }) {
     event.preventDefault();
     void add([...(event.dataTransfer?.files ?? [])]);
   };
-  const hint = state === "waiting" ? "Decide above first (Esc goes there)" : isRunning ? "Say something more; it is taken up at the next step" : "Ask something";
+  const stop = (/** @type {MouseEvent} */ event) => {
+    conversation?.stop().catch(tellError);
+    // Whoever pressed a key goes on writing; where there is none, no keyboard is to come up.
+    if (event.detail === 0) box.current?.focus();
+  };
+  const isNarrow = matchMedia("(max-width: 800px)").matches;
+  const hint = state === "waiting" ? `Decide above first${isNarrow ? "" : " (Esc goes there)"}`
+    : isRunning ? `Say something more${isNarrow ? "" : "; it is taken up at the next step"}` : "Ask something";
   return html`<form class="composer" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void send(); }}
     onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()} onDrop=${onDrop}>
     ${filling && html`<${PromptDialog} suggestion=${filling} filled=${(/** @type {any} */ what) => filled(filling.name, what)} close=${() => fill(null)} />`}
@@ -178,7 +185,7 @@ export function Composer({ conversation }) {
         aria-autocomplete="list" aria-controls=${list.length > 0 ? "suggestions" : undefined} aria-activedescendant=${list.length > 0 ? `suggestions-${at}` : undefined}
         onSelect=${(/** @type {any} */ event) => place_cursor(event.target.selectionStart)}
         onInput=${(/** @type {any} */ event) => change(event.target.value, event.target.selectionStart)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
-      ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${() => conversation?.stop().catch(tellError)}><${Icon} name="stop" /></button>`}
+      ${(isRunning || state === "waiting") && html`<button type="button" class="round" aria-label="Stop" title="Stop" onClick=${stop}><${Icon} name="stop" /></button>`}
       <button class="round main-action" aria-label="Send" title="Send" disabled=${isSending || uploads > 0 || (text.trim() === "" && files.length === 0 && read.length === 0)}><${Icon} name="send" /></button>
     </div>
   </form>`;

@@ -1,6 +1,6 @@
 // Connecting a model: by the key of a provider, or a server that was found on this machine.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, listed, part, sentence } from "../lib/api.js";
 import { announce, caller, draft, loadModels, models, open, tell, unavailable } from "../lib/app.js";
 import { html } from "../lib/html.js";
@@ -42,6 +42,11 @@ export function ConnectForm({ done }) {
   const provider = chosen || guess(key.trim());
   const id = provider === "other" ? name.trim() : provider;
   const input = (/** @type {(value: string) => void} */ into) => (/** @type {any} */ event) => into(event.target.value);
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  // What comes of it is seen by whoever pressed Enter in the key.
+  useEffect(() => {
+    if (isAsking || failure) form.current?.scrollIntoView({ block: "nearest" });
+  }, [isAsking, failure]);
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
     asking(true);
@@ -57,15 +62,15 @@ export function ConnectForm({ done }) {
       asking(false);
     }
   };
-  return html`<form class="fields" onSubmit=${send} aria-label="Connect by a key">
+  return html`<form ref=${form} class="fields" onSubmit=${send} aria-label="Connect by a key">
     <div class="inline-fields">
-      <label>Key<input type="password" class="mono" autocomplete="off" spellcheck="false" value=${key} onInput=${input(type)} placeholder="Paste it here" required=${provider !== "other"} /></label>
+      <label>Key<input type="password" class="mono" autocomplete="off" spellcheck=${false} value=${key} onInput=${input(type)} placeholder="Paste it here" required=${provider !== "other"} /></label>
       <label>Provider<select required value=${provider} onChange=${input(choose)}><option value="">choose</option>${known.map(([name]) => html`<option>${name}</option>`)}<option value="other">another</option></select></label>
       ${provider === "other" && html`<label>Its name<input required value=${name} onInput=${input(call_it)} placeholder="local" autocomplete="off" /></label>`}
     </div>
+    ${failure && html`<p class="failure" role="alert">Not connected: ${failure}</p>`}
     <details class="reasoning" open=${provider === "other"}><summary><${Icon} name="chevron" />At another address</summary>
       <label>Address, before the API's own path<input type="url" class="mono" required=${provider === "other"} value=${address} onInput=${input(point)} placeholder="http://127.0.0.1:8080/v1" /></label></details>
-    ${failure && html`<p class="failure" role="alert">Not connected: ${failure}</p>`}
     <div class="row"><button class="main-action" disabled=${isAsking || id === ""}>${isAsking ? "Asking…" : "Test and connect"}</button>
       <span class="faint small-text">The key is kept on the server, sealed, and sent to the provider alone.</span></div>
   </form>`;

@@ -106,7 +106,7 @@ function Answers({ answer, accept, content, onRefused, children }) {
 }
 
 /**
- * @typedef {{name: string, title: string, help: string, isRequired: boolean, start: any, read: (value: any) => any,
+ * @typedef {{name: string, title: string, help: string, isRequired: boolean, isNullable: boolean, start: any, read: (value: any) => any,
  *   kind: string, choices: {value: any, title: string}[], schema: any}} FieldOf
  */
 
@@ -117,8 +117,11 @@ function Answers({ answer, accept, content, onRefused, children }) {
  * @returns {FieldOf}
  */
 export function fieldOf(name, schema, form) {
+  const told = schema;
+  schema = withoutNull(schema);
+  const isNullable = schema !== told;
   const isRequired = (form.required ?? []).includes(name);
-  const field = { name, title: String(schema.title ?? name), help: String(schema.description ?? ""), isRequired, schema };
+  const field = { name, title: String(schema.title ?? name), help: String(schema.description ?? ""), isRequired, isNullable, schema };
   const several = schema.type === "array" ? choicesOf(schema.items ?? {}) : [];
   if (several.length > 0) {
     return { ...field, kind: "several", choices: several, start: schema.default ?? [], read: (value) => value };
@@ -139,6 +142,16 @@ export function fieldOf(name, schema, form) {
       // A newer server may ask for what is not known here: it is written as JSON.
       return { ...field, kind: "json", choices, start: schema.default === undefined ? "" : JSON.stringify(schema.default), read: readJson };
   }
+}
+
+/** What a schema allows besides null, where that is one thing: it may be left empty. @param {any} schema */
+function withoutNull(schema) {
+  const { type, anyOf, oneOf, ...own } = schema;
+  const types = (anyOf ?? oneOf ?? [type].flat().map((one) => ({ type: one }))).filter((/** @type {any} */ one) => one?.type !== "null");
+  const isOne = types.length === 1 && (Array.isArray(type) || (type === undefined && (anyOf ?? oneOf)?.length > 1));
+  if (!isOne) return schema;
+  const field = { ...types[0], ...own };
+  return field.enum ? { ...field, enum: field.enum.filter((/** @type {any} */ value) => value !== null) } : field;
 }
 
 /** @param {string} text */

@@ -49,7 +49,7 @@ export function ImportServers({ close, added }) {
   return html`<section class="card add fields" aria-label="Import MCP servers"><h2>Import from another program</h2>
     <p class="faint">Paste or choose <code>claude_desktop_config.json</code>, <code>.mcp.json</code>, <code>.cursor/mcp.json</code> or <code>.vscode/mcp.json</code>. Nothing runs before you add it.</p>
     <label>File<input type="file" accept=".json,application/json" onChange=${read} /></label>
-    <label>Its text<textarea class="mono" rows="5" value=${text} spellcheck="false" onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea></label>
+    <label>Its text<textarea class="mono" rows="5" value=${text} spellcheck=${false} onInput=${(/** @type {any} */ event) => write(event.target.value)}></textarea></label>
     ${problem && html`<p class="failure" role="alert">${problem}</p>`}
     <ul class="found">${found.map((one) => html`<li key=${one.name} class="will-run"><strong><bdi>${one.name}</bdi></strong>
       <pre class="plain-text" tabindex="0" aria-label=${`What ${one.name} would run`}>${whatRuns(one.config)}${Object.keys(one.config.env ?? one.config.headers ?? {}).map((name) => `\n${name}=…`)}</pre>

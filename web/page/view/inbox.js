@@ -1,7 +1,8 @@
 // Everything that waits for a person, over all conversations.
 
+import { useEffect, useState } from "preact/hooks";
 import { call, part } from "../lib/api.js";
-import { conversations, inbox, loadInbox } from "../lib/app.js";
+import { conversations, inbox, loadInbox, toolNamed } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Approve } from "./approval.js";
 import { Question } from "./form.js";
@@ -36,8 +37,10 @@ function Waiting({ wait }) {
     input = { arguments: wait.arguments };
   }
   const [server, ...tool] = wait.name.split("__");
+  const [title, know] = useState("");
+  useEffect(() => void toolNamed(wait.name).then((known) => know(known?.title ?? ""), () => {}), []);
   return html`<article class="card asking">
-    <h2 class="wait-head"><bdi>${tool.join("__") || wait.name}</bdi> <span class="server">${server}</span>
+    <h2 class="wait-head"><bdi>${title || tool.join("__") || wait.name}</bdi> <span class="server">${server}</span>
       <a href=${`#/c/${encodeURIComponent(wait.conversation_id)}`}><bdi>${conversation?.title ?? wait.conversation_id}</bdi></a></h2>
     ${wait.question ? html`<${Question} id=${wait.id} question=${wait.question} isOpen=${true}
         answer=${(/** @type {any} */ body) => after(call(`${path}/questions/${part(wait.id)}/answer`, { body }))} />`

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { call, listed, part, sentence } from "../lib/api.js";
-import { announce, tell } from "../lib/app.js";
+import { announce, caller, tell } from "../lib/app.js";
 import { html } from "../lib/html.js";
 import { Copy } from "./text.js";
 
@@ -21,11 +21,12 @@ export function Tokens() {
   const [form, write] = useState({ name: "", days: "90", scopes: ["read", "chat", "approve"] });
   const load = () => listed("/tokens").then(list, (error) => fail(sentence(error)));
   useEffect(() => void load(), []);
+  const may = (/** @type {string} */ scope) => caller.value?.scopes?.includes(scope);
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
     fail("");
     try {
-      const body = { name: form.name.trim() || null, scopes: form.scopes, expires_in_days: form.days === "" ? null : Number(form.days) };
+      const body = { name: form.name.trim(), scopes: form.scopes.filter(may), expires_in_days: form.days === "" ? null : Number(form.days) };
       const token = await call("/tokens", { body });
       show(token.secret);
       await load();
@@ -33,9 +34,13 @@ export function Tokens() {
       fail(sentence(error));
     }
   };
+  const [sure, ask] = useState("");
   const revoke = async (/** @type {string} */ id) => {
+    const isOwn = id === caller.value?.token_id;
+    if (isOwn && sure !== id) return ask(id);
     try {
       await call(`/tokens/${part(id)}`, { method: "DELETE" });
+      if (isOwn) return location.assign("login");
       announce("Revoked");
     } catch (error) {
       tell(sentence(error));
@@ -46,11 +51,11 @@ export function Tokens() {
   return html`<section class="settings-card" aria-label="Your tokens"><h2>Your tokens</h2>
     ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     ${made && html`<${Secret} text=${made} what="token" about="Your new token. It is shown this once." />`}
-    <ul class="rows">${tokens?.map((token) => html`<li key=${token.id}><strong><bdi>${token.name}</bdi></strong><span class="grow faint">${token.scopes.join(", ")} · made ${day(token.created_at)}${token.expires_at ? ` · ends ${day(token.expires_at)}` : ""}${token.last_used_at ? ` · used ${day(token.last_used_at)}` : " · never used"}</span>
-      <button class="small danger" aria-label=${`Revoke ${token.name}`} onClick=${() => revoke(token.id)}>Revoke</button></li>`)}</ul>
-    <form onSubmit=${make} class="inline-fields" aria-label="Make a token"><label>Name<input value=${form.name} onInput=${(/** @type {any} */ event) => write({ ...form, name: event.target.value })} placeholder="laptop" /></label>
+    <ul class="rows">${tokens?.map((token) => html`<li key=${token.id}><strong><bdi>${token.name}</bdi></strong><code class="faint">${token.id}</code>${token.id === caller.value?.token_id && html`<span class="tag">this session</span>`}<span class="grow faint">${token.scopes.join(", ")} · made ${day(token.created_at)}${token.expires_at ? ` · ends ${day(token.expires_at)}` : ""}${token.last_used_at ? ` · used ${day(token.last_used_at)}` : " · never used"}</span>
+      <button class="small danger" aria-label=${`Revoke ${token.name} ${token.id}${sure === token.id ? " and sign out" : ""}`} onClick=${() => revoke(token.id)}>Revoke${sure === token.id && " and sign out"}</button></li>`)}</ul>
+    <form onSubmit=${make} class="inline-fields" aria-label="Make a token"><label>Name<input required value=${form.name} onInput=${(/** @type {any} */ event) => write({ ...form, name: event.target.value })} placeholder="laptop" /></label>
       <label>Ends after days<input type="number" min="1" value=${form.days} onInput=${(/** @type {any} */ event) => write({ ...form, days: event.target.value })} placeholder="never" /></label>
-      <fieldset class="field"><legend>May</legend><div class="row">${SCOPES.map((scope) => html`<label class="check"><input type="checkbox" checked=${form.scopes.includes(scope)} onChange=${() => toggle(scope)} />${scope}</label>`)}</div></fieldset>
+      <fieldset class="field"><legend>May</legend><div class="row">${SCOPES.filter(may).map((scope) => html`<label class="check"><input type="checkbox" checked=${form.scopes.includes(scope)} onChange=${() => toggle(scope)} />${scope}</label>`)}</div></fieldset>
       <button>Make a token</button></form></section>`;
 }
 

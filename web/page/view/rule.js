@@ -49,11 +49,11 @@ export function RuleEditor({ rule, isSending, back, store }) {
     <p>This is stored, ${reach[scope]}: <code>${words}</code></p>
     <div class="rule-fields">
       <label>What it does<select value=${action} onChange=${input(act)}><option value="allow">allows such calls</option><option value="deny">denies such calls</option></select></label>
-      <label>Tool<input class="mono" value=${tool} onInput=${input(name)} spellcheck="false" autocomplete="off" /></label>
+      <label>Tool<input class="mono" value=${tool} onInput=${input(name)} spellcheck=${false} autocomplete="off" /></label>
       <label>Where it holds<select value=${scope} onChange=${input(choose)}>
         ${["turn", "conversation", "user", ...(caller.value?.role === "admin" ? ["everyone"] : [])].map((known) => html`<option value=${known}>${reach[known]}</option>`)}</select></label>
       <label class="conditions">Conditions on the arguments, as JSON; none where it is empty
-        <textarea class="mono" rows=${Math.min(8, text.split("\n").length + 1)} value=${text} onInput=${input(write)} spellcheck="false"></textarea></label>
+        <textarea class="mono" rows=${Math.min(8, text.split("\n").length + 1)} value=${text} onInput=${input(write)} spellcheck=${false}></textarea></label>
     </div>
     ${isShown && problem && html`<p class="failure" role="alert">${problem}</p>`}
     <div class="row"><button class="main-action" disabled=${isSending}>${action === "allow" ? "Allow and store" : "Deny and store"}</button>

@@ -56,9 +56,9 @@ function AddRule({ close, added }) {
   };
   return html`<form onSubmit=${send} class="fields" aria-label="Add a rule"><div class="inline-fields">
       <label>Action<select value=${rule.action} onChange=${set("action")}><option>allow</option><option>ask</option><option>deny</option></select></label>
-      <label>Tool, * for any part<input class="mono" required value=${rule.tool} onInput=${set("tool")} placeholder="filesystem__*" autocomplete="off" spellcheck="false" /></label>
+      <label>Tool, * for any part<input class="mono" required value=${rule.tool} onInput=${set("tool")} placeholder="filesystem__*" autocomplete="off" spellcheck=${false} /></label>
       <label>Where it holds<select value=${rule.scope} onChange=${set("scope")}>${["user", ...(caller.value?.role === "admin" ? ["everyone"] : [])].map((scope) => html`<option value=${scope}>${reach[scope]}</option>`)}</select></label></div>
-    <label>Conditions on the arguments, as JSON<input class="mono" value=${rule.when} onInput=${set("when")} placeholder='{"path": {"below": "/home/me/notes"}}' autocomplete="off" spellcheck="false" /></label>
+    <label>Conditions on the arguments, as JSON<input class="mono" value=${rule.when} onInput=${set("when")} placeholder='{"path": {"below": "/home/me/notes"}}' autocomplete="off" spellcheck=${false} /></label>
     ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     <div class="row"><button class="main-action">Store</button><button type="button" class="plain" onClick=${close}>Cancel</button></div></form>`;
 }
@@ -85,8 +85,8 @@ function Explain() {
   };
   const [words, colour] = verdicts[answer?.action] ?? ["", ""];
   return html`<form onSubmit=${ask} class="fields" aria-label="What would happen to a call"><h3>What would happen to a call?</h3><div class="inline-fields">
-      <label>Tool<input class="mono" required value=${tool} onInput=${(/** @type {any} */ event) => name(event.target.value)} placeholder="command__run" autocomplete="off" spellcheck="false" /></label>
-      <label>Arguments, as JSON<input class="mono" value=${text} onInput=${(/** @type {any} */ event) => write(event.target.value)} autocomplete="off" spellcheck="false" /></label>
+      <label>Tool<input class="mono" required value=${tool} onInput=${(/** @type {any} */ event) => name(event.target.value)} placeholder="its whole name" autocomplete="off" spellcheck=${false} /></label>
+      <label>Arguments, as JSON<input class="mono" value=${text} onInput=${(/** @type {any} */ event) => write(event.target.value)} autocomplete="off" spellcheck=${false} /></label>
       <button>Explain</button></div>
     ${failure && html`<p class="failure" role="alert">${failure}</p>`}
     ${answer && html`<p role="status" class=${colour}><strong class="word">${words}.</strong> ${answer.problem || html`Because of <code>${answer.rule ?? ""}</code>.`}

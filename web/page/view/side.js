@@ -70,15 +70,21 @@ function Caller() {
 /** @param {{conversation: any, isOpen: boolean, isWaiting: boolean, rename: (conversation: any) => void}} props */
 function Entry({ conversation, isOpen, isWaiting, rename }) {
   const title = conversation.title ?? "Untitled";
+  const removeHere = (/** @type {any} */ event) => {
+    const entry = event.target.closest("li");
+    const next = (entry.nextElementSibling ?? entry.previousElementSibling)?.querySelector("a, button") ?? document.querySelector(".side .new");
+    remove(conversation);
+    next.focus();
+  };
   return html`<li class=${isOpen ? "entry open" : "entry"}>
     <a href=${`#/c/${encodeURIComponent(conversation.id)}`} aria-current=${isOpen ? "page" : undefined} title=${title}>
-      ${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}
+      <span class="named">${isPinned(conversation.id) && html`<${Icon} name="pin" /><span class="unseen">Pinned: </span>`}<bdi>${title}</bdi>${isWaiting && html`<span class="dot asking" title="Waits for you"><span class="unseen">, waits for you</span></span>`}</span>
       ${conversation.excerpt && html`<span class="faint excerpt">${conversation.excerpt.text}</span>`}
     </a>
     <span class="actions">
       <button class="plain small" aria-label=${`${isPinned(conversation.id) ? "Unpin" : "Pin"} ${title}`} onClick=${() => pin(conversation.id)}><${Icon} name="pin" /></button>
       <button class="plain small" aria-label=${`Rename ${title}`} onClick=${() => rename(conversation)}><${Icon} name="edit" /></button>
-      <button class="plain small" aria-label=${`Delete ${title}`} onClick=${() => remove(conversation)}><${Icon} name="trash" /></button>
+      <button class="plain small" aria-label=${`Delete ${title}`} onClick=${removeHere}><${Icon} name="trash" /></button>
     </span>
   </li>`;
 }

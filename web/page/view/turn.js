@@ -114,7 +114,7 @@ class Calls extends Component {
 
   render() {
     const { parts, conversation, isOpen } = /** @type {{parts: import("../lib/message.js").CallPart[], conversation: any, isOpen: boolean}} */ (/** @type {any} */ (this.props));
-    const over = parts.filter(({ state }) => state === "done" || state === "failed" || state === "denied").length;
+    const over = parts.filter(({ state }) => ["done", "failed", "denied", "unrun"].includes(state)).length;
     const several = parts.length > 1 && { class: "calls", role: "group", "aria-label": `${parts.length} tool calls` };
     return html`<div ...${several}>
       ${several && html`<p class="calls-head">${parts.length} calls at once${over < parts.length ? `, ${over} over` : ""}</p>`}
@@ -184,9 +184,10 @@ function End({ turn, conversation, isLast }) {
     ${message.finish === "content-filter" && html`<p class="notice">The provider ended the answer: its content filter stepped in.</p>`}
     ${canRetry && html`<div class="row"><button onClick=${() => retry("")}><${Icon} name="retry" />Try again</button>
       ${other.length > 0 && html`<select aria-label="Try again with another model" onChange=${onModel}><option value="">with another model…</option>
-        ${other.map((model) => html`<option value=${model.id}>${model.id}</option>`)}</select>`}</div>`}
+        ${other.map((model) => html`<option value=${model.id}>${model.id}</option>`)}</select>`}
+      <span class="faint small-text">The same turn: what ran stays.</span></div>`}
     ${isEnded && (text !== "" || status === "completed") && html`<div class="foot"><${Copy} text=${text} what="answer" />
-      ${turn.content && html`<select aria-label="Answer again" value="" onChange=${again}><option value="">Answer again…</option>
+      ${turn.content && html`<select aria-label="Answer again in a branch" value="" onChange=${again}><option value="">Answer again in a branch…</option>
         ${[message.model, ...other.map((model) => model.id)].filter(Boolean).map((model) => html`<option value=${model}>with ${model}</option>`)}</select>`}
       <a class="plain-link" href=${`#/c/${encodeURIComponent(conversation.id)}/${turn.id}`}><${Icon} name="clock" />Time line</a>
       <span class="faint">${[message.model, tokens(message.usage)].filter(Boolean).join(" · ")}</span></div>`}`;

@@ -241,6 +241,10 @@ fn print(message: &Message, output: &mut Output) {
         Role::Tool => {
             let name = message.name.as_deref().unwrap_or_default();
             let failed = if message.is_error == Some(true) { " failed" } else { "" };
+            if let Some(changed) = &message.changed_arguments {
+                let arguments = first_line(&compact(changed), MAX_RESULT);
+                output.line(&format!("{name} ran with arguments that a person changed: {arguments}"));
+            }
             output.line(&format!("{name}{failed}: {}", cut(content)));
         }
     }

@@ -47,6 +47,8 @@ enum Part<'a> {
         output: Option<Output<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error_text: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_metadata: Option<ToolMetadata<'a>>,
     },
 }
 
@@ -54,6 +56,14 @@ enum Part<'a> {
 #[derive(Serialize)]
 struct Approval {
     id: String,
+}
+
+/// What the library keeps of a call besides, as our UI message stream tells it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolMetadata<'a> {
+    /// What a person put in the place of the input.
+    changed_arguments: &'a RawValue,
 }
 
 /// A tool's output in the shape of MCP, as our UI message stream tells it.
@@ -172,5 +182,7 @@ fn called<'a>(result: &'a PromptResult<'_>) -> Part<'a> {
     let id = result.id;
     let approval = (state == "approval-requested").then(|| Approval { id: format!("appr_{}_{}", id.message, id.index) });
     let (tool_name, input) = (result.call.name.as_str(), input(result.call));
-    Part::DynamicTool { tool_name, tool_call_id: id, state, input, approval, output, error_text }
+    let changed = result.edit.and_then(|edit| serde_json::from_str(edit).ok());
+    let tool_metadata = changed.map(|changed_arguments| ToolMetadata { changed_arguments });
+    Part::DynamicTool { tool_name, tool_call_id: id, state, input, approval, output, error_text, tool_metadata }
 }

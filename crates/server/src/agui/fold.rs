@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use turnwright_core::{
-    CallId, ConversationId, ElicitationId, Entry, ModelRef, QuestionReason, Seq, ToolDefinition, Wants, text_of,
-};
+use turnwright_core::{CallId, ConversationId, ElicitationId, Entry, ModelRef, QuestionReason, Seq, ToolDefinition, Wants};
 use turnwright_engine::Event;
 
 use crate::agui::names::{Names, result_id};
@@ -329,7 +327,10 @@ impl Tells for RunFold {
                 };
                 self.asked.extend(wants.map(|wants| (*question_id, wants)));
             }
-            Event::ToolFinished { call_id, content, .. } => self.result(*call_id, &text_of(content), out),
+            Event::ToolFinished { call_id, content, .. } => {
+                let text = self.track.result_text(*call_id, content);
+                self.result(*call_id, &text, out);
+            }
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use turnwright_core::{ContentBlock, ToolDefinition, text_of};
+use turnwright_core::ToolDefinition;
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ fn title(tool: Option<&ToolDefinition>, name: &str) -> String {
 }
 
 /// The block of a call that ended.
-pub(crate) fn details(id: &str, name: &str, arguments: &str, content: &[ContentBlock]) -> String {
+pub(crate) fn details(id: &str, name: &str, arguments: &str, result: &str) -> String {
     let mut block = String::new();
     // Writing to memory does not fail.
     let _ = write!(
@@ -64,7 +64,7 @@ pub(crate) fn details(id: &str, name: &str, arguments: &str, content: &[ContentB
         escaped(id),
         escaped(name),
         escaped(arguments),
-        escaped(&text_of(content)),
+        escaped(result),
     );
     block
 }

@@ -266,7 +266,8 @@ impl ChatFold {
         let told =
             ToolEvent { call_id: call.id.to_string(), name: call.name.clone(), is_error: *is_error, duration_ms: *duration_ms };
         if self.asked.activity == ToolActivity::Details {
-            let block = activity::details(&told.call_id, &call.name, &call.arguments, content);
+            let block =
+                activity::details(&told.call_id, &call.name, &call.arguments, &self.track.result_text(call.id, content));
             self.said.push_str(&block);
             self.tell(Field::Content, &block, out);
         } else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
-use turnwright_core::{CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition, Usage, text_of};
+use turnwright_core::{CallId, Control, ConversationId, Entry, ProviderFailure, ToolDefinition, Usage};
 use turnwright_engine::Event;
 
 use super::chunk::json as write_json;
@@ -368,7 +368,7 @@ impl ResponseFold {
         let status = if *is_error { "failed" } else { "completed" };
         let mut item = self.mcp_call(&id, &call, &call.arguments, status);
         if let Value::Object(item) = &mut item {
-            let text = text_of(content);
+            let text = self.track.result_text(*call_id, content);
             if *is_error {
                 let content = json!([{"type": "text", "text": text}]);
                 item.insert("error".to_owned(), json!({"type": "mcp_tool_execution_error", "content": content}));

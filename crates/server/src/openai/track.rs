@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use turnwright_core::prompt::change_note;
 use turnwright_core::{
-    CallId, Completion, Control, ConversationId, CutOffCause, ElicitationId, Entry, Hold, OpenQuestion, ProviderFailure,
-    QuestionReason, Seq, ToolDefinition, TurnId, Usage,
+    CallId, Completion, ContentBlock, Control, ConversationId, CutOffCause, Decision, ElicitationId, Entry, Hold, OpenQuestion,
+    ProviderFailure, QuestionReason, Seq, ToolDefinition, TurnId, Usage, text_of,
 };
 use turnwright_engine::Event;
 
@@ -28,8 +29,19 @@ pub(crate) struct Call {
     pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) arguments: String,
+    /// The arguments that a person put in their place.
+    pub(crate) changed: Option<String>,
     /// What it waits for.
     pub(crate) waits: Option<QuestionReason>,
+}
+
+impl Call {
+    /// What was decided about it may change its arguments.
+    pub(crate) fn take_change(&mut self, decision: &Decision) {
+        if let Some(changed) = decision.changed_arguments() {
+            self.changed = Some(changed.to_owned());
+        }
+    }
 }
 
 /// What a call asks of people.
@@ -132,6 +144,15 @@ impl Track {
         self.calls.iter().find(|call| call.id == id)
     }
 
+    /// What a call gave, as one text; where a person changed its arguments, that it says so first (law 4).
+    pub(crate) fn result_text(&self, id: CallId, content: &[ContentBlock]) -> String {
+        let text = text_of(content);
+        match self.call(id).and_then(|call| call.changed.as_deref()) {
+            Some(changed) => format!("{}\n{text}", change_note(changed)),
+            None => text,
+        }
+    }
+
     /// Whether the client runs it.
     pub(crate) fn is_clients(&self, call: &Call) -> bool {
         // Tools of sources have qualified names, which are not their own.
@@ -207,7 +228,12 @@ impl Track {
         self.phase = Phase::Telling;
         match entry {
             Entry::Question(question) => self.wait(question.call, Some(question.reason)),
-            Entry::Decision(decision) => self.wait(decision.call, None),
+            Entry::Decision(decision) => {
+                self.wait(decision.call, None);
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == decision.call) {
+                    call.take_change(decision);
+                }
+            }
             Entry::Result(result) => {
                 self.wait(result.call, None);
                 self.asked.retain(|asked| asked.question.call != result.call);
@@ -244,7 +270,7 @@ impl Track {
     }
 
     fn ready(&mut self, id: CallId, name: &str, arguments: &str) {
-        self.calls.push(Call { id, name: name.to_owned(), arguments: arguments.to_owned(), waits: None });
+        self.calls.push(Call { id, name: name.to_owned(), arguments: arguments.to_owned(), changed: None, waits: None });
     }
 
     /// What follows from entries, and deltas.

@@ -127,6 +127,11 @@ pub(super) async fn me(State(state): State) -> Response {
                 How::Session(_) => "session",
             }
             .to_owned(),
+            token_id: match caller.how() {
+                How::Nobody | How::Local => None,
+                How::Token(token) => Some(token.id.clone()),
+                How::Session(session) => session.parent.clone(),
+            },
         },
     )
 }
@@ -177,7 +182,7 @@ pub(super) fn told(
     let back = escaped(&back(state.site(), to));
     let fields = match code {
         Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{code}\"><button>Sign in here</button>"),
-        None => "<label>Token<input type=\"password\" name=\"token\" autocomplete=\"current-password\" required \
+        None => "<label>Token<input type=\"password\" name=\"token\" autocomplete=\"current-password\" required autofocus \
                  placeholder=\"tw_…\"></label><button>Sign in</button>"
             .to_owned(),
     };

@@ -104,7 +104,7 @@ impl Chunks {
         push(out, r#"","toolName":"#);
         string(out, name);
         tool_head(out, tool);
-        tool_metadata(out, tool, None);
+        tool_metadata(out, &Metadata { tool, ..Metadata::default() });
         push(out, "}\n\n");
     }
 
@@ -137,7 +137,7 @@ impl Chunks {
                 push(out, r#","errorText":"the arguments are not JSON""#);
             }
         }
-        tool_metadata(out, tool, None);
+        tool_metadata(out, &Metadata { tool, ..Metadata::default() });
         push(out, "}\n\n");
     }
 
@@ -154,13 +154,21 @@ impl Chunks {
         push(out, "}\n\n");
     }
 
-    pub(super) fn approval_response(&self, out: &mut Vec<u8>, call: CallId, is_approved: bool, reason: Option<&str>) {
+    /// `reason`: the person's words; `changed`: the arguments that they put in the place of the call's.
+    pub(super) fn approval_response(
+        &self,
+        out: &mut Vec<u8>,
+        call: CallId,
+        is_approved: bool,
+        (reason, changed): (Option<&str>, Option<&str>),
+    ) {
         self.begin(out, r#"{"type":"tool-approval-response","approvalId":""#);
         let _ = write!(out, "appr_{}_{}\",\"approved\":{is_approved}", call.message, call.index);
         if let Some(reason) = reason {
             push(out, r#","reason":"#);
             string(out, reason);
         }
+        tool_metadata(out, &Metadata { changed, ..Metadata::default() });
         push(out, "}\n\n");
     }
 
@@ -177,16 +185,22 @@ impl Chunks {
             push(out, r#","isError":true"#);
         }
         push(out, "}");
-        tool_metadata(out, output.tool, output.duration_ms);
+        tool_metadata(out, &Metadata { tool: output.tool, changed: output.changed, duration_ms: output.duration_ms });
         push(out, "}\n\n");
     }
 
-    pub(super) fn output_error(&self, out: &mut Vec<u8>, call: CallId, text: &str, tool: Option<&ToolDefinition>) {
+    pub(super) fn output_error(
+        &self,
+        out: &mut Vec<u8>,
+        call: CallId,
+        text: &str,
+        (tool, changed): (Option<&ToolDefinition>, Option<&str>),
+    ) {
         self.begin(out, r#"{"type":"tool-output-error","toolCallId":""#);
         let _ = write!(out, "{call}");
         push(out, r#"","dynamic":true,"errorText":"#);
         string(out, text);
-        tool_metadata(out, tool, None);
+        tool_metadata(out, &Metadata { tool, changed, ..Metadata::default() });
         push(out, "}\n\n");
     }
 
@@ -323,6 +337,16 @@ pub(super) struct Output<'a> {
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<u64>,
     pub(super) tool: Option<&'a ToolDefinition>,
+    /// The arguments that a person put in the place of the call's.
+    pub(super) changed: Option<&'a str>,
+}
+
+/// What is told of a call besides what the library knows.
+#[derive(Debug, Default)]
+struct Metadata<'a> {
+    tool: Option<&'a ToolDefinition>,
+    changed: Option<&'a str>,
+    duration_ms: Option<u64>,
 }
 
 /// Arguments as they can stand in a line.
@@ -360,19 +384,34 @@ fn tool_head(out: &mut Vec<u8>, tool: Option<&ToolDefinition>) {
     }
 }
 
-fn tool_metadata(out: &mut Vec<u8>, tool: Option<&ToolDefinition>, duration_ms: Option<u64>) {
+fn tool_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>) {
+    let Metadata { tool, changed, duration_ms } = metadata;
+    if tool.is_none() && changed.is_none() && duration_ms.is_none() {
+        return;
+    }
+    push(out, r#","toolMetadata":{"#);
+    let start = out.len();
     if let Some(tool) = tool {
-        push(out, r#","toolMetadata":{"server":"#);
+        push(out, r#""server":"#);
         string(out, &tool.source);
         push(out, r#","tool":"#);
         string(out, &tool.tool);
-        if let Some(duration_ms) = duration_ms {
-            let _ = write!(out, ",\"durationMs\":{duration_ms}");
-        }
-        push(out, "}");
-    } else if let Some(duration_ms) = duration_ms {
-        let _ = write!(out, ",\"toolMetadata\":{{\"durationMs\":{duration_ms}}}");
     }
+    let between = |out: &mut Vec<u8>| push(out, if out.len() == start { "" } else { "," });
+    if let Some(changed) = changed {
+        between(out);
+        push(out, r#""changedArguments":"#);
+        match Json::of(changed) {
+            Json::Raw(text) => push(out, text),
+            Json::Again(value) => value_of(out, &value),
+            Json::None => string(out, changed),
+        }
+    }
+    if let Some(duration_ms) = duration_ms {
+        between(out);
+        let _ = write!(out, "\"durationMs\":{duration_ms}");
+    }
+    push(out, "}");
 }
 
 fn push(out: &mut Vec<u8>, text: &str) {

@@ -250,9 +250,7 @@ impl UiFold {
             Event::ToolApprovalRequested { call_id, reason, rule } => {
                 self.approval_requested(*call_id, reason, rule.as_deref(), out);
             }
-            Event::ToolApprovalDecided { call_id, decision, rule, reason, .. } => {
-                self.approval_decided(*call_id, *decision, rule.as_deref(), reason.as_deref(), out);
-            }
+            Event::ToolApprovalDecided { call_id, .. } => self.approval_decided(*call_id, event, out),
             Event::ElicitationRequested { .. } => {
                 self.elicitation(Asked::of(event), out);
             }
@@ -479,7 +477,8 @@ impl UiFold {
         self.steer(out);
         for call in self.calls.iter().filter(|call| call.is_announced && call.arguments.is_none()) {
             let text = "the model's answer was cut off before this call was complete";
-            self.chunks.output_error(out, call.id, text, definition(&self.offered, &call.name));
+            let told = (definition(&self.offered, &call.name), call.changed.as_deref());
+            self.chunks.output_error(out, call.id, text, told);
         }
         if self.step != Step::Closed {
             self.chunks.plain(out, r#"{"type":"finish-step"}"#);

@@ -122,6 +122,10 @@ fn decided(message: u64, decision: Verdict, rule: Option<&str>) -> Event {
     }
 }
 
+fn asked(message: u64) -> Event {
+    Event::ToolApprovalRequested { call_id: call(message), reason: "approval", rule: None }
+}
+
 fn suspended() -> Event {
     Event::TurnSuspended { turn_id: TurnId(seq(1)), waiting: vec![] }
 }
@@ -513,6 +517,30 @@ fn decisions_of_the_policy_are_shown_to_clients_that_know_them() {
     assert_eq!(new[new.len() - 2..], expected);
     let old = told(UiVersion::V6, Begin::Turn, [events()]);
     assert_eq!(old.len(), new.len() - 2);
+}
+
+#[test]
+fn what_a_person_changed_is_told_with_the_decision_and_with_the_result() {
+    let changed = Event::ToolApprovalDecided {
+        call_id: call(2),
+        decision: Verdict::Allow,
+        rule: None,
+        arguments: Some("{\n \"city\": \"Oslo\"}".to_owned()),
+        reason: None,
+    };
+    let events = |outcome| {
+        let before = vec![user(1, "hi"), started(), step(2), input_ready(2, "{}"), asked(2)];
+        [before, vec![changed.clone(), finished_tool(2, outcome)]].concat()
+    };
+    let ran = r#""toolMetadata":{"changedArguments":{"city":"Oslo"}"#;
+    let (good, bad) =
+        (told(UiVersion::V7, Begin::Turn, [events("success")]), told(UiVersion::V7, Begin::Turn, [events("timeout")]));
+    let decision = format!(r#"{{"type":"tool-approval-response","approvalId":"appr_2_0","approved":true,{ran}}}}}"#);
+    assert_eq!(good[good.len() - 2], decision);
+    assert!(good[good.len() - 1].ends_with(&format!(r#"{ran},"durationMs":312}}}}"#)), "{good:?}");
+    assert!(bad[bad.len() - 1].ends_with(&format!(r#""errorText":"15 C",{ran}}}}}"#)), "{bad:?}");
+    let old = told(UiVersion::V6, Begin::Turn, [events("success")]);
+    assert!(old[old.len() - 1].contains(ran), "{old:?}");
 }
 
 #[test]

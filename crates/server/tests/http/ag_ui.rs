@@ -79,6 +79,23 @@ async fn a_fresh_page_of_ag_ui_is_told_what_was_said_and_what_is_asked_and_can_a
 }
 
 #[tokio::test]
+async fn a_result_of_ag_ui_says_first_that_a_person_changed_the_arguments() {
+    let server = server([Answer::whole([call(0, "lab__touch", r#"{"at":1}"#)]), Answer::whole([text("Touched.")])]);
+    let asked = server.run(body("r1", &said("Touch!"))).await.last().unwrap()["outcome"]["interrupts"][0]["id"].clone();
+    let mut answer = body("r2", &json!([]));
+    let payload = json!({"approved": true, "editedArgs": {"at": 2}});
+    answer["resume"] = json!([{"interruptId": asked, "status": "resolved", "payload": payload}]);
+    let told = server.run(answer).await;
+    let result = told.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
+    let content = result["content"].as_str().unwrap();
+    assert!(content.starts_with("[The user changed the arguments of this call to: {\"at\":2}]\n"), "{content}");
+    // Whoever comes back is told the same.
+    let back = server.run(body("r3", &json!([]))).await;
+    let messages = back[1]["messages"].as_array().unwrap();
+    assert_eq!(messages.iter().find(|message| message["role"] == "tool").unwrap()["content"], content);
+}
+
+#[tokio::test]
 async fn a_page_of_ag_ui_that_lost_its_run_is_told_what_goes_on_of_it() {
     let gate = Arc::new(Semaphore::new(0));
     let server = server([Answer::whole([call(0, "lab__look", r#"{"at":1}"#)]), Answer::whole([text("Seen.")]).gated(&gate)]);

@@ -192,12 +192,18 @@ pub(crate) fn calls_at(journal: &Journal, at: Seq) -> Vec<Call> {
                     id: CallId { message: stored.seq, index },
                     name: call.name.clone(),
                     arguments: call.arguments.clone(),
+                    changed: None,
                     waits: None,
                 });
                 calls = made.collect();
             }
             Entry::Question(question) => wait(&mut calls, question.call, Some(question.reason)),
-            Entry::Decision(decision) => wait(&mut calls, decision.call, None),
+            Entry::Decision(decision) => {
+                wait(&mut calls, decision.call, None);
+                if let Some(call) = calls.iter_mut().find(|call| call.id == decision.call) {
+                    call.take_change(decision);
+                }
+            }
             Entry::Result(result) => wait(&mut calls, result.call, None),
             _ => {}
         }

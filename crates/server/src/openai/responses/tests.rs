@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwright_core::{
-    CallId, Claim, ContentBlock, Control, DriverId, Entry, MessageId, ModelRef, Seq, TurnId, TurnSettings, Usage, UserMessage,
+    CallId, Claim, ContentBlock, Control, DecidedBy, Decision, DriverId, Entry, MessageId, ModelRef, Seq, TurnId, TurnSettings,
+    Usage, UserMessage, Verdict,
 };
 use turnwright_engine::{Event, Frame};
 
@@ -112,7 +113,13 @@ fn calls_stay_where_their_process_ends_while_they_run() {
     let said = Event::StepFinished { message_id: MessageId(seq(2)), finish_reason: "tool_calls", usage: Usage::default() };
     let starts = |call_id| Event::ToolStarted { call_id };
     let message = vec![step(2), text("I look."), said, calls_one, calls_other];
-    let approved = [one, other].map(|id| Call { id, name: "lab__look".to_owned(), arguments: "{}".to_owned(), waits: None });
+    let approved = [one, other].map(|id| Call {
+        id,
+        name: "lab__look".to_owned(),
+        arguments: "{}".to_owned(),
+        changed: None,
+        waits: None,
+    });
     // The part holds the message, or begins after it, where a person was asked about its calls.
     for (message, calls) in [(message, Vec::new()), (resumed(3).take(1).collect(), approved.to_vec())] {
         let mut fold = fold(Form::Streamed);
@@ -129,6 +136,28 @@ fn calls_stay_where_their_process_ends_while_they_run() {
         assert_eq!(ended, calls.iter().map(|item| &item["id"]).collect::<Vec<_>>(), "{message:?}");
         assert_eq!(output.last().unwrap()["content"][0]["text"], "Both.");
     }
+}
+
+#[test]
+fn an_output_says_first_that_a_person_changed_the_arguments() {
+    let (call_id, called) = called(0);
+    let decision = Decision {
+        call: call_id,
+        verdict: Verdict::Allow,
+        by: DecidedBy::Person,
+        definition_hash: None,
+        arguments: Some(r#"{"at":2}"#.to_owned()),
+        reason: None,
+        remembered: None,
+    };
+    let said = Event::StepFinished { message_id: MessageId(seq(2)), finish_reason: "tool_calls", usage: Usage::default() };
+    let decided = Event::Entry { seq: seq(3), at_ms: 0, entry: Arc::new(Entry::Decision(decision)) };
+    let events = [step(2), text("I look."), said, called, decided, Event::ToolStarted { call_id }, gave(call_id), step(6)];
+    let streamed = told(fold(Form::Streamed), events.into_iter().chain([text("Done.")]));
+    let output = streamed.last().unwrap()["response"]["output"].as_array().unwrap();
+    let item = output.iter().find(|item| item["type"] == "mcp_call").unwrap();
+    let expected = json!("[The user changed the arguments of this call to: {\"at\":2}]\nSeen.");
+    assert_eq!((&item["arguments"], &item["output"]), (&json!("{}"), &expected));
 }
 
 #[test]

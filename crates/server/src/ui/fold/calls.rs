@@ -17,6 +17,8 @@ pub(super) struct Call {
     pub(super) name: String,
     /// Whole arguments, once the call is stored.
     pub(super) arguments: Option<String>,
+    /// The arguments that a person put in their place.
+    pub(super) changed: Option<String>,
     /// Whether the client knows the call.
     pub(super) is_announced: bool,
     /// Whether the client knows that somebody is asked about it.
@@ -35,7 +37,7 @@ impl UiFold {
         if self.call(id).is_none() {
             let name = name.to_owned();
             let (is_announced, is_asked_about, is_finished) = (false, false, false);
-            self.calls.push(Call { id, name, arguments: None, is_announced, is_asked_about, is_finished });
+            self.calls.push(Call { id, name, arguments: None, changed: None, is_announced, is_asked_about, is_finished });
         }
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
@@ -96,18 +98,16 @@ impl UiFold {
         call.is_some_and(|call| std::mem::replace(&mut call.is_asked_about, true))
     }
 
-    pub(super) fn approval_decided(
-        &mut self,
-        id: CallId,
-        verdict: Verdict,
-        rule: Option<&str>,
-        reason: Option<&str>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn approval_decided(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
+        let Event::ToolApprovalDecided { decision, rule, arguments, reason, .. } = event else { return };
+        let changed = arguments.as_deref().filter(|_| decision.lets_run());
+        if let (Some(changed), Some(call)) = (changed, self.calls.iter_mut().rev().find(|call| call.id == id)) {
+            call.changed = Some(changed.to_owned());
+        }
         if self.version < UiVersion::V7 {
             return;
         }
-        let is_approved = match verdict {
+        let is_approved = match decision {
             Verdict::Allow | Verdict::RunAgain | Verdict::Happened => true,
             Verdict::Deny | Verdict::Skip => false,
         };
@@ -120,7 +120,7 @@ impl UiFold {
             // It was asked before the message began that the client is told.
             self.chunks.approval_request(out, id, &Question { version: self.version, reason: None, is_automatic: false });
         }
-        self.chunks.approval_response(out, id, is_approved, reason);
+        self.chunks.approval_response(out, id, is_approved, (reason.as_deref(), changed));
     }
 
     pub(super) fn tool_finished(&mut self, id: CallId, event: &Event, out: &mut Vec<u8>) {
@@ -129,12 +129,14 @@ impl UiFold {
         if let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) {
             call.is_finished = true;
         }
-        let tool = self.call(id).and_then(|call| definition(&self.offered, &call.name));
+        let call = self.call(id);
+        let tool = call.and_then(|call| definition(&self.offered, &call.name));
+        let changed = call.and_then(|call| call.changed.as_deref());
         match *outcome {
             "denied" if self.version >= UiVersion::V6 => self.chunks.output_denied(out, id),
             // These calls never gave a result of their own.
             "denied" | "timeout" | "unavailable" | "interrupted" | "cancelled" => {
-                self.chunks.output_error(out, id, &text_of(content), tool);
+                self.chunks.output_error(out, id, &text_of(content), (tool, changed));
             }
             _ => {
                 let output = Output {
@@ -143,6 +145,7 @@ impl UiFold {
                     is_error: *is_error,
                     duration_ms: *duration_ms,
                     tool,
+                    changed,
                 };
                 self.chunks.output(out, id, &output);
             }
