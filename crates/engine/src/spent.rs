@@ -133,7 +133,7 @@ impl Bill {
                 let turns = self.turns.entry(day).or_insert(DayOfTurns { day, ..DayOfTurns::default() });
                 turns.turns += 1;
                 turns.failures += u64::from(has_failed);
-                calls.counted = Some((turn.clone(), day, has_failed));
+                calls.counted = Some((*turn, day, has_failed));
             }
             Entry::User(_)
             | Entry::Decision(_)

@@ -29,7 +29,7 @@ impl Network {
         let proxy = error.url().and_then(|url| self.proxy_for(url));
         // What is asked over plain HTTP goes to the proxy itself, and no tunnel is told of.
         let is_plain = error.url().is_some_and(|url| url.scheme() == "http");
-        if proxy.is_some_and(|proxy| proxy.is_http()) && is_plain && error.is_connect() {
+        if proxy.is_some_and(ProxyAddress::is_http) && is_plain && error.is_connect() {
             return Reason::Proxy(not_reached(proxy, error));
         }
         match blamed(error, proxy) {

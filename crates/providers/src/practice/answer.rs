@@ -101,7 +101,7 @@ fn is_unfinished(result: &PromptResult<'_>) -> bool {
 /// What a tool said, in words.
 fn report(result: &PromptResult<'_>, is_single: bool) -> String {
     let name = &result.call.name;
-    let with = || format!(" with {}", literal(&result.call.arguments_object().to_string(), ""));
+    let with = || format!(" with {}", literal(result.call.arguments_object(), ""));
     let with = if is_single { String::new() } else { with() };
     let how = match result.result.outcome {
         Outcome::Success => "answered".to_owned(),
