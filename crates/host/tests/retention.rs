@@ -64,7 +64,7 @@ async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_
         say(&host, id, "hello").await;
     }
     let pinned = SettingsOverlay { pinned: Some(true), ..SettingsOverlay::default() };
-    let change = ConversationChange { title: None, overlay: Some(pinned) };
+    let change = ConversationChange { overlay: Some(pinned), ..ConversationChange::default() };
     host.engine().update(&"pinned".parse().unwrap(), change).await.unwrap();
 
     clock.advance(30 * DAY_MS);
