@@ -440,14 +440,12 @@ impl Engine {
         Ok(questions_in(id, &state.journal))
     }
 
-    /// What the calls of all conversations of the user ask of people.
+    /// What the calls of all conversations of the user ask of people, but for those that cannot be read.
     pub async fn all_questions(&self) -> Result<Vec<WaitingQuestion>, EngineError> {
         let mut questions = Vec::new();
         for open in self.own_open_turns().await? {
-            match self.load_open(&open).await {
-                Ok(live) => questions.extend(questions_in(&open.conversation, &live.lock().journal)),
-                Err(EngineError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
+            if let Some(live) = self.load_readable(&open).await? {
+                questions.extend(questions_in(&open.conversation, &live.lock().journal));
             }
         }
         Ok(questions)
@@ -463,14 +461,12 @@ impl Engine {
         Ok(waiting_in(id, &state.journal))
     }
 
-    /// The calls of all conversations of the user about which a person is asked.
+    /// The calls of all conversations of the user about which a person is asked, but for those that cannot be read.
     pub async fn all_waiting(&self) -> Result<Vec<WaitingCall>, EngineError> {
         let mut waiting = Vec::new();
         for open in self.own_open_turns().await? {
-            match self.load_open(&open).await {
-                Ok(live) => waiting.extend(waiting_in(&open.conversation, &live.lock().journal)),
-                Err(EngineError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
+            if let Some(live) = self.load_readable(&open).await? {
+                waiting.extend(waiting_in(&open.conversation, &live.lock().journal));
             }
         }
         Ok(waiting)

@@ -464,3 +464,10 @@ pub enum StoreError {
         reason: String,
     },
 }
+
+impl StoreError {
+    /// Whether something stored is the reason, which the next time finds as it is, and of which the rest of the store knows nothing.
+    pub fn is_of_what_is_stored(&self) -> bool {
+        matches!(self, Self::Newer { .. } | Self::Damaged { .. })
+    }
+}

@@ -241,6 +241,19 @@ impl Engine {
         Ok(live)
     }
 
+    /// The same; `None` where it is gone, or cannot be read: that is no reason to say nothing of the others.
+    pub(super) async fn load_readable(&self, open: &OpenTurn) -> Result<Option<Arc<Live>>, EngineError> {
+        match self.load_open(open).await {
+            Ok(live) => Ok(Some(live)),
+            Err(EngineError::NotFound { .. }) => Ok(None),
+            Err(EngineError::Store(error)) if error.is_of_what_is_stored() => {
+                tracing::warn!(conversation = %open.conversation, turn = %open.turn, %error, "a conversation with an open turn is left out");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     async fn newest(&self, live: Arc<Live>) -> Result<Arc<Live>, EngineError> {
         let is_known = {
             let state = live.lock();
