@@ -172,9 +172,8 @@ fn key_of(rule: &Remembered) -> String {
 
 async fn read_all(documents: &dyn Documents) -> Result<Vec<ReadyRule>, StoreError> {
     let mut all = documents.documents(KIND).await?;
-    // Others are kept beside conversations too, under longer names.
-    let of_conversations = documents.documents(CONVERSATION_DOCUMENTS).await?;
-    all.extend(of_conversations.into_iter().filter(|document| document.key.split('/').count() == 2));
+    // Others are kept beside conversations too, under longer names, and may be large.
+    all.extend(documents.upper_documents(CONVERSATION_DOCUMENTS).await?);
     let mut rules: Vec<ReadyRule> = all.iter().filter_map(|document| read(&document.key, &document.body)).collect();
     rules.sort_by(|a, b| (a.remembered.at_ms, &a.remembered.id).cmp(&(b.remembered.at_ms, &b.remembered.id)));
     Ok(rules)

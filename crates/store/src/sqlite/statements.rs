@@ -226,6 +226,8 @@ statements! {
 
     DOCUMENT = "SELECT key, body FROM document WHERE kind = ?1 AND key = ?2";
     DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";
+    /// The key comes first: of those that are left out the body is not read.
+    UPPER_DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 AND key NOT LIKE '%/%/%' ORDER BY key";
     ADD_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3) ON CONFLICT (kind, key) DO NOTHING";
     PUT_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3)
         ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";

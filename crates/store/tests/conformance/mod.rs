@@ -148,6 +148,7 @@ full_claims! {
     artifacts::a_piece_that_is_stored_again_is_stored_once,
     documents::documents_are_kept_over_a_restart,
     documents::the_first_of_many_who_add_a_document_is_first_in_a_store,
+    documents::upper_documents_are_told_from_the_rest_in_a_store,
     documents::of_several_processes_that_add_a_document_at_once_one_is_first_for_all,
     locks::one_at_a_time_holds_a_lock_whatever_store_it_asked,
     rates::what_may_happen_only_so_often_is_counted_over_all_stores_and_a_restart,
