@@ -247,8 +247,9 @@ pub(super) async fn delete(
     let _changing = state.changing_settings().lock().await;
     tag(&settings::conversation(state.engine().conversation(&id).await?)).must_match(&headers)?;
     state.engine().delete(&id).await?;
-    if let Some(upkeep) = state.upkeep().filter(|_| is_purged) {
-        upkeep.erase().await?;
+    if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
+        let engine = state.engine().clone();
+        state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await??;
     }
     Ok(StatusCode::NO_CONTENT)
 }
