@@ -35,6 +35,16 @@ pub trait Documents: Send + Sync + Debug {
     /// Where the store fails.
     async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError>;
 
+    /// Those of a kind with at most one `/` in their keys, by key.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    async fn upper_documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+        let mut found = self.documents(kind).await?;
+        found.retain(|document| document.key.split('/').count() <= 2);
+        Ok(found)
+    }
+
     /// Stores a document, in place of the one with its key. Durable when it returns.
     ///
     /// # Errors

@@ -33,6 +33,7 @@ mod agree;
 mod asking;
 mod beginning;
 mod branch;
+mod changing;
 mod compacting;
 mod context;
 mod finding;
@@ -147,6 +148,8 @@ pub struct ConversationChange {
     pub title: Option<Option<String>>,
     /// The settings, whole.
     pub overlay: Option<SettingsOverlay>,
+    /// What it was made of, where nothing is to be changed of a conversation whose title or settings are others by now.
+    pub of: Option<Conversation>,
 }
 
 /// A call about which a person is asked.
@@ -362,32 +365,6 @@ impl Engine {
         self.inner.store.conversations(Page { owner: &self.user, after, limit }).await?.into_iter().map(conversation).collect()
     }
 
-    /// Changes a conversation's title or settings; turns that are open go on with what they began with.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::Invalid`]; [`EngineError::OverLimit`] where its title or settings are too large.
-    pub async fn update(&self, id: &ConversationId, change: ConversationChange) -> Result<Conversation, EngineError> {
-        let title = change.title.as_ref().and_then(Option::as_deref);
-        self.limits().admit_chosen(title, change.overlay.as_ref().unwrap_or(&SettingsOverlay::default()))?;
-        let mut conversation = self.conversation(id).await?;
-        if let Some(overlay) = change.overlay.as_ref().filter(|after| after.approve != conversation.overlay.approve) {
-            let default = self.inner.defaults().approve;
-            let before = conversation.overlay.approve.unwrap_or(default);
-            self.must_not_widen(overlay.approve.unwrap_or(default), Some(before)).await?;
-        }
-        conversation.title = change.title.unwrap_or(conversation.title);
-        conversation.overlay = change.overlay.unwrap_or(conversation.overlay);
-        self.inner.store.update(record(&conversation)?).await?;
-        if let Some(live) = self.inner.registry.known(id) {
-            let mut state = live.lock();
-            state.choose(conversation.overlay.clone());
-            state.title.clone_from(&conversation.title);
-            drop(state);
-            self.inner.registry.weigh(&live);
-        }
-        Ok(conversation)
-    }
-
     /// Deletes a conversation with its journal. A turn that is open is stopped with its tools.
     ///
     /// # Errors
@@ -463,14 +440,12 @@ impl Engine {
         Ok(questions_in(id, &state.journal))
     }
 
-    /// What the calls of all conversations of the user ask of people.
+    /// What the calls of all conversations of the user ask of people, but for those that cannot be read.
     pub async fn all_questions(&self) -> Result<Vec<WaitingQuestion>, EngineError> {
         let mut questions = Vec::new();
         for open in self.own_open_turns().await? {
-            match self.load_open(&open).await {
-                Ok(live) => questions.extend(questions_in(&open.conversation, &live.lock().journal)),
-                Err(EngineError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
+            if let Some(live) = self.load_readable(&open).await? {
+                questions.extend(questions_in(&open.conversation, &live.lock().journal));
             }
         }
         Ok(questions)
@@ -486,14 +461,12 @@ impl Engine {
         Ok(waiting_in(id, &state.journal))
     }
 
-    /// The calls of all conversations of the user about which a person is asked.
+    /// The calls of all conversations of the user about which a person is asked, but for those that cannot be read.
     pub async fn all_waiting(&self) -> Result<Vec<WaitingCall>, EngineError> {
         let mut waiting = Vec::new();
         for open in self.own_open_turns().await? {
-            match self.load_open(&open).await {
-                Ok(live) => waiting.extend(waiting_in(&open.conversation, &live.lock().journal)),
-                Err(EngineError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
+            if let Some(live) = self.load_readable(&open).await? {
+                waiting.extend(waiting_in(&open.conversation, &live.lock().journal));
             }
         }
         Ok(waiting)
@@ -581,7 +554,7 @@ fn record(conversation: &Conversation) -> Result<ConversationRecord, EngineError
 
 fn conversation(record: ConversationRecord) -> Result<Conversation, EngineError> {
     Ok(Conversation {
-        overlay: overlay_of(&record)?,
+        overlay: overlay_of(&record.id, &record.settings)?,
         id: record.id,
         owner: record.owner,
         title: record.title,

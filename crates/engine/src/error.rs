@@ -118,6 +118,7 @@ impl From<StoreError> for EngineError {
             StoreError::Exists { conversation } => Self::Exists { id: conversation },
             StoreError::Missing { what } => Self::NotFound { what },
             StoreError::Conflict { .. }
+            | StoreError::Changed { .. }
             | StoreError::Taken { .. }
             | StoreError::Repeated { .. }
             | StoreError::OverBudget

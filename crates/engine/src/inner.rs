@@ -22,7 +22,7 @@ use crate::follow::Follower;
 use crate::live::{Live, State, Vacancy};
 use crate::nodes::cluster::Cluster;
 use crate::pins::Pins;
-use crate::registry::Registry;
+use crate::registry::{Registry, overlay_of};
 use crate::result_cache::ResultCache;
 use crate::rules::Rules;
 use crate::telemetry::spans;
@@ -129,7 +129,8 @@ impl Inner {
         self.rules.refresh_if_written(self.foreign_writes()).await;
     }
 
-    fn foreign_writes(&self) -> u64 {
+    /// How often another process may have written since somebody first looked.
+    pub(crate) fn foreign_writes(&self) -> u64 {
         *self.foreign.get_or_init(|| self.store.foreign_writes()).borrow()
     }
 
@@ -275,17 +276,31 @@ impl Inner {
         self.telemetry.get_or_init(Telemetry::default)
     }
 
-    /// Reads what other processes stored in a conversation.
+    /// Reads what other processes stored in a conversation, and what they chose for it.
     ///
     /// # Errors
     /// [`StoreError::Gone`] where it was deleted, also where another of its name has taken its place; it is buried then.
     pub(crate) async fn catch_up(&self, live: &Arc<Live>) -> Result<(), StoreError> {
         // In this order: what is known here never is ahead of the store.
-        let known = live.lock().journal.last_seq();
-        let stored = self.store.last_seq(&live.id).await?;
+        let (known, chosen) = {
+            let state = live.lock();
+            (state.journal.last_seq(), state.chosen.clone())
+        };
+        let newest = self.store.newest(&live.id, &chosen).await?;
+        let stored = newest.last;
         if stored < known {
             self.bury(live);
             return Err(StoreError::Gone { conversation: live.id.clone() });
+        }
+        if let Some(newer) = newest.chosen {
+            let overlay = overlay_of(&live.id, &newer.settings)?;
+            let mut state = live.lock();
+            // What was chosen here meanwhile may be the newer; the next look tells.
+            if Arc::ptr_eq(&state.chosen, &chosen) {
+                state.choose(overlay, newer);
+            }
+            drop(state);
+            self.registry.weigh(live);
         }
         if stored > known { live.refresh(&*self.store).await } else { Ok(()) }
     }

@@ -15,7 +15,7 @@ use crate::in_flight::{InFlight, tell_at_another_place, tell_message};
 use crate::nodes::mirror::{self, Mirror};
 use crate::telemetry::spans;
 use crate::watch::{Frame, Watch, WatchFrom, Watchers};
-use crate::{Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError, weight};
+use crate::{Chosen, Event, KeptBy, SettingsOverlay, Slot, Slots, Store, StoreError, weight};
 
 /// How many entries are read from the store at once.
 const READ_PAGE: usize = 5_000;
@@ -53,7 +53,8 @@ pub(crate) struct State {
     pub(crate) keeper: Option<(TurnId, KeptBy)>,
     pub(crate) broken: Option<JournalError>,
     pub(crate) overlay: SettingsOverlay,
-    pub(crate) title: Option<String>,
+    /// The same as it is stored, with the title.
+    pub(crate) chosen: Arc<Chosen>,
     pub(crate) last_used: u64,
     weight: usize,
     overlay_weight: usize,
@@ -111,7 +112,7 @@ struct News {
 }
 
 impl Live {
-    pub(crate) fn new(id: ConversationId, owner: UserId, overlay: SettingsOverlay, title: Option<String>) -> Self {
+    pub(crate) fn new(id: ConversationId, owner: UserId, overlay: SettingsOverlay, chosen: Chosen) -> Self {
         let state = State {
             id: id.clone(),
             owner: owner.clone(),
@@ -127,7 +128,7 @@ impl Live {
             broken: None,
             overlay_weight: weight::of_overlay(&overlay),
             overlay,
-            title,
+            chosen: Arc::new(chosen),
             last_used: 0,
             weight: 0,
         };
@@ -158,7 +159,7 @@ impl Live {
         let news = state.apply(stored);
         state.keeper = beside.keeper.or(state.keeper);
         if beside.title.is_some() {
-            state.title = beside.title;
+            state.chosen = Arc::new(Chosen { title: beside.title, settings: state.chosen.settings.clone() });
         }
         let holds = |claim: &Claim| state.journal.open_turn().is_some_and(|turn| turn.is_held_by(claim));
         let claim = beside.claim.filter(|claim| !state.is_driven && holds(claim));
@@ -368,14 +369,15 @@ impl State {
 
     /// About how many bytes it holds.
     pub(crate) fn weight(&self) -> usize {
-        let title = self.title.as_ref().map_or(0, String::len);
-        self.weight.saturating_add(self.overlay_weight).saturating_add(title).saturating_add(weight::OF_CONVERSATION)
+        let chosen = self.chosen.title.as_ref().map_or(0, String::len).saturating_add(self.chosen.settings.len());
+        self.weight.saturating_add(self.overlay_weight).saturating_add(chosen).saturating_add(weight::OF_CONVERSATION)
     }
 
-    /// Takes the conversation's own settings.
-    pub(crate) fn choose(&mut self, overlay: SettingsOverlay) {
+    /// Takes the conversation's own settings, and how they are stored with its title.
+    pub(crate) fn choose(&mut self, overlay: SettingsOverlay, chosen: Chosen) {
         self.overlay_weight = weight::of_overlay(&overlay);
         self.overlay = overlay;
+        self.chosen = Arc::new(chosen);
     }
 
     /// Whether it may be forgotten: nobody drives or watches. Watchers that are gone are forgotten already.

@@ -140,20 +140,22 @@ fn shrink(all: &mut HashMap<ConversationId, Arc<Live>>) {
 
 /// A conversation of a record, with no entries yet.
 pub(crate) fn live_of(record: &ConversationRecord) -> Result<Live, EngineError> {
-    Ok(Live::new(record.id.clone(), record.owner.clone(), overlay_of(record)?, record.title.clone()))
+    let overlay = overlay_of(&record.id, &record.settings)?;
+    Ok(Live::new(record.id.clone(), record.owner.clone(), overlay, record.chosen()))
 }
 
 /// The conversation's own settings.
-pub(crate) fn overlay_of(record: &ConversationRecord) -> Result<SettingsOverlay, EngineError> {
-    serde_json::from_str(&record.settings).map_err(|error| {
-        let what = format!("the settings of conversation `{}`", record.id);
-        EngineError::Store(StoreError::Damaged { what, reason: error.to_string() })
+pub(crate) fn overlay_of(id: &ConversationId, settings: &str) -> Result<SettingsOverlay, StoreError> {
+    serde_json::from_str(settings).map_err(|error| {
+        let what = format!("the settings of conversation `{id}`");
+        StoreError::Damaged { what, reason: error.to_string() }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Chosen;
 
     #[test]
     fn idle_conversations_with_large_settings_go_before_they_are_many() {
@@ -161,7 +163,7 @@ mod tests {
         for number in 0..30 {
             let overlay = SettingsOverlay { system_prompt: Some("x".repeat(MAX_IDLE_BYTES / 8)), ..SettingsOverlay::default() };
             let id = format!("c{number}").parse().unwrap();
-            registry.keep(Arc::new(Live::new(id, "me".parse().unwrap(), overlay, None)));
+            registry.keep(Arc::new(Live::new(id, "me".parse().unwrap(), overlay, Chosen::default())));
         }
         assert!(registry.workload().conversations <= 8, "{:?}", registry.workload());
         registry.make_room();

@@ -23,6 +23,8 @@ struct Newest {
     known: Arc<[ReadyRule]>,
     /// What [`crate::Store::foreign_writes`] said when they were read.
     writes: Option<u64>,
+    /// How often they became others.
+    changes: u64,
 }
 
 impl Rules {
@@ -51,13 +53,37 @@ impl Rules {
     /// Where they cannot be read, what is known stays.
     pub(crate) async fn refresh_if_written(&self, writes: u64) {
         let Some(documents) = self.documents.get() else { return };
-        if self.lock().writes == Some(writes) {
-            return;
+        loop {
+            let changes = {
+                let newest = self.lock();
+                if newest.writes == Some(writes) {
+                    return;
+                }
+                newest.changes
+            };
+            match read_all(&**documents).await {
+                Ok(known) => {
+                    if self.replace(changes, known, writes) {
+                        return;
+                    }
+                    // What was taken over while they were read may not be among them.
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "remembered rules cannot be read; what is known stays");
+                    return;
+                }
+            }
         }
-        match read_all(&**documents).await {
-            Ok(known) => *self.lock() = Newest { known: known.into(), writes: Some(writes) },
-            Err(error) => tracing::warn!(%error, "remembered rules cannot be read; what is known stays"),
+    }
+
+    /// Takes over what was read after so many changes; whether there was no other since.
+    fn replace(&self, changes: u64, known: Vec<ReadyRule>, writes: u64) -> bool {
+        let mut newest = self.lock();
+        let is_newest = newest.changes == changes;
+        if is_newest {
+            *newest = Newest { known: known.into(), writes: Some(writes), changes: changes.wrapping_add(1) };
         }
+        is_newest
     }
 
     /// Takes over what was just stored beside entries.
@@ -69,11 +95,13 @@ impl Rules {
             known.extend(body.as_deref().and_then(|body| read(key, body)));
         }
         newest.known = known.into();
+        newest.changes = newest.changes.wrapping_add(1);
     }
 
     /// Those of a conversation that is gone.
     pub(crate) fn forget(&self, conversation: &ConversationId) {
         let mut newest = self.lock();
+        newest.changes = newest.changes.wrapping_add(1);
         if newest.known.iter().any(|rule| rule.remembered.reach.conversation() == Some(conversation)) {
             newest.known = newest
                 .known
@@ -144,9 +172,8 @@ fn key_of(rule: &Remembered) -> String {
 
 async fn read_all(documents: &dyn Documents) -> Result<Vec<ReadyRule>, StoreError> {
     let mut all = documents.documents(KIND).await?;
-    // Others are kept beside conversations too, under longer names.
-    let of_conversations = documents.documents(CONVERSATION_DOCUMENTS).await?;
-    all.extend(of_conversations.into_iter().filter(|document| document.key.split('/').count() == 2));
+    // Others are kept beside conversations too, under longer names, and may be large.
+    all.extend(documents.upper_documents(CONVERSATION_DOCUMENTS).await?);
     let mut rules: Vec<ReadyRule> = all.iter().filter_map(|document| read(&document.key, &document.body)).collect();
     rules.sort_by(|a, b| (a.remembered.at_ms, &a.remembered.id).cmp(&(b.remembered.at_ms, &b.remembered.id)));
     Ok(rules)
@@ -165,4 +192,93 @@ fn read(key: &str, body: &str) -> Option<ReadyRule> {
 
 fn nowhere() -> StoreError {
     StoreError::Unusable { reason: "nothing is remembered here".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// Documents whose first list is what it was before anything was stored, and comes once it is let go.
+    #[derive(Debug, Default)]
+    struct Late {
+        stored: Mutex<Vec<Document>>,
+        lists: Mutex<u32>,
+        is_asked: Notify,
+        goes_on: Notify,
+    }
+
+    #[async_trait]
+    impl Documents for Late {
+        async fn document(&self, _kind: &str, _key: &str) -> Result<Option<Document>, StoreError> {
+            Ok(None)
+        }
+
+        async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+            if kind != CONVERSATION_DOCUMENTS {
+                return Ok(Vec::new());
+            }
+            let found = self.stored.lock().unwrap().clone();
+            let is_first = std::mem::replace(&mut *self.lists.lock().unwrap(), 1) == 0;
+            if is_first {
+                self.is_asked.notify_one();
+                self.goes_on.notified().await;
+            }
+            Ok(found)
+        }
+
+        async fn put_document(&self, _kind: &str, document: Document) -> Result<(), StoreError> {
+            self.stored.lock().unwrap().push(document);
+            Ok(())
+        }
+
+        async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+            self.put_document(kind, document).await
+        }
+
+        async fn remove_document(&self, _kind: &str, _key: &str) -> Result<(), StoreError> {
+            self.stored.lock().unwrap().clear();
+            Ok(())
+        }
+    }
+
+    fn remembered() -> Remembered {
+        let rule = serde_json::from_value(serde_json::json!({"tool": "shell__*", "action": "deny"})).unwrap();
+        Remembered { id: "rule_1".into(), reach: Reach::Conversation("c".parse().unwrap()), rule, at_ms: 1 }
+    }
+
+    fn rule() -> ReadyRule {
+        ReadyRule::new(remembered()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_rule_that_is_remembered_while_all_are_read_stays_known() {
+        let documents = Arc::new(Late::default());
+        let rules = Rules::default();
+        rules.keep(documents.clone());
+        let remember = async {
+            documents.is_asked.notified().await;
+            rules.put(&rule()).await.unwrap();
+            documents.goes_on.notify_one();
+        };
+        tokio::join!(rules.refresh_if_written(1), remember);
+        assert_eq!(rules.known().iter().map(|rule| &rule.remembered).collect::<Vec<_>>(), [&remembered()]);
+    }
+
+    #[tokio::test]
+    async fn a_rule_that_is_removed_while_all_are_read_stays_gone() {
+        let documents = Arc::new(Late::default());
+        let rules = Rules::default();
+        rules.keep(documents.clone());
+        rules.put(&rule()).await.unwrap();
+        let remove = async {
+            documents.is_asked.notified().await;
+            rules.remove(&remembered()).await.unwrap();
+            documents.goes_on.notify_one();
+        };
+        tokio::join!(rules.refresh_if_written(1), remove);
+        assert_eq!(rules.known().len(), 0);
+    }
 }

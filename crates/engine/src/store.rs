@@ -22,11 +22,11 @@ pub trait Store: Send + Sync + Debug {
     /// A conversation's record; `None` where there is none.
     async fn conversation(&self, id: &ConversationId) -> Result<Option<ConversationRecord>, StoreError>;
 
-    /// Replaces a conversation's title and settings; its owner stays.
+    /// Replaces a conversation's title and settings where they still are `of`.
     ///
     /// # Errors
-    /// [`StoreError::Gone`], where there is none.
-    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError>;
+    /// [`StoreError::Gone`], where there is none; [`StoreError::Changed`], where they are others.
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError>;
 
     /// Conversations of one owner, the one with the newest entry first.
     ///
@@ -78,6 +78,9 @@ pub trait Store: Send + Sync + Debug {
 
     /// The place of the last entry; `None` where there is none or no such conversation.
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError>;
+
+    /// The same, with what is chosen for the conversation where that is other than `known`.
+    async fn newest(&self, id: &ConversationId, known: &Arc<Chosen>) -> Result<Newest, StoreError>;
 
     /// Whether an entry may take back what others show: a message is hidden, or a turn taken up again. A store that does not
     /// know says so too; its conversations are then read whole where a part would do.
@@ -345,6 +348,39 @@ pub struct ConversationRecord {
     pub updated_at_ms: u64,
 }
 
+impl ConversationRecord {
+    /// What is chosen for it.
+    pub fn chosen(&self) -> Chosen {
+        Chosen { title: self.title.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// What is chosen for a conversation, as it is stored: see [`ConversationRecord`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// A title, where it has one.
+    pub title: Option<String>,
+    /// The conversation's own settings, a JSON object text.
+    pub settings: String,
+}
+
+impl Chosen {
+    /// This, where it is other than what is known.
+    pub fn unless_known(title: Option<&str>, settings: &str, known: &Self) -> Option<Self> {
+        let is_known = known.title.as_deref() == title && known.settings == settings;
+        (!is_known).then(|| Self { title: title.map(str::to_owned), settings: settings.to_owned() })
+    }
+}
+
+/// How far a conversation is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// The place of the last entry; `None` where there is none or no such conversation.
+    pub last: Option<Seq>,
+    /// What is chosen for it, where that is other than was known.
+    pub chosen: Option<Chosen>,
+}
+
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page<'a> {
@@ -374,6 +410,12 @@ pub enum StoreError {
     /// There is one with this id.
     #[error("there is a conversation `{conversation}` already")]
     Exists {
+        /// Its name.
+        conversation: ConversationId,
+    },
+    /// Its title or its settings are others than the change was made of.
+    #[error("conversation `{conversation}` was changed since; read it again")]
+    Changed {
         /// Its name.
         conversation: ConversationId,
     },
@@ -421,4 +463,11 @@ pub enum StoreError {
         /// Why, with the file's name.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// Whether something stored is the reason, which the next time finds as it is, and of which the rest of the store knows nothing.
+    pub fn is_of_what_is_stored(&self) -> bool {
+        matches!(self, Self::Newer { .. } | Self::Damaged { .. })
+    }
 }

@@ -54,14 +54,35 @@ impl Engine {
                 break;
             }
         }
-        let must_erase = &self.inner().must_erase;
         if count > 0 {
-            must_erase.store(true, Ordering::Relaxed);
+            self.inner().must_erase.store(true, Ordering::Relaxed);
         }
-        if must_erase.load(Ordering::Relaxed) {
-            upkeep.erase().await?;
-            must_erase.store(false, Ordering::Relaxed);
-        }
+        self.erase_due(upkeep).await?;
         Ok(count)
+    }
+
+    /// Overwrites what was deleted before.
+    ///
+    /// # Errors
+    /// Where the store fails; [`Engine::erase_due`] does it later then.
+    pub async fn erase(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
+        self.inner().must_erase.store(true, Ordering::Relaxed);
+        self.erase_due(upkeep).await
+    }
+
+    /// Overwrites what was deleted and could not be overwritten before.
+    ///
+    /// # Errors
+    /// Where the store fails; the next time does it.
+    pub async fn erase_due(&self, upkeep: &dyn Upkeep) -> Result<(), EngineError> {
+        let must_erase = &self.inner().must_erase;
+        // What is deleted meanwhile may not be overwritten by this.
+        if must_erase.swap(false, Ordering::Relaxed)
+            && let Err(error) = upkeep.erase().await
+        {
+            must_erase.store(true, Ordering::Relaxed);
+            return Err(error.into());
+        }
+        Ok(())
     }
 }

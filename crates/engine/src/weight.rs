@@ -151,6 +151,7 @@ mod tests {
     use turnwright_core::{MessageId, Seq, UserMessage};
 
     use super::*;
+    use crate::Chosen;
     use crate::live::Live;
 
     const MUCH: usize = 1 << 20;
@@ -176,9 +177,10 @@ mod tests {
             let retried = Entry::Control(Control::Retried { turn, settings: Some(Box::new(settings)) });
             assert!(of_entry(&Entry::User(message)) > MUCH);
             assert!(of_entry(&retried) > MUCH);
-            let live = Live::new("c".parse().unwrap(), "me".parse().unwrap(), overlay, Some("t".repeat(MUCH)));
+            let chosen = Chosen { title: Some("t".repeat(MUCH)), settings: String::new() };
+            let live = Live::new("c".parse().unwrap(), "me".parse().unwrap(), overlay, chosen);
             assert!(live.lock().weight() > 2 * MUCH);
-            live.lock().choose(SettingsOverlay::default());
+            live.lock().choose(SettingsOverlay::default(), Chosen::default());
             assert!(live.lock().weight() < 2 * MUCH);
         }
     }

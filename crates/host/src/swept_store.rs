@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
-use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
 use turnwright_mcp::sweep_driver;
 use turnwright_store::Storage;
 
@@ -66,8 +66,8 @@ impl Store for SweptStore {
         self.store.conversation(id).await
     }
 
-    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
-        self.store.update(conversation).await
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
+        self.store.update(id, chosen, of).await
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
@@ -92,6 +92,10 @@ impl Store for SweptStore {
 
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         self.store.last_seq(id).await
+    }
+
+    async fn newest(&self, id: &ConversationId, known: &Arc<Chosen>) -> Result<Newest, StoreError> {
+        self.store.newest(id, known).await
     }
 
     async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {

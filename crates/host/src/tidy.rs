@@ -13,6 +13,8 @@ use crate::Host;
 const EVERY: Duration = Duration::from_mins(1);
 /// How often it looks for answers to idempotency keys that are old: an hour.
 const KEYS_EVERY_MS: u64 = 3_600_000;
+/// How long answers to idempotency keys are kept that go with no conversation, where no retention says it: thirty days.
+const KEYS_MS: u64 = 30 * 24 * 3_600_000;
 /// How long it is kept what a request began that may be sent again, and how often it looks for older ones: an hour.
 const REQUESTS_MS: u64 = 3_600_000;
 /// How long an uploaded file waits for a message that names it: a day.
@@ -32,12 +34,14 @@ impl Host {
         if let Err(error) = self.texts().take_in().await {
             tracing::warn!(%error, "what was said could not be taken into the search; whoever searches does it");
         }
-        if let Some(retention) = self.config().storage.retention() {
-            let age_ms = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-            let before_ms = self.engine().clock().now_ms().saturating_sub(age_ms);
-            if let Err(error) = self.forget_keys(before_ms).await {
-                tracing::warn!(%error, "old answers to idempotency keys could not be removed; the next round does it");
-            }
+        let retention = self.config().storage.retention();
+        let age_ms = retention.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        let now_ms = self.engine().clock().now_ms();
+        if let Err(error) = self.forget_keys(now_ms.saturating_sub(age_ms.unwrap_or(KEYS_MS))).await {
+            tracing::warn!(%error, "old answers to idempotency keys could not be removed; the next round does it");
+        }
+        if let Some(age_ms) = age_ms {
+            let before_ms = now_ms.saturating_sub(age_ms);
             match self.engine().remove_old(&**self.upkeep(), before_ms).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "removed conversations that are older than the retention"),
@@ -45,6 +49,8 @@ impl Host {
                     tracing::warn!(%error, "old conversations could not be removed or overwritten; the next round does it");
                 }
             }
+        } else if let Err(error) = self.engine().erase_due(&**self.upkeep()).await {
+            tracing::warn!(%error, "what was deleted could not be overwritten; the next round does it");
         }
         if let Err(error) = self.forget_requests().await {
             tracing::warn!(%error, "requests that may be sent again no more could not be forgotten; the next round does it");

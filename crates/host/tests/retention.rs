@@ -64,7 +64,7 @@ async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_
         say(&host, id, "hello").await;
     }
     let pinned = SettingsOverlay { pinned: Some(true), ..SettingsOverlay::default() };
-    let change = ConversationChange { title: None, overlay: Some(pinned) };
+    let change = ConversationChange { overlay: Some(pinned), ..ConversationChange::default() };
     host.engine().update(&"pinned".parse().unwrap(), change).await.unwrap();
 
     clock.advance(30 * DAY_MS);
@@ -87,10 +87,19 @@ async fn retention_removes_what_is_old_and_spares_what_waits_what_is_pinned_and_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_to_idempotency_keys_that_stand_in_no_conversation_go_with_their_age_too() {
+    old_keys_go("retention = \"10d\"", 10).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_to_idempotency_keys_that_stand_in_no_conversation_are_kept_for_thirty_days_without_it() {
+    old_keys_go("", 30).await;
+}
+
+async fn old_keys_go(retention: &str, days: u64) {
     let (folder, model) = (tempfile::tempdir().unwrap(), model());
     let now_ms = 1_736_622_000_000;
     let clock = Arc::new(ManualClock::at(now_ms));
-    let host = host(folder.path(), &model, clock.clone(), "retention = \"30d\"").await;
+    let host = host(folder.path(), &model, clock.clone(), retention).await;
     let put = async |key: &str, body: Value| {
         let document = Document { key: key.to_owned(), body: body.to_string() };
         host.documents().put_document(REPEATABLE_REQUESTS, document).await.unwrap();
@@ -103,9 +112,9 @@ async fn answers_to_idempotency_keys_that_stand_in_no_conversation_go_with_their
     put("b", json!({"fingerprint": "f", "at_ms": now_ms + 1, "answer": null, "made": ""})).await;
     put("of an older version", json!({"fingerprint": "f", "answer": null, "made": ""})).await;
     host.tidy_once().await;
-    clock.advance(30 * DAY_MS);
+    clock.advance(days * DAY_MS);
     host.tidy_once().await;
-    assert_eq!(left().await, ["a", "b", "of an older version"], "thirty days are kept whole");
+    assert_eq!(left().await, ["a", "b", "of an older version"], "{days} days are kept whole");
     clock.advance(3_600_001);
     put("b", json!({"fingerprint": "f", "at_ms": now_ms + 3_600_001, "answer": null, "made": ""})).await;
     host.tidy_once().await;

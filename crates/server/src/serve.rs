@@ -15,8 +15,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::auth::Auth;
@@ -97,11 +97,12 @@ pub async fn serve_over_tls(
 async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, shutdown: impl Future<Output = ()> + Send) {
     let graceful = GracefulShutdown::new();
     let ending = CancellationToken::new();
-    let tasks = TaskTracker::new();
+    let mut tasks = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let (stream, from) = tokio::select! {
             accepted = accept(&listener) => accepted,
+            Some(_ended) = tasks.join_next() => continue,
             () = &mut shutdown => break,
         };
         let (router, watcher) = (router.clone(), graceful.watcher());
@@ -122,12 +123,13 @@ async fn until_told(listener: TcpListener, tls: Option<&Tls>, router: Router, sh
     // Nobody is taken any more; who is there is answered.
     drop(listener);
     ending.cancel();
-    tasks.close();
-    tokio::select! {
-        () = async { tokio::join!(graceful.shutdown(), tasks.wait()); } => {}
-        () = tokio::time::sleep(SHUTDOWN_TIME) => {
-            tracing::warn!(seconds = SHUTDOWN_TIME.as_secs(), "connections were still open and are cut off");
-        }
+    let all_ended = async {
+        graceful.shutdown().await;
+        while tasks.join_next().await.is_some() {}
+    };
+    if tokio::time::timeout(SHUTDOWN_TIME, all_ended).await.is_err() {
+        tracing::warn!(seconds = SHUTDOWN_TIME.as_secs(), "connections were still open and are cut off");
+        tasks.shutdown().await;
     }
 }
 

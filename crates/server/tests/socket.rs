@@ -131,6 +131,31 @@ async fn half_a_head_is_waited_for_so_long_and_half_a_body_too() {
     assert!(told.2.starts_with("HTTP/1.1 408 Request Timeout") && told.2.contains("body_timeout"), "{}", told.2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_not_answered_in_time_is_cut_off_where_the_server_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = CancellationToken::new();
+    let (goes_on, held) = tokio::sync::watch::channel(());
+    let is_asked = asked.clone();
+    let never = move || {
+        let (is_asked, held) = (is_asked.clone(), held.clone());
+        async move {
+            is_asked.cancel();
+            std::future::pending::<()>().await;
+            drop(held);
+        }
+    };
+    let router = axum::Router::new().route("/", axum::routing::get(never));
+    let served = async {
+        serve(listener, router, asked.cancelled_owned()).await.unwrap();
+        goes_on.receiver_count()
+    };
+    let request = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+    let (go_on, told) = tokio::join!(served, told(address, request));
+    assert_eq!((go_on, told.as_str()), (0, ""), "what answers it goes on, and nobody waits for it");
+}
+
 #[tokio::test]
 async fn a_head_of_ten_thousand_bytes_is_read_and_one_that_is_too_large_or_no_http_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

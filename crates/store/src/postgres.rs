@@ -33,7 +33,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
-use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
 
 pub use options::PostgresOptions;
 pub(crate) use words::{stems, vector};
@@ -194,11 +194,18 @@ impl Store for PostgresStore {
         read::conversation(&self.pool, id).await
     }
 
-    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
-        const UPDATE: &str = "UPDATE conversation SET title = $2, settings = $3 WHERE id = $1";
-        let (title, settings) = (conversation.title.as_deref().map(clean), clean(&conversation.settings));
-        let answer = self.pool.ask(UPDATE, &[&conversation.id.as_str(), &title, &settings]).await?;
-        if answer.count == 0 { Err(StoreError::Gone { conversation: conversation.id }) } else { Ok(()) }
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
+        const UPDATE: &str = "UPDATE conversation SET title = $2, settings = $3
+            WHERE id = $1 AND title IS NOT DISTINCT FROM $4 AND settings = $5";
+        let (title, settings) = (chosen.title.as_deref().map(clean), clean(&chosen.settings));
+        let answer = self.pool.ask(UPDATE, &[&id.as_str(), &title, &settings, &of.title, &of.settings]).await?;
+        if answer.count > 0 {
+            return Ok(());
+        }
+        let now = self.conversation(id).await?.ok_or_else(|| StoreError::Gone { conversation: id.clone() })?;
+        // Where it was asked twice, the first may have done it.
+        let is_done = answer.is_resent && now.title.as_deref() == title.as_deref() && *now.settings == *settings;
+        if is_done { Ok(()) } else { Err(StoreError::Changed { conversation: id.clone() }) }
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
@@ -263,6 +270,10 @@ impl Store for PostgresStore {
 
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         read::last_seq(&self.pool, id).await
+    }
+
+    async fn newest(&self, id: &ConversationId, known: &Arc<Chosen>) -> Result<Newest, StoreError> {
+        read::newest(&self.pool, id, known).await
     }
 
     async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {

@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
-use turnwright_engine::{Append, Balance, ConversationRecord, Idempotent, OpenTurn, Page, Store, StoreError};
+use turnwright_engine::{Append, Balance, Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Page, Store, StoreError};
 
 pub use options::{Durability, SqliteOptions};
 
@@ -109,8 +109,8 @@ impl Store for SqliteStore {
         self.readers.read_here(move |connection| read::conversation(connection, &id)).await
     }
 
-    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
-        self.writer.write(Write::Update(conversation)).await
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
+        self.writer.write(Write::Update { id: id.clone(), chosen, of: of.clone() }).await
     }
 
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
@@ -145,6 +145,11 @@ impl Store for SqliteStore {
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         let id = id.clone();
         self.readers.read_here(move |connection| read::last_seq(connection, &id)).await
+    }
+
+    async fn newest(&self, id: &ConversationId, known: &Arc<Chosen>) -> Result<Newest, StoreError> {
+        let (id, known) = (id.clone(), known.clone());
+        self.readers.read_here(move |connection| read::newest(connection, &id, &known)).await
     }
 
     async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {

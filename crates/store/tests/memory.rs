@@ -24,5 +24,6 @@ conformance!(Some(MemoryStore::default()));
 async fn documents_are_kept_in_memory() {
     let documents = turnwright_testkit::MemoryDocuments::default();
     conformance::documents::are_kept_by_kind_and_key_replaced_and_removed(&documents).await;
+    conformance::documents::those_whose_names_lie_deeper_are_not_among_the_upper(&documents).await;
     conformance::documents::the_first_of_many_who_add_a_document_is_first_for_all(&documents).await;
 }

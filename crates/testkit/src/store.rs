@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, watch};
 use turnwright_core::budgets::Period;
 use turnwright_core::{ConversationId, DriverId, Seq, StoredEntry, UserId};
 use turnwright_engine::{
-    Append, Balance, CONVERSATION_DOCUMENTS, ConversationRecord, Document, Documents, Idempotent, OpenTurn, Page, SideRecord,
-    Store, StoreError,
+    Append, Balance, CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, Document, Documents, Idempotent, Newest, OpenTurn,
+    Page, SideRecord, Store, StoreError,
 };
 
 use crate::ledger::Ledger;
@@ -326,10 +326,13 @@ impl Store for MemoryStore {
         self.read(|tables| Ok(tables.conversations.get(id).map(|kept| kept.record.clone())))
     }
 
-    async fn update(&self, conversation: ConversationRecord) -> Result<(), StoreError> {
+    async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError> {
         self.ask(|tables| {
-            let known = &mut tables.kept(&conversation.id)?.record;
-            (known.title, known.settings) = (conversation.title, conversation.settings);
+            let known = &mut tables.kept(id)?.record;
+            if known.chosen() != *of {
+                return Err(StoreError::Changed { conversation: id.clone() });
+            }
+            (known.title, known.settings) = (chosen.title, chosen.settings);
             Ok(())
         })
     }
@@ -399,6 +402,15 @@ impl Store for MemoryStore {
 
     async fn last_seq(&self, id: &ConversationId) -> Result<Option<Seq>, StoreError> {
         self.ask(|tables| Ok(tables.conversations.get(id).and_then(|kept| kept.entries.last()).map(|entry| entry.seq)))
+    }
+
+    async fn newest(&self, id: &ConversationId, known: &Arc<Chosen>) -> Result<Newest, StoreError> {
+        self.ask(|tables| {
+            let Some(kept) = tables.conversations.get(id) else { return Ok(Newest::default()) };
+            let last = kept.entries.last().map(|entry| entry.seq);
+            let chosen = Chosen::unless_known(kept.record.title.as_deref(), &kept.record.settings, known);
+            Ok(Newest { last, chosen })
+        })
     }
 
     async fn takes_back(&self, id: &ConversationId) -> Result<bool, StoreError> {

@@ -146,7 +146,7 @@ impl Engine {
                 begun => return begun,
             }
         }
-        let said = match self.load(id).await {
+        let said = match self.load_chosen(id).await {
             Ok(live) => self.say_in(&live, message, bounds).await,
             Err(error) => Err(error),
         };

@@ -100,7 +100,9 @@ impl Engine {
                 let reply = Reply::of(AnswerAction::Accept);
                 match engine.answer_by(&question.conversation, question.id, reply, (AnsweredBy::Asker, None)).await {
                     Ok(_) | Err(EngineError::NotAsked { .. }) => {}
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        tracing::warn!(conversation = %question.conversation, %error, "what a tool says is done in a browser stays asked");
+                    }
                 }
             }
         }

@@ -219,7 +219,17 @@ impl Engine {
         Ok(live)
     }
 
-    /// The same for a row of the index of open turns.
+    /// The conversation, with what is chosen for it. Where nobody else ever wrote that is what is known.
+    pub(super) async fn load_chosen(&self, id: &ConversationId) -> Result<Arc<Live>, EngineError> {
+        let live = self.load(id).await?;
+        if self.inner.foreign_writes() == 0 {
+            return Ok(live);
+        }
+        let live = self.newest(live).await?;
+        if live.owner == self.user { Ok(live) } else { Err(not_there(id)) }
+    }
+
+    /// The newest for a row of the index of open turns.
     pub(super) async fn load_open(&self, open: &OpenTurn) -> Result<Arc<Live>, EngineError> {
         let live = self.inner.registry.load(&open.conversation, &*self.inner.store).await?;
         let live = self.newest(live).await?;
@@ -231,8 +241,25 @@ impl Engine {
         Ok(live)
     }
 
+    /// The same; `None` where it is gone, or cannot be read: that is no reason to say nothing of the others.
+    pub(super) async fn load_readable(&self, open: &OpenTurn) -> Result<Option<Arc<Live>>, EngineError> {
+        match self.load_open(open).await {
+            Ok(live) => Ok(Some(live)),
+            Err(EngineError::NotFound { .. }) => Ok(None),
+            Err(EngineError::Store(error)) if error.is_of_what_is_stored() => {
+                tracing::warn!(conversation = %open.conversation, turn = %open.turn, %error, "a conversation with an open turn is left out");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     async fn newest(&self, live: Arc<Live>) -> Result<Arc<Live>, EngineError> {
-        if live.lock().is_driven {
+        let is_known = {
+            let state = live.lock();
+            state.is_driven && state.journal.open_turn().is_some()
+        };
+        if is_known {
             return Ok(live);
         }
         match self.inner.catch_up(&live).await {

@@ -9,7 +9,7 @@ const PAGE: usize = 500;
 
 impl Engine {
     /// What models were asked and what tools did from `from_ms` to before `until_ms`, in milliseconds since 1970 UTC. Reads
-    /// the journals of that time; a conversation that was deleted is not in it.
+    /// the journals of that time; a conversation that was deleted is not in it, nor what cannot be read.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -31,6 +31,10 @@ impl Engine {
                         Ok(entries) => entries,
                         // Deleted meanwhile.
                         Err(StoreError::Gone { .. }) => break,
+                        Err(error) if error.is_of_what_is_stored() => {
+                            tracing::warn!(conversation = %record.id, %error, "what a conversation cost from here on is not counted");
+                            break;
+                        }
                         Err(error) => return Err(error.into()),
                     };
                     for entry in &entries {

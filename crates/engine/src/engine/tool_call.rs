@@ -11,7 +11,7 @@ use crate::catalog::CatalogTool;
 use crate::driver::{Aids, run_alone};
 use crate::names::qualified;
 use crate::ruler::{Permit, Ready};
-use crate::{EngineError, SettingsOverlay, shown_name};
+use crate::{Chosen, EngineError, SettingsOverlay, shown_name};
 
 /// The id of a call that belongs to no conversation.
 const NO_CALL: CallId = CallId { message: Seq::FIRST, index: 0 };
@@ -149,7 +149,8 @@ impl Engine {
         let permit = Permit { _source: of_source, _overall: of_all };
         let conversation: ConversationId =
             "by-hand".parse().map_err(|error: turnwright_core::IdError| EngineError::Invalid { what: error.to_string() })?;
-        let live = Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), None));
+        let live =
+            Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), Chosen::default()));
         let ready = Ready { tool: tool.clone(), arguments, permit };
         let aids = Aids::of(&self.inner, &self.user);
         Ok(PageCalled::Came(run_alone(id, ready, live, self.inner.shutdown.child_token(), aids).await))

@@ -84,7 +84,7 @@ impl Engine {
             changed.push(TurnWaits {
                 conversation: open.conversation.clone(),
                 owner: open.owner.clone(),
-                title: state.title.clone(),
+                title: state.chosen.title.clone(),
                 turn: open.turn,
                 waits: waits_in(&open.conversation, &state.journal),
             });

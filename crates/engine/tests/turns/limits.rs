@@ -88,9 +88,10 @@ async fn a_title_or_settings_that_are_too_large_are_refused_at_every_door() {
     assert_eq!(refused, Err(too_long.clone()));
     let refused = engine.create(NewConversation { overlay: overlay(), ..NewConversation::default() }).await;
     assert_eq!(refused, Err(too_large.clone()));
-    let refused = engine.update(&world.id, ConversationChange { title: Some(title()), overlay: None }).await;
+    let refused = engine.update(&world.id, ConversationChange { title: Some(title()), ..ConversationChange::default() }).await;
     assert_eq!(refused, Err(too_long.clone()));
-    let refused = engine.update(&world.id, ConversationChange { title: None, overlay: Some(overlay()) }).await;
+    let refused =
+        engine.update(&world.id, ConversationChange { overlay: Some(overlay()), ..ConversationChange::default() }).await;
     assert_eq!(refused, Err(too_large.clone()));
     let refused = engine.fork(&world.id, None, NewConversation { title: title(), ..NewConversation::default() }).await;
     assert_eq!(refused, Err(too_long));

@@ -111,7 +111,7 @@ async fn a_conversation_is_neither_made_nor_changed_so_that_more_runs_without_a_
     assert_eq!(engine.send(&other, begins).await.unwrap_err(), refused());
     let made = engine.create(new(Some(ApproveMode::None))).await.unwrap();
     for approve in [Some(ApproveMode::All), Some(ApproveMode::Ask), None] {
-        let change = ConversationChange { title: None, overlay: Some(overlay(approve)) };
+        let change = ConversationChange { overlay: Some(overlay(approve)), ..ConversationChange::default() };
         assert_eq!(engine.update(&made.id, change).await.unwrap_err(), refused(), "{approve:?}");
     }
     let call = engine.call_tool("tools__write", "{}", ApproveMode::All).await;

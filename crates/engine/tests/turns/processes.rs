@@ -12,8 +12,8 @@ use turnwright_core::{
     Verdict,
 };
 use turnwright_engine::{
-    Choice, Engine, EngineError, Event, KeptBy, NewMessage, SentState, SettingsOverlay, Store, ToolError, ToolOutput,
-    TurnState, WatchFrom,
+    Choice, ConversationChange, Engine, EngineError, Event, KeptBy, NewConversation, NewMessage, SentState, SettingsOverlay,
+    Store, StoreError, ToolError, ToolOutput, TurnState, WatchFrom,
 };
 use turnwright_testkit::{Answer, Disk, Fuse, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -209,6 +209,41 @@ fn long(store: Arc<MemoryStore>, gate: &Arc<Semaphore>) -> (Engine, Arc<Scripted
     let rule = RuleText { tool: "tools__*".to_owned(), when: BTreeMap::new(), action: Action::Allow };
     let setup = Setup { approve: ApproveMode::Ask, rules: vec![rule], ..Setup::default() };
     (engine(store, provider, source.clone(), setup), source, has_ended)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_chose_for_a_conversation_holds_for_its_next_turn() {
+    let disk = MemoryStore::default();
+    let calls = || Answer::whole([call(0, "tools__echo", "{}")]);
+    let provider = ScriptedProvider::new([calls(), Answer::whole([text("Done.")]), calls()]);
+    let here = process(disk.another_process(), &provider, ApproveMode::All);
+    let elsewhere = process(disk, &provider, ApproveMode::All);
+    let sent = here.send(&id(), begins("go")).await.unwrap();
+    assert_eq!(here.wait(&id(), sent.turn_id).await.unwrap(), completed());
+
+    let overlay = SettingsOverlay { approve: Some(ApproveMode::Ask), ..SettingsOverlay::default() };
+    let change = ConversationChange { overlay: Some(overlay.clone()), ..ConversationChange::default() };
+    let changed = elsewhere.update(&id(), change).await.unwrap();
+    assert_eq!((changed.title.as_deref(), changed.overlay), (Some("go"), overlay));
+
+    let sent = here.send(&id(), NewMessage::text("again")).await.unwrap();
+    assert_eq!(here.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_what_another_process_changed_since_is_refused_where_it_says_what_it_was_made_of() {
+    let disk = MemoryStore::default();
+    let provider = ScriptedProvider::new([]);
+    let (here, elsewhere) =
+        (process(disk.another_process(), &provider, ApproveMode::All), process(disk, &provider, ApproveMode::All));
+    let seen = here.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let titled = |title: &str| ConversationChange { title: Some(Some(title.to_owned())), ..ConversationChange::default() };
+    let first = elsewhere.update(&id(), ConversationChange { of: Some(seen.clone()), ..titled("first") }).await.unwrap();
+
+    let late = here.update(&id(), ConversationChange { of: Some(seen), ..titled("late") }).await;
+    assert_eq!(late.unwrap_err(), EngineError::Store(StoreError::Changed { conversation: id() }));
+    assert_eq!(here.conversation(&id()).await.unwrap(), first);
+    assert_eq!(here.update(&id(), titled("last")).await.unwrap().title.as_deref(), Some("last"));
 }
 
 async fn until(mut is_so: impl FnMut() -> bool) {

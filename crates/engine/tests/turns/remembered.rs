@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
-use turnwright_core::{ApproveMode, CallId, DecidedBy, Entry, Seq, TurnId, Verdict};
-use turnwright_engine::{Choice, EngineError, NewConversation, NewMessage, NewRule, Remember, TurnState};
+use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Entry, Seq, TurnId, UserId, Verdict};
+use turnwright_engine::{
+    Append, Choice, ConversationRecord, EngineError, KeptBy, NewConversation, NewMessage, NewRule, Remember, SideRecord, Store,
+    TurnState,
+};
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, World, completed, engine, engine_at, id, results, world};
@@ -226,4 +229,42 @@ async fn a_call_that_nobody_decides_about_is_denied_in_time_by_a_process_that_ne
     let expected =
         "call_4_0 Denied This call was denied by the approval timeout: nobody decided within 1 hour. It did not run.";
     assert_eq!(told, [expected]);
+}
+
+/// A conversation with an open turn, of which what it was given cannot be read.
+async fn damage(store: &MemoryStore) {
+    let id: ConversationId = "a".parse().unwrap();
+    let side = vec![SideRecord::TurnOpen { turn: TurnId(Seq::FIRST), parked: true, kept_by: KeptBy::Servers }];
+    let record = ConversationRecord {
+        id: id.clone(),
+        owner: UserId::local(),
+        title: None,
+        settings: "unreadable".to_owned(),
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    };
+    store.create(record).await.unwrap();
+    let entries = vec![Entry::Control(Control::CancelRequested { turn: TurnId(Seq::FIRST) })];
+    store.append(Append { conversation: id, at: Seq::FIRST, entries, at_ms: 1, side }).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_listed_and_denied_in_time_also_behind_a_conversation_that_cannot_be_read() {
+    let store = Arc::new(MemoryStore::default());
+    damage(&store).await;
+    let clock = Arc::new(ManualClock::at(1_000));
+    let provider = ScriptedProvider::new([Answer::whole([write(0, "/a")]), Answer::whole([text("Done.")])]);
+    let server = engine_at(store, provider, Arc::new(source()), asks(), clock.clone());
+    server.limit_approvals(Duration::from_hours(1));
+    server.keep_resuming();
+    server.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    let sent = server.send(&id(), NewMessage::text("go")).await.unwrap();
+    assert_eq!(server.wait(&id(), sent.turn_id).await.unwrap(), TurnState::Parked);
+
+    assert_eq!(server.all_waiting().await.unwrap().len(), 1);
+    assert_eq!(server.all_questions().await.unwrap(), []);
+    clock.advance(3_600_000);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+
+    assert_eq!(server.wait(&id(), sent.turn_id).await.unwrap(), completed());
 }

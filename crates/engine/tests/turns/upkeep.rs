@@ -37,6 +37,19 @@ impl Upkeep for Reluctant {
 }
 
 #[tokio::test]
+async fn a_purge_that_could_not_be_carried_out_is_with_the_next_round() {
+    let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
+    let upkeep = Reluctant::default();
+    world.engine.erase_due(&upkeep).await.unwrap();
+    assert_eq!(upkeep.erasures.load(Ordering::SeqCst), 0, "nothing was deleted");
+    assert!(world.engine.erase(&upkeep).await.is_err());
+    for erasures in [2, 2] {
+        world.engine.erase_due(&upkeep).await.unwrap();
+        assert_eq!(upkeep.erasures.load(Ordering::SeqCst), erasures);
+    }
+}
+
+#[tokio::test]
 async fn what_could_not_be_overwritten_is_in_the_next_round_and_then_no_more() {
     let world = world(ScriptedProvider::new([]), ScriptedSource::new("tools", []), Setup::default()).await;
     let upkeep = Reluctant::default();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use turnwright_api as api;
 use turnwright_core::{ConversationId, MessageId, Seq};
 use turnwright_engine::search::Excerpt;
-use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, NewConversation, SettingsOverlay};
+use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, NewConversation, SettingsOverlay, StoreError};
 
 use super::idempotency::repeatable;
 use super::json;
@@ -188,18 +188,26 @@ pub(super) async fn change(
         api::Patch::Set(title) => Some(Some(title)),
     };
     let _changing = state.changing_settings().lock().await;
-    let before = state.engine().conversation(&id).await?;
-    let seen = tag(&settings::conversation(before.clone()));
-    let overlay = settings::patched(state.engine(), before.overlay.clone(), patch)?;
-    if let Some(problem) = overlay.problem() {
-        return Err(ApiError::invalid(problem));
+    loop {
+        let before = state.engine().conversation(&id).await?;
+        let seen = tag(&settings::conversation(before.clone()));
+        let overlay = settings::patched(state.engine(), before.overlay.clone(), patch.clone())?;
+        if let Some(problem) = overlay.problem() {
+            return Err(ApiError::invalid(problem));
+        }
+        // What is wrong with the request itself is told first.
+        seen.must_match(&whole.headers)?;
+        let overlay = (overlay != before.overlay).then_some(overlay);
+        let change = ConversationChange { title: title.clone(), overlay, of: Some(before) };
+        match state.engine().update(&id, change).await {
+            // Another server was first: where that is a reason to refuse it, the condition tells.
+            Err(EngineError::Store(StoreError::Changed { .. })) => {}
+            after => {
+                let after = settings::conversation(after?);
+                return Ok(tag(&after).on(json(StatusCode::OK, after)));
+            }
+        }
     }
-    // What is wrong with the request itself is told first.
-    seen.must_match(&whole.headers)?;
-    let overlay = (overlay != before.overlay).then_some(overlay);
-    let after = state.engine().update(&id, ConversationChange { title, overlay }).await?;
-    let after = settings::conversation(after);
-    Ok(tag(&after).on(json(StatusCode::OK, after)))
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -239,8 +247,9 @@ pub(super) async fn delete(
     let _changing = state.changing_settings().lock().await;
     tag(&settings::conversation(state.engine().conversation(&id).await?)).must_match(&headers)?;
     state.engine().delete(&id).await?;
-    if let Some(upkeep) = state.upkeep().filter(|_| is_purged) {
-        upkeep.erase().await?;
+    if let Some(upkeep) = state.upkeep().filter(|_| is_purged).cloned() {
+        let engine = state.engine().clone();
+        state.engine().carry_through(async move { engine.erase(&*upkeep).await }).await??;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,7 +9,7 @@ use globset::{Glob, GlobMatcher};
 use http::{HeaderMap, StatusCode};
 use turnwright_api as api;
 use turnwright_core::{ConversationId, ToolDefinition};
-use turnwright_engine::{ConversationChange, SettingsOverlay};
+use turnwright_engine::{ConversationChange, EngineError, SettingsOverlay, StoreError};
 
 use super::installation::{tool, with_set_aside};
 use super::{asked, json};
@@ -91,7 +91,7 @@ pub(super) async fn enable(
             let and_this = |tools: Option<Vec<String>>| {
                 let mut tools = tools.unwrap_or_default();
                 if !matchers(&tools).iter().any(|glob| glob.is_match(&name)) {
-                    tools.push(name);
+                    tools.push(name.clone());
                 }
                 tools
             };
@@ -173,14 +173,20 @@ async fn change(
     state: &ServerState,
     id: &ConversationId,
     headers: &HeaderMap,
-    change: impl FnOnce(Option<Vec<String>>) -> Vec<String>,
+    change: impl Fn(Option<Vec<String>>) -> Vec<String>,
 ) -> Result<(), ApiError> {
     let _changing = state.changing_settings().lock().await;
-    let before = state.engine().conversation(id).await?.overlay;
-    Tag::of(&before.tools, &()).must_match(headers)?;
-    let overlay = SettingsOverlay { tools: Some(change(before.tools.clone())), ..before };
-    state.engine().update(id, ConversationChange { title: None, overlay: Some(overlay) }).await?;
-    Ok(())
+    loop {
+        let of = state.engine().conversation(id).await?;
+        Tag::of(&of.overlay.tools, &()).must_match(headers)?;
+        let overlay = SettingsOverlay { tools: Some(change(of.overlay.tools.clone())), ..of.overlay.clone() };
+        let change = ConversationChange { title: None, overlay: Some(overlay), of: Some(of) };
+        match state.engine().update(id, change).await {
+            // Another server was first: where that is a reason to refuse it, the condition tells.
+            Err(EngineError::Store(StoreError::Changed { .. })) => {}
+            changed => return changed.map(drop).map_err(ApiError::from),
+        }
+    }
 }
 
 fn matchers(globs: &[String]) -> Vec<GlobMatcher> {

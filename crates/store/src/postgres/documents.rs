@@ -8,6 +8,7 @@ use super::{PostgresStore, clean, get};
 
 const DOCUMENT: &str = "SELECT key, body FROM document WHERE kind = $1 AND key = $2";
 const DOCUMENTS: &str = "SELECT key, body FROM document WHERE kind = $1 ORDER BY key";
+const UPPER_DOCUMENTS: &str = "SELECT key, body FROM document WHERE kind = $1 AND key NOT LIKE '%/%/%' ORDER BY key";
 const PUT: &str = "INSERT INTO document (kind, key, body) VALUES ($1, $2, $3)
     ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
 const ADD: &str = "INSERT INTO document (kind, key, body) VALUES ($1, $2, $3) ON CONFLICT (kind, key) DO NOTHING";
@@ -21,6 +22,10 @@ impl Documents for PostgresStore {
 
     async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
         self.pool.ask(DOCUMENTS, &[&clean(kind)]).await?.rows.iter().map(document).collect()
+    }
+
+    async fn upper_documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+        self.pool.ask(UPPER_DOCUMENTS, &[&clean(kind)]).await?.rows.iter().map(document).collect()
     }
 
     async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {

@@ -54,13 +54,12 @@ impl Documents for SqliteStore {
 
     async fn documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
         let kind = kind.to_owned();
-        self.readers
-            .read_here(move |connection| {
-                let mut statement = connection.prepare_cached(sql::DOCUMENTS)?;
-                let found = statement.query_map((kind,), document)?.collect::<Result<_, _>>()?;
-                Ok::<_, Unread>(found)
-            })
-            .await
+        self.readers.read(move |connection| list(connection, sql::DOCUMENTS, &kind)).await
+    }
+
+    async fn upper_documents(&self, kind: &str) -> Result<Vec<Document>, StoreError> {
+        let kind = kind.to_owned();
+        self.readers.read(move |connection| list(connection, sql::UPPER_DOCUMENTS, &kind)).await
     }
 
     async fn put_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
@@ -74,6 +73,12 @@ impl Documents for SqliteStore {
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
         self.writer.write(Write::Document(Change::Remove { kind: kind.to_owned(), key: key.to_owned() })).await
     }
+}
+
+fn list(connection: &Connection, sql: &str, kind: &str) -> Result<Vec<Document>, Unread> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_map((kind,), document)?.collect::<Result<_, _>>()?;
+    Ok(found)
 }
 
 fn document(row: &Row<'_>) -> rusqlite::Result<Document> {

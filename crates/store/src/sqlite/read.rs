@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
-use turnwright_engine::{ConversationRecord, Idempotent, OpenTurn, StoreError};
+use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, StoreError};
 
 use super::readers::Unread;
 use super::statements as sql;
@@ -78,6 +78,15 @@ pub(super) fn last_seq(connection: &Connection, id: &ConversationId) -> Result<O
     let mut statement = connection.prepare_cached(sql::FIND)?;
     let next = statement.query_row((id.as_str(),), |row| row.get::<_, i64>(1)).optional()?;
     Ok(next.and_then(before))
+}
+
+pub(super) fn newest(connection: &Connection, id: &ConversationId, known: &Chosen) -> Result<Newest, Unread> {
+    let mut statement = connection.prepare_cached(sql::NEWEST)?;
+    let mut rows = statement.query((id.as_str(),))?;
+    let Some(row) = rows.next()? else { return Ok(Newest::default()) };
+    let read = |column| row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from);
+    let chosen = Chosen::unless_known(read(1)?, read(2)?.unwrap_or_default(), known);
+    Ok(Newest { last: before(row.get(0)?), chosen })
 }
 
 pub(super) fn takes_back(connection: &Connection, id: &ConversationId) -> Result<bool, Unread> {

@@ -14,7 +14,8 @@ statements! {
     CREATE = "INSERT INTO conversation (id, next_seq, created_at_ms, updated_at_ms, title, settings, owner)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING";
     TITLE = "UPDATE conversation SET title = ?2 WHERE key = ?1";
-    UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1";
+    NEWEST = "SELECT next_seq, title, settings FROM conversation WHERE id = ?1";
+    UPDATE = "UPDATE conversation SET title = ?2, settings = ?3 WHERE id = ?1 AND title IS ?4 AND settings = ?5";
     ADVANCE = "UPDATE conversation SET next_seq = ?2, updated_at_ms = ?3 WHERE key = ?1";
     INSERT_ENTRY = "INSERT INTO entry (place, version, at_ms, body) VALUES (?1, ?2, ?3, ?4)";
     COPY_ENTRIES = "INSERT INTO entry (place, version, at_ms, body)
@@ -226,6 +227,8 @@ statements! {
 
     DOCUMENT = "SELECT key, body FROM document WHERE kind = ?1 AND key = ?2";
     DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 ORDER BY key";
+    /// The key comes first: of those that are left out the body is not read.
+    UPPER_DOCUMENTS = "SELECT key, body FROM document WHERE kind = ?1 AND key NOT LIKE '%/%/%' ORDER BY key";
     ADD_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3) ON CONFLICT (kind, key) DO NOTHING";
     PUT_DOCUMENT = "INSERT INTO document (kind, key, body) VALUES (?1, ?2, ?3)
         ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";

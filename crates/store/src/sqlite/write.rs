@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq};
-use turnwright_engine::{CONVERSATION_DOCUMENTS, ConversationRecord, SideRecord, StoreError};
+use turnwright_engine::{CONVERSATION_DOCUMENTS, Chosen, ConversationRecord, SideRecord, StoreError};
 
 use super::documents::Change;
 use super::rates::Replace;
@@ -18,7 +18,12 @@ use crate::columns::{conflict, integer, kept_by_text};
 #[derive(Debug)]
 pub(super) enum Write {
     Create(ConversationRecord),
-    Update(ConversationRecord),
+    Update {
+        id: ConversationId,
+        chosen: Chosen,
+        /// What it must be before.
+        of: Chosen,
+    },
     Delete(ConversationId),
     Copy {
         conversation: ConversationRecord,
@@ -77,7 +82,7 @@ impl Write {
             Self::Append(append) => Some(&append.conversation),
             Self::Copy { conversation, .. } => Some(&conversation.id),
             Self::Create(_)
-            | Self::Update(_)
+            | Self::Update { .. }
             | Self::Delete(_)
             | Self::Document(_)
             | Self::Account(_)
@@ -94,7 +99,8 @@ impl Write {
     /// About how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Create(record) | Self::Update(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
+            Self::Create(record) | Self::Copy { conversation: record, .. } => record_bytes(record),
+            Self::Update { chosen, of, .. } => chosen_bytes(chosen) + chosen_bytes(of),
             Self::Delete(_) | Self::Account(_) | Self::RemoveOld(_) | Self::ForgetRequests { .. } | Self::Nothing => 0,
             Self::Document(change) => change.bytes(),
             Self::Artifact(change) => change.bytes(),
@@ -127,7 +133,7 @@ impl Write {
     pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
         match self {
             Self::Create(record) => create(connection, record),
-            Self::Update(record) => update(connection, record),
+            Self::Update { id, chosen, of } => update(connection, id, chosen, of),
             Self::Delete(id) => delete(connection, id),
             Self::Copy { conversation, of, through } => copy(connection, conversation, of, *through),
             Self::Append(append) => append.carry_out(connection),
@@ -152,6 +158,10 @@ fn rewrite_first_page(connection: &Connection) -> rusqlite::Result<()> {
 
 fn record_bytes(record: &ConversationRecord) -> usize {
     record.settings.len().saturating_add(record.title.as_ref().map_or(0, String::len))
+}
+
+fn chosen_bytes(chosen: &Chosen) -> usize {
+    chosen.settings.len().saturating_add(chosen.title.as_ref().map_or(0, String::len))
 }
 
 fn create(connection: &Connection, record: &ConversationRecord) -> rusqlite::Result<Verdict> {
@@ -180,10 +190,13 @@ fn insert(connection: &Connection, record: &ConversationRecord, next: i64, updat
     ])
 }
 
-fn update(connection: &Connection, record: &ConversationRecord) -> rusqlite::Result<Verdict> {
-    let changed =
-        connection.prepare_cached(sql::UPDATE)?.execute(params![record.id.as_str(), record.title, record.settings])?;
-    Ok(if changed == 0 { Err(gone(&record.id)) } else { Ok(()) })
+fn update(connection: &Connection, id: &ConversationId, chosen: &Chosen, of: &Chosen) -> rusqlite::Result<Verdict> {
+    let row = params![id.as_str(), chosen.title, chosen.settings, of.title, of.settings];
+    if connection.prepare_cached(sql::UPDATE)?.execute(row)? > 0 {
+        return Ok(Ok(()));
+    }
+    let is_there = find(connection, id)?.is_some();
+    Ok(Err(if is_there { StoreError::Changed { conversation: id.clone() } } else { gone(id) }))
 }
 
 pub(super) fn delete(connection: &Connection, id: &ConversationId) -> rusqlite::Result<Verdict> {

@@ -1,7 +1,9 @@
 //! Conversations as such: creating, listing, changing, deleting.
 
+use std::sync::Arc;
+
 use turnwright_core::{ConversationId, Seq, TurnId, UserId};
-use turnwright_engine::{ConversationRecord, Idempotent, KeptBy, Page, SideRecord, Store, StoreError};
+use turnwright_engine::{Chosen, ConversationRecord, Idempotent, KeptBy, Newest, Page, SideRecord, Store, StoreError};
 
 use super::Backend;
 use super::fixtures::{all, append, record, said, seq, stored, with};
@@ -41,12 +43,55 @@ pub(super) async fn an_update_replaces_title_and_settings_alone(backend: &dyn Ba
     store.create(record("a", 1)).await.unwrap();
     store.append(append("a", 1, vec![said("x")])).await.unwrap();
     let before = store.conversation(&"a".parse().unwrap()).await.unwrap().unwrap();
+    let of = before.chosen();
     let changed = ConversationRecord { title: None, settings: "{}".to_owned(), ..before };
 
-    store.update(changed.clone()).await.unwrap();
+    store.update(&changed.id, changed.chosen(), &of).await.unwrap();
 
     assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(changed)));
     assert_eq!(all(&*store, "a").await.len(), 1);
+}
+
+pub(super) async fn an_update_of_what_was_changed_since_writes_nothing(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id: ConversationId = "a".parse().unwrap();
+    store.create(record("a", 1)).await.unwrap();
+    let of = record("a", 1).chosen();
+    let [untitled, other] = [
+        Chosen { title: None, settings: of.settings.clone() },
+        Chosen { title: of.title.clone(), settings: r#"{"model":"other/model"}"#.to_owned() },
+    ];
+    let changed = Err(StoreError::Changed { conversation: id.clone() });
+
+    for stale in [&untitled, &other] {
+        assert_eq!(store.update(&id, Chosen::default(), stale).await, changed);
+    }
+    assert_eq!(store.conversation(&id).await.unwrap().unwrap().chosen(), of);
+
+    store.update(&id, untitled.clone(), &of).await.unwrap();
+    assert_eq!(store.update(&id, other.clone(), &of).await, changed);
+    store.update(&id, other.clone(), &untitled).await.unwrap();
+    assert_eq!(store.conversation(&id).await.unwrap().unwrap().chosen(), other);
+}
+
+pub(super) async fn who_looks_how_far_a_conversation_is_is_told_what_is_chosen_where_it_is_other(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let id: ConversationId = "a".parse().unwrap();
+    let known = Arc::new(record("a", 1).chosen());
+    assert_eq!(store.newest(&id, &known).await, Ok(Newest::default()));
+    store.create(record("a", 1)).await.unwrap();
+    assert_eq!(store.newest(&id, &known).await, Ok(Newest::default()));
+    store.append(append("a", 1, vec![said("x")])).await.unwrap();
+    assert_eq!(store.newest(&id, &known).await, Ok(Newest { last: Some(seq(1)), chosen: None }));
+    assert_eq!(
+        store.newest(&id, &Arc::default()).await,
+        Ok(Newest { last: Some(seq(1)), chosen: Some(Chosen::clone(&known)) })
+    );
+
+    let untitled = Chosen { title: None, settings: "{}".to_owned() };
+    store.update(&id, untitled.clone(), &known).await.unwrap();
+
+    assert_eq!(store.newest(&id, &known).await.unwrap().chosen, Some(untitled));
 }
 
 pub(super) async fn what_is_not_there_is_gone(backend: &dyn Backend) {
@@ -56,7 +101,7 @@ pub(super) async fn what_is_not_there_is_gone(backend: &dyn Backend) {
     assert_eq!(store.append(append("a", 1, vec![said("x")])).await, Err(gone("a")));
     assert_eq!(store.entries(&id, Seq::FIRST, 1).await, Err(gone("a")));
     assert_eq!(store.entries(&id, Seq::FIRST, 0).await, Err(gone("a")));
-    assert_eq!(store.update(record("a", 1)).await, Err(gone("a")));
+    assert_eq!(store.update(&id, Chosen::default(), &Chosen::default()).await, Err(gone("a")));
     assert_eq!(store.delete(&id).await, Err(gone("a")));
     assert_eq!(store.last_seq(&id).await, Ok(None));
     assert_eq!(store.idempotent("key").await, Ok(None));
@@ -174,7 +219,7 @@ pub(super) async fn an_update_leaves_the_owner(backend: &dyn Backend) {
     let annas = ConversationRecord { owner: anna, ..record("a", 1) };
     store.create(annas.clone()).await.unwrap();
 
-    store.update(record("a", 1)).await.unwrap();
+    store.update(&annas.id, annas.chosen(), &annas.chosen()).await.unwrap();
 
     assert_eq!(store.conversation(&"a".parse().unwrap()).await, Ok(Some(annas)));
 }

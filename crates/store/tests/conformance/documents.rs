@@ -21,6 +21,15 @@ pub(crate) async fn are_kept_by_kind_and_key_replaced_and_removed(documents: &dy
     assert_eq!(documents.document("other", "a").await.unwrap(), None);
 }
 
+pub(crate) async fn those_whose_names_lie_deeper_are_not_among_the_upper(documents: &dyn Documents) {
+    for key in ["a", "a/b", "a/b/c", "a/once/b/c", "b/a"] {
+        documents.put_document("deep", document(key, "1")).await.unwrap();
+    }
+    let upper = documents.upper_documents("deep").await.unwrap();
+    assert_eq!(upper, [document("a", "1"), document("a/b", "1"), document("b/a", "1")]);
+    assert_eq!(documents.documents("deep").await.unwrap().len(), 5);
+}
+
 pub(crate) async fn the_first_of_many_who_add_a_document_is_first_for_all(documents: &dyn Documents) {
     let bodies = ["1", "2", "3", "4"];
     let add = |body| async move {
@@ -36,6 +45,11 @@ pub(crate) async fn the_first_of_many_who_add_a_document_is_first_for_all(docume
 pub(crate) async fn the_first_of_many_who_add_a_document_is_first_in_a_store(full: &dyn Full) {
     let store = full.open_all().await;
     the_first_of_many_who_add_a_document_is_first_for_all(&*store).await;
+}
+
+pub(crate) async fn upper_documents_are_told_from_the_rest_in_a_store(full: &dyn Full) {
+    let store = full.open_all().await;
+    those_whose_names_lie_deeper_are_not_among_the_upper(&*store).await;
 }
 
 pub(crate) async fn of_several_processes_that_add_a_document_at_once_one_is_first_for_all(full: &dyn Full) {

@@ -41,7 +41,10 @@ pub(super) fn decisions(
     for (call, choice) in choices {
         let one = decision(inner, live, state, *call, choice)?;
         all.entries.extend(one.entries);
-        all.side = one.side;
+        // Of the turn each says the same, and what was pushed for one before stays.
+        if all.side.is_empty() {
+            all.side = one.side;
+        }
         all.answer.1.extend(one.answer);
         if let (Some(remember), Some(turn)) = (remember, state.journal.open_turn()) {
             let known = turn.call(*call).map_or(("", ""), |view| (view.name, view.arguments));

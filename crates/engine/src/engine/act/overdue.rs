@@ -8,10 +8,13 @@ use std::time::Duration;
 use turnwright_core::{CallId, ConversationId, DecidedBy, Decision, Entry, QuestionReason, Seq, TurnId, Verdict};
 
 use super::{Act, act, still_open};
-use crate::EngineError;
 use crate::engine::Engine;
 use crate::inner::Inner;
 use crate::live::State;
+use crate::{EngineError, OpenTurn};
+
+/// When it is looked again at a turn of a conversation that could not be read: after a minute.
+const AGAIN_AFTER_MS: u64 = 60_000;
 
 /// When the oldest question of each parked turn is overdue: so that a journal is read once, and nothing of a parked turn is
 /// kept in memory but this.
@@ -37,7 +40,7 @@ impl Engine {
     /// Denies what nobody decided about in time, in all conversations.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Where the index of open turns cannot be read. A conversation that cannot is left out for a while.
     pub(in crate::engine) async fn deny_overdue(&self, deadlines: &mut Deadlines) -> Result<(), EngineError> {
         let limit_ms = self.inner.approval_limit_ms.load(Ordering::Relaxed);
         if limit_ms == 0 {
@@ -56,18 +59,27 @@ impl Engine {
             if known.is_some_and(|known| known.at_ms.is_none_or(|at_ms| now < at_ms)) {
                 continue;
             }
-            let live = match self.load_open(&open).await {
-                Ok(live) => live,
+            let deadline = match self.deny_overdue_in(&open, limit_ms).await {
+                Ok(deadline) => deadline,
                 Err(EngineError::NotFound { .. }) => continue,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(conversation = %open.conversation, turn = %open.turn, %error, "cannot look for calls that nobody decided about in time");
+                    Deadline { seen: last, at_ms: Some(now.saturating_add(AGAIN_AFTER_MS)) }
+                }
             };
-            act(&self.inner, &live, |state| Ok(overdue(&self.inner, state, limit_ms))).await?;
-            let state = live.lock();
-            let oldest = asked_at(&state).map(|(_, _, at_ms)| at_ms).min();
-            let at_ms = oldest.map(|at_ms| at_ms.saturating_add(limit_ms));
-            deadlines.insert(key, Deadline { seen: state.journal.last_seq(), at_ms });
+            deadlines.insert(key, deadline);
         }
         Ok(())
+    }
+
+    /// Denies what nobody decided about in time in this one; when the next is overdue.
+    async fn deny_overdue_in(&self, open: &OpenTurn, limit_ms: u64) -> Result<Deadline, EngineError> {
+        let live = self.load_open(open).await?;
+        act(&self.inner, &live, |state| Ok(overdue(&self.inner, state, limit_ms))).await?;
+        let state = live.lock();
+        let oldest = asked_at(&state).map(|(_, _, at_ms)| at_ms).min();
+        let at_ms = oldest.map(|at_ms| at_ms.saturating_add(limit_ms));
+        Ok(Deadline { seen: state.journal.last_seq(), at_ms })
     }
 }
 

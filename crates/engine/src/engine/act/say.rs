@@ -150,7 +150,7 @@ fn open(
         entries.push(offered);
     }
     let mut side = vec![SideRecord::TurnOpen { turn, parked: false, kept_by: message.kept_by }];
-    if state.title.is_none() && state.journal.last_seq().is_none() {
+    if state.chosen.title.is_none() && state.journal.last_seq().is_none() {
         side.extend(title_of(&message.content).map(SideRecord::Title));
     }
     let answer = Sent { message_id: MessageId(at), turn_id: turn, state: SentState::Started };

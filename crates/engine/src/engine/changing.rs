@@ -1,0 +1,53 @@
+//! Changing what is chosen for a conversation.
+
+use turnwright_core::ConversationId;
+
+use super::{Conversation, ConversationChange, Engine, conversation, not_there, record};
+use crate::{Chosen, EngineError, SettingsOverlay, StoreError};
+
+impl Engine {
+    /// Changes a conversation's title or settings; turns that are open go on with what they began with.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Invalid`]; [`EngineError::OverLimit`] where its title or settings are too
+    /// large; [`StoreError::Changed`] where it is not [`ConversationChange::of`] any more.
+    pub async fn update(&self, id: &ConversationId, change: ConversationChange) -> Result<Conversation, EngineError> {
+        let title = change.title.as_ref().and_then(Option::as_deref);
+        self.limits().admit_chosen(title, change.overlay.as_ref().unwrap_or(&SettingsOverlay::default()))?;
+        loop {
+            let found = self.inner.store.conversation(id).await?.filter(|record| record.owner == self.user);
+            let found = found.ok_or_else(|| not_there(id))?;
+            let of = found.chosen();
+            let mut changed = conversation(found)?;
+            if change.of.as_ref().is_some_and(|of| of.title != changed.title || of.overlay != changed.overlay) {
+                return Err(StoreError::Changed { conversation: id.clone() }.into());
+            }
+            if let Some(overlay) = change.overlay.as_ref().filter(|after| after.approve != changed.overlay.approve) {
+                let default = self.inner.defaults().approve;
+                let before = changed.overlay.approve.unwrap_or(default);
+                self.must_not_widen(overlay.approve.unwrap_or(default), Some(before)).await?;
+            }
+            changed.title = change.title.clone().unwrap_or(changed.title);
+            changed.overlay = change.overlay.clone().unwrap_or(changed.overlay);
+            match self.choose(&changed, of).await {
+                // What others chose meanwhile, and is not named here, stays.
+                Err(EngineError::Store(StoreError::Changed { .. })) if change.of.is_none() => {}
+                done => return done.map(|()| changed),
+            }
+        }
+    }
+
+    async fn choose(&self, changed: &Conversation, of: Chosen) -> Result<(), EngineError> {
+        let chosen = record(changed)?.chosen();
+        let (inner, id, overlay) = (self.inner.clone(), changed.id.clone(), changed.overlay.clone());
+        let choose = async move {
+            inner.store.update(&id, chosen.clone(), &of).await?;
+            if let Some(live) = inner.registry.known(&id) {
+                live.lock().choose(overlay, chosen);
+                inner.registry.weigh(&live);
+            }
+            Ok(())
+        };
+        self.inner.whole(choose).await
+    }
+}
