@@ -31,6 +31,8 @@ mod killed;
 mod recalled;
 #[path = "openai/referring.rs"]
 mod referring;
+#[path = "openai/retelling.rs"]
+mod retelling;
 #[path = "openai/stopping.rs"]
 mod stopping;
 

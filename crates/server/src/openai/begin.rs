@@ -24,6 +24,7 @@ use super::responses::object::{offered_to, part_after, turn_of};
 use super::responses::read_request;
 use super::responses::stored::continued;
 use super::track::Part;
+use super::written;
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -471,10 +472,7 @@ fn of_conversation(ask: &Ask) -> SettingsOverlay {
 /// it took over.
 async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<Option<Seq>, ApiError> {
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
-    let mut bytes = vec![b'['];
-    let written = ask.history.before_users().try_for_each(|item| item.messages.write(&mut bytes));
-    bytes.push(b']');
-    written.map_err(|error| unreadable(error.to_string()))?;
+    let bytes = written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()))?;
     let settings = ask.overlay.over(&state.engine().defaults());
     let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
     if branch(state, conversation, ask, &taken).await? {
