@@ -378,7 +378,8 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
         }
         "function_call_output" => {
             let call = needed("call_id")?;
-            let output = item.get("output").unwrap_or(&Value::Null);
+            let output = item.get("output").filter(|output| !output.is_null());
+            let output = output.ok_or_else(|| wrong("has no `output`".to_owned()))?;
             let messages = Messages::Made(vec![json!({"role": "tool", "tool_call_id": call, "content": output})]);
             Ok(Item { said: Said::Result { call, content: blocks(place, output)? }, messages })
         }

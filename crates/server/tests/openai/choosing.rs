@@ -126,3 +126,21 @@ async fn a_model_is_shown_by_every_name_that_a_request_may_have() {
         assert_eq!(server.get(&format!("/v1/models/{name}")).await.status, 404, "{name}");
     }
 }
+
+#[tokio::test]
+async fn two_tools_of_one_name_are_refused_by_the_place_of_the_second() {
+    let server = server([]);
+    let (pick, function) = (pick(), json!({"type": "function", "name": "pick"}));
+    let chat = server.chat(&json!({"messages": [user("Go")], "tools": [pick, pick]})).await;
+    let response = server.respond(&json!({"input": "Go", "tools": [function, function]})).await;
+    for refused in [chat, response] {
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("tools[1]")), "{}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn a_result_without_its_output_is_refused() {
+    let output = json!({"type": "function_call_output", "call_id": "z1"});
+    let refused = server([]).respond(&json!({"input": [user("Go"), output]})).await;
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("input[1]")), "{}", refused.body);
+}
