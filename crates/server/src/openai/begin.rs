@@ -167,6 +167,10 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         (None, None) => Engine::new_id()?,
     };
     if ask.history.before_users().next().is_some() {
+        if let Some((at, call)) = &ask.history.lone {
+            let what = format!("the result names the call `{call}`, which no answer before it holds");
+            return Err(ApiError::invalid(what).about(format!("messages[{at}].tool_call_id")));
+        }
         state.engine().has_room_for(&users)?;
         let before = take_over(state, &conversation, &ask).await?;
         if users.is_empty() {

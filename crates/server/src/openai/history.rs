@@ -1,6 +1,7 @@
 //! What a request says: the conversation as its client has it, with what is new at its end. Pure.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -56,6 +57,8 @@ pub(crate) struct History {
     pub(crate) before: Vec<Item>,
     /// What came since.
     pub(crate) fresh: Vec<Item>,
+    /// The first result, by its place in the request, whose call no answer before it holds.
+    pub(crate) lone: Option<(usize, String)>,
 }
 
 impl History {
@@ -63,6 +66,7 @@ impl History {
     pub(crate) fn of(items: Vec<Item>) -> Self {
         let mut history = Self::default();
         let mut system = Vec::new();
+        history.lone = lone(&items);
         for item in items {
             match item.said {
                 Said::System(text) => system.push(text),
@@ -129,6 +133,18 @@ impl History {
             | Said::Echo => None,
         })
     }
+}
+
+fn lone(items: &[Item]) -> Option<(usize, String)> {
+    let mut called: HashSet<&str> = HashSet::new();
+    items.iter().enumerate().find_map(|(at, item)| match &item.said {
+        Said::Answer { calls, .. } => {
+            called.extend(calls.iter().map(String::as_str));
+            None
+        }
+        Said::Result { call, .. } => (!called.contains(call.as_str())).then(|| (at, call.clone())),
+        Said::System(_) | Said::User(_) | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => None,
+    })
 }
 
 /// Adds things that were said to a fingerprint. Answers that follow one another are one, as whoever told them as one marks it.

@@ -56,7 +56,7 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();
     let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
-    let begun = begun.map_err(|error| if error.param() == Some("messages") { error.about("input") } else { error })?;
+    let begun = begun.map_err(about_input)?;
     let names = Named::of(&begun, PREFIX);
     let (conversation, part) = (begun.conversation, begun.part);
     let object = object_of(&state, &conversation, &part).await?;
@@ -233,6 +233,19 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
     let offered = state.engine().look(&conversation, |journal| journal.offered().clone()).await?;
     let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
+}
+
+/// What is wrong with the messages, by the names that this API has for them.
+fn about_input(error: ApiError) -> ApiError {
+    let item = |param: &str| Some(format!("input{}.call_id", param.strip_prefix("messages")?.strip_suffix(".tool_call_id")?));
+    match error.param() {
+        Some("messages") => error.about("input"),
+        Some(param) => match item(param) {
+            Some(param) => error.about(param),
+            None => error,
+        },
+        None => error,
+    }
 }
 
 /// The entries that a part is told from.
