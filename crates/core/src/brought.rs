@@ -94,8 +94,14 @@ fn file(uri: String, mime_type: Option<String>, data: String) -> Result<ContentB
     let written = mime_type.clone().unwrap_or_default();
     match kind.as_str() {
         "application/pdf" => {}
-        image if image.starts_with("image/") => return Ok(ContentBlock::Image { data, mime_type: kind }),
-        audio if audio.starts_with("audio/") => return Ok(ContentBlock::Audio { data, mime_type: kind }),
+        image if image.starts_with("image/") => {
+            held(&data, &name, image, "image/")?;
+            return Ok(ContentBlock::Image { data, mime_type: kind });
+        }
+        audio if audio.starts_with("audio/") => {
+            held(&data, &name, audio, "audio/")?;
+            return Ok(ContentBlock::Audio { data, mime_type: kind });
+        }
         video if video.starts_with("video/") => {}
         // Where nobody says what it is, its bytes do.
         unsaid if unsaid.is_empty() || unsaid == "application/octet-stream" || is_text_type(unsaid) => {
@@ -183,6 +189,7 @@ mod tests {
             assert_eq!(image(mime_type, "AAAA").shown(), Err(other("the image", mime_type)), "{mime_type}");
         }
         assert_eq!(audio("x", "AAAA").shown(), Err(other("the sound", "x")));
+        assert_eq!(brought("image/svg+xml", "AAAA"), Err(other("a.b", "image/svg+xml")));
         assert_eq!(image("image/png", "").shown(), Err(NotShown::Empty { name: "the image".to_owned() }));
         assert_eq!(audio("audio/wav", "").shown(), Err(NotShown::Empty { name: "the sound".to_owned() }));
     }
