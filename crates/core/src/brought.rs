@@ -32,6 +32,12 @@ pub enum NotShown {
         /// The file.
         name: String,
     },
+    /// There is nothing in it.
+    #[error("`{name}` is empty")]
+    Empty {
+        /// The file.
+        name: String,
+    },
     /// It is said to be text.
     #[error("`{name}` is said to be `{mime_type}` and is not text in UTF-8")]
     Text {
@@ -71,8 +77,8 @@ impl ContentBlock {
     /// [`NotShown`], where its bytes cannot be read, or no model takes such a file: it would be lost without a word.
     pub fn shown(self) -> Result<Self, NotShown> {
         match self {
-            Self::Image { ref data, .. } => decoded(data, "the image").map(|_| self),
-            Self::Audio { ref data, .. } => decoded(data, "the sound").map(|_| self),
+            Self::Image { ref data, ref mime_type } => held(data, "the image", mime_type, "image/").map(|()| self),
+            Self::Audio { ref data, ref mime_type } => held(data, "the sound", mime_type, "audio/").map(|()| self),
             Self::Resource { resource: EmbeddedResource { uri, mime_type, text: None, blob: Some(data) } } => {
                 file(uri, mime_type, data)
             }
@@ -88,8 +94,14 @@ fn file(uri: String, mime_type: Option<String>, data: String) -> Result<ContentB
     let written = mime_type.clone().unwrap_or_default();
     match kind.as_str() {
         "application/pdf" => {}
-        image if image.starts_with("image/") => return Ok(ContentBlock::Image { data, mime_type: kind }),
-        audio if audio.starts_with("audio/") => return Ok(ContentBlock::Audio { data, mime_type: kind }),
+        image if image.starts_with("image/") => {
+            held(&data, &name, image, "image/")?;
+            return Ok(ContentBlock::Image { data, mime_type: kind });
+        }
+        audio if audio.starts_with("audio/") => {
+            held(&data, &name, audio, "audio/")?;
+            return Ok(ContentBlock::Audio { data, mime_type: kind });
+        }
         video if video.starts_with("video/") => {}
         // Where nobody says what it is, its bytes do.
         unsaid if unsaid.is_empty() || unsaid == "application/octet-stream" || is_text_type(unsaid) => {
@@ -106,6 +118,15 @@ fn file(uri: String, mime_type: Option<String>, data: String) -> Result<ContentB
         _ => return Err(NotShown::Type { name, mime_type: written }),
     }
     Ok(ContentBlock::Resource { resource: EmbeddedResource { uri, mime_type, text: None, blob: Some(data) } })
+}
+
+/// Whether a picture or a sound holds something, and is of a type that models take as one: drawings in XML are none.
+fn held(data: &str, name: &str, mime_type: &str, kind: &str) -> Result<(), NotShown> {
+    if decoded(data, name)?.is_empty() {
+        return Err(NotShown::Empty { name: name.to_owned() });
+    }
+    let is_taken = plain(mime_type).strip_prefix(kind).is_some_and(|rest| !rest.is_empty() && !rest.ends_with("+xml"));
+    if is_taken { Ok(()) } else { Err(NotShown::Type { name: name.to_owned(), mime_type: mime_type.to_owned() }) }
 }
 
 fn decoded(data: &str, name: &str) -> Result<Vec<u8>, NotShown> {
@@ -155,5 +176,21 @@ mod tests {
         assert_eq!(brought("text/plain", "@@@"), Err(NotShown::Base64 { name: name() }));
         let image = ContentBlock::Image { data: "@@@".to_owned(), mime_type: "image/png".to_owned() };
         assert_eq!(image.shown(), Err(NotShown::Base64 { name: "the image".to_owned() }));
+    }
+
+    #[test]
+    fn a_picture_or_a_sound_of_another_type_or_without_bytes_is_told_so() {
+        let image =
+            |mime_type: &str, data: &str| ContentBlock::Image { data: data.to_owned(), mime_type: mime_type.to_owned() };
+        let audio =
+            |mime_type: &str, data: &str| ContentBlock::Audio { data: data.to_owned(), mime_type: mime_type.to_owned() };
+        let other = |name: &str, mime_type: &str| NotShown::Type { name: name.to_owned(), mime_type: mime_type.to_owned() };
+        for mime_type in ["image/svg+xml", "text/html", "image/", ""] {
+            assert_eq!(image(mime_type, "AAAA").shown(), Err(other("the image", mime_type)), "{mime_type}");
+        }
+        assert_eq!(audio("x", "AAAA").shown(), Err(other("the sound", "x")));
+        assert_eq!(brought("image/svg+xml", "AAAA"), Err(other("a.b", "image/svg+xml")));
+        assert_eq!(image("image/png", "").shown(), Err(NotShown::Empty { name: "the image".to_owned() }));
+        assert_eq!(audio("audio/wav", "").shown(), Err(NotShown::Empty { name: "the sound".to_owned() }));
     }
 }

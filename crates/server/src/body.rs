@@ -207,7 +207,14 @@ mod tests {
         assert!(trickles.next().await.is_some());
     }
 
-    fn told<'a, T: serde::Deserialize<'a> + std::fmt::Debug>(body: &'a str) -> String {
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "what is read is not looked at")]
+    struct Lists {
+        #[serde(default)]
+        messages: Vec<Vec<bool>>,
+    }
+
+    fn told<'a, T: Deserialize<'a> + std::fmt::Debug>(body: &'a str) -> String {
         json::<T>(&HeaderMap::new(), body.as_bytes()).unwrap_err().to_string()
     }
 
@@ -235,12 +242,6 @@ mod tests {
             let scopes = "`galaxy` is no scope; there are `turn`, `conversation`, `user` and `everyone`";
             let expected = format!("the request body is wrong: `{place}`: {scopes}");
             assert_eq!(told::<api::DecisionRequest>(body), expected);
-        }
-        #[derive(Debug, serde::Deserialize)]
-        #[expect(dead_code, reason = "what is read is not looked at")]
-        struct Lists {
-            #[serde(default)]
-            messages: Vec<Vec<bool>>,
         }
         let lists = |body: &'static str| told::<Lists>(body);
         assert_eq!(

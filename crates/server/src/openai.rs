@@ -21,3 +21,4 @@ pub(crate) mod settings;
 pub(crate) mod stops;
 pub(crate) mod telling;
 pub(crate) mod track;
+mod written;

@@ -35,6 +35,8 @@ mod offered;
 mod recalled;
 #[path = "openai/referring.rs"]
 mod referring;
+#[path = "openai/retelling.rs"]
+mod retelling;
 #[path = "openai/stopping.rs"]
 mod stopping;
 

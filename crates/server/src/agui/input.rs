@@ -109,6 +109,7 @@ impl RunInput {
             settings::tool(&format!("tools[{at}]"), &tool.name, tool.description.clone(), tool.parameters.clone())
         });
         let read: Vec<_> = read.collect::<Result<_, _>>()?;
+        settings::named_once(&read)?;
         Ok((!read.is_empty()).then_some(read))
     }
 

@@ -24,6 +24,7 @@ use super::responses::object::{offered_to, part_after, turn_of};
 use super::responses::read_request;
 use super::responses::stored::continued;
 use super::track::Part;
+use super::written;
 use crate::attached::Attached;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -165,6 +166,10 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         (None, None) => Engine::new_id()?,
     };
     if ask.history.before_users().next().is_some() {
+        if let Some((at, call)) = &ask.history.lone {
+            let what = format!("the result names the call `{call}`, which no answer before it holds");
+            return Err(ApiError::invalid(what).about(format!("messages[{at}].tool_call_id")));
+        }
         state.engine().has_room_for(&users)?;
         let before = take_over(state, &conversation, &ask).await?;
         if users.is_empty() {
@@ -483,10 +488,7 @@ fn of_conversation(ask: &Ask) -> SettingsOverlay {
 /// it took over.
 async fn take_over(state: &ServerState, conversation: &ConversationId, ask: &Ask) -> Result<Option<Seq>, ApiError> {
     let unreadable = |what: String| ApiError::invalid(what).about("messages");
-    let mut bytes = vec![b'['];
-    let written = ask.history.before_users().try_for_each(|item| item.messages.write(&mut bytes));
-    bytes.push(b']');
-    written.map_err(|error| unreadable(error.to_string()))?;
+    let bytes = written::list(ask.history.before_users()).map_err(|error| unreadable(error.to_string()))?;
     let settings = ask.overlay.over(&state.engine().defaults());
     let taken = state.known().fingerprint(state.engine().user()).of_history(&bytes, &settings);
     if branch(state, conversation, ask, &taken).await? {

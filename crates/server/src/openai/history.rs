@@ -1,12 +1,14 @@
 //! What a request says: the conversation as its client has it, with what is new at its end. Pure.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use turnwright_core::{ContentBlock, EmbeddedResource, text_of};
 use turnwright_engine::artifacts::is_artifact_id;
+use turnwright_engine::qualified;
 
 use super::known::Fingerprint;
 use crate::error::ApiError;
@@ -46,30 +48,6 @@ pub(crate) enum Messages {
     Made(Vec<Value>),
 }
 
-impl Messages {
-    /// Adds them to a JSON list that `out` is in the middle of.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let begin = |out: &mut Vec<u8>| {
-            if out.last() != Some(&b'[') {
-                out.push(b',');
-            }
-        };
-        match self {
-            Self::Written(text) => {
-                begin(out);
-                out.extend_from_slice(text.as_bytes());
-            }
-            Self::Made(values) => {
-                for value in values {
-                    begin(out);
-                    serde_json::to_writer(&mut *out, value)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// What a request says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct History {
@@ -79,6 +57,8 @@ pub(crate) struct History {
     pub(crate) before: Vec<Item>,
     /// What came since.
     pub(crate) fresh: Vec<Item>,
+    /// The first result, by its place in the request, whose call no answer before it holds.
+    pub(crate) lone: Option<(usize, String)>,
 }
 
 impl History {
@@ -86,6 +66,7 @@ impl History {
     pub(crate) fn of(items: Vec<Item>) -> Self {
         let mut history = Self::default();
         let mut system = Vec::new();
+        history.lone = lone(&items);
         for item in items {
             match item.said {
                 Said::System(text) => system.push(text),
@@ -154,18 +135,50 @@ impl History {
     }
 }
 
-/// Adds things that were said to a fingerprint.
+fn lone(items: &[Item]) -> Option<(usize, String)> {
+    let mut called: HashSet<&str> = HashSet::new();
+    items.iter().enumerate().find_map(|(at, item)| match &item.said {
+        Said::Answer { calls, .. } => {
+            called.extend(calls.iter().map(String::as_str));
+            None
+        }
+        Said::Result { call, .. } => (!called.contains(call.as_str())).then(|| (at, call.clone())),
+        Said::System(_) | Said::User(_) | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => None,
+    })
+}
+
+/// Adds things that were said to a fingerprint. Answers that follow one another are one, as whoever told them as one marks it.
 pub(crate) fn mark(fingerprint: &mut Fingerprint, items: &[Item]) {
+    let mut answer: Option<(Vec<&str>, Vec<&str>)> = None;
     for item in items {
+        match &item.said {
+            Said::Answer { text, calls } => {
+                let (texts, all) = answer.get_or_insert_default();
+                texts.extend(Some(text.trim()).filter(|text| !text.is_empty()));
+                all.extend(calls.iter().map(String::as_str));
+                continue;
+            }
+            Said::System(_) | Said::Echo => continue,
+            Said::User(_) | Said::Result { .. } | Said::Approval { .. } | Said::Reference { .. } => {
+                mark_answer(fingerprint, answer.take());
+            }
+        }
         match &item.said {
             Said::User(content) => {
                 fingerprint.user(&text_of(content));
                 content.iter().filter_map(bytes_of).for_each(|bytes| fingerprint.attached(bytes));
             }
-            Said::Answer { text, calls } => fingerprint.answer(text, calls.iter().map(String::as_str)),
             Said::Result { call, .. } => fingerprint.result(call),
-            Said::System(_) | Said::Approval { .. } | Said::Reference { .. } | Said::Echo => {}
+            Said::Approval { request: id, .. } | Said::Reference { id, .. } => fingerprint.named(id),
+            Said::System(_) | Said::Answer { .. } | Said::Echo => {}
         }
+    }
+    mark_answer(fingerprint, answer);
+}
+
+fn mark_answer(fingerprint: &mut Fingerprint, answer: Option<(Vec<&str>, Vec<&str>)>) {
+    if let Some((texts, calls)) = answer {
+        fingerprint.answer(&texts.join("\n\n"), calls.into_iter());
     }
 }
 
@@ -381,7 +394,8 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
         }
         "function_call_output" => {
             let call = needed("call_id")?;
-            let output = item.get("output").unwrap_or(&Value::Null);
+            let output = item.get("output").filter(|output| !output.is_null());
+            let output = output.ok_or_else(|| wrong("has no `output`".to_owned()))?;
             let messages = Messages::Made(vec![json!({"role": "tool", "tool_call_id": call, "content": output})]);
             Ok(Item { said: Said::Result { call, content: blocks(place, output)? }, messages })
         }
@@ -392,9 +406,32 @@ fn item(at: usize, item: &Value) -> Result<Item, ApiError> {
             Ok(Item { said, messages: Messages::Made(Vec::new()) })
         }
         "item_reference" => Ok(Item { said: Said::Reference { at, id: needed("id")? }, messages: Messages::Made(Vec::new()) }),
-        "reasoning" | "mcp_call" | "mcp_list_tools" | "mcp_approval_request" => {
+        "mcp_call" => Ok(Item { said: Said::Echo, messages: Messages::Made(ran(at, item)) }),
+        "reasoning" | "mcp_list_tools" | "mcp_approval_request" => {
             Ok(Item { said: Said::Echo, messages: Messages::Made(Vec::new()) })
         }
         _ => Err(wrong(format!("is of type `{kind}`, which is not known here"))),
     }
+}
+
+/// A call that a server of tools ran, and what came of it.
+fn ran(at: usize, item: &Value) -> Vec<Value> {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    let id = text("id").map_or_else(|| format!("mcp_{at}"), str::to_owned);
+    let name = match (text("server_label"), text("name").unwrap_or("unknown")) {
+        (Some(server), tool) => qualified(server, tool),
+        (None, tool) => tool.to_owned(),
+    };
+    let function = json!({"name": name, "arguments": text("arguments").unwrap_or_default()});
+    let call = json!({"id": id, "type": "function", "function": function});
+    let output = match item.get("error").filter(|error| !error.is_null()) {
+        None => text("output").map(str::to_owned),
+        Some(error) => {
+            let said = error.get("content").map(plain_text).filter(|said| !said.is_empty());
+            let said = said.or_else(|| error.as_str().or_else(|| error.get("message")?.as_str()).map(str::to_owned));
+            Some(format!("ERROR: {}", said.unwrap_or_else(|| error.to_string())))
+        }
+    };
+    let result = output.map(|output| json!({"role": "tool", "tool_call_id": id, "content": output}));
+    [json!({"role": "assistant", "content": null, "tool_calls": [call]})].into_iter().chain(result).collect()
 }

@@ -76,6 +76,11 @@ impl Fingerprint {
     pub(crate) fn result(&mut self, call: &str) {
         (3_u8, call).hash(&mut self.0);
     }
+
+    /// Something of an earlier answer that is named and not said.
+    pub(crate) fn named(&mut self, id: &str) {
+        (5_u8, id).hash(&mut self.0);
+    }
 }
 
 impl Fingerprint {

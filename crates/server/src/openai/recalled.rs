@@ -67,8 +67,9 @@ fn of_history(items: &[Item]) -> Option<Vec<Exchange>> {
         match &item.said {
             Said::User(content) => exchanges.said(content)?,
             Said::Answer { text, .. } => exchanges.answered(text),
-            Said::System(_) | Said::Result { .. } => {}
-            Said::Approval { .. } | Said::Reference { .. } | Said::Echo => return None,
+            // What ran, and what was decided about it, stands between answers.
+            Said::System(_) | Said::Result { .. } | Said::Approval { .. } | Said::Echo => {}
+            Said::Reference { .. } => return None,
         }
     }
     Some(exchanges.done())

@@ -13,9 +13,11 @@ use super::ids;
 use super::telling::Tells;
 use super::track::{Call, End, Part, STEP_LIMIT, Track};
 use crate::stopping::is_stop;
+use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
 
 pub(crate) mod object;
+pub(crate) mod remembered;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
@@ -60,6 +62,8 @@ pub(crate) struct ResponseFold {
     is_stopping: bool,
     messages: u64,
     is_started: bool,
+    /// Where its client says all that there was.
+    remembered: Option<Remembered>,
 }
 
 /// An item that grows.
@@ -96,7 +100,14 @@ impl ResponseFold {
             is_stopping: false,
             messages: 0,
             is_started: false,
+            remembered: None,
         }
+    }
+
+    /// The same for a client that says all that there was, so that it is known where it says this too.
+    pub(crate) fn remembering(mut self, remembered: Option<Remembered>) -> Self {
+        self.remembered = remembered;
+        self
     }
 
     /// The same for a client that has the stream up to this number.
@@ -554,6 +565,9 @@ impl Tells for ResponseFold {
             self.note(STEP_LIMIT, out);
         }
         let response = self.response();
+        if let Some(remembered) = self.remembered.take() {
+            remembered.told(response.output.clone(), &self.conversation, self.track.part.turn);
+        }
         let kind = match response.status.as_str() {
             "completed" => "response.completed",
             "failed" => {

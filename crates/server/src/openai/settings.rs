@@ -46,6 +46,24 @@ pub(crate) fn tool(
     }))
 }
 
+/// Refuses two tools of one name, which no provider takes.
+///
+/// # Errors
+/// 400, about the second.
+pub(crate) fn named_once(tools: &[Arc<ToolDefinition>]) -> Result<(), ApiError> {
+    let is_named_before = |at: usize, name: &str| tools.iter().take(at).any(|before| before.name == name);
+    match tools.iter().enumerate().find(|(at, tool)| is_named_before(*at, &tool.name)) {
+        Some((at, tool)) => Err(named_twice(at, &tool.name)),
+        None => Ok(()),
+    }
+}
+
+/// A tool has the name of one before it.
+pub(crate) fn named_twice(at: usize, name: &str) -> ApiError {
+    let what = format!("`tools[{at}]` has the name `{name}`, as a tool before it");
+    ApiError::invalid(what).about(format!("tools[{at}]"))
+}
+
 /// What `tool_choice` comes to.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Chosen {

@@ -126,3 +126,36 @@ async fn a_model_is_shown_by_every_name_that_a_request_may_have() {
         assert_eq!(server.get(&format!("/v1/models/{name}")).await.status, 404, "{name}");
     }
 }
+
+#[tokio::test]
+async fn two_tools_of_one_name_are_refused_by_the_place_of_the_second() {
+    let server = server([]);
+    let (pick, function) = (pick(), json!({"type": "function", "name": "pick"}));
+    let chat = server.chat(&json!({"messages": [user("Go")], "tools": [pick, pick]})).await;
+    let response = server.respond(&json!({"input": "Go", "tools": [function, function]})).await;
+    for refused in [chat, response] {
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("tools[1]")), "{}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn a_result_without_its_output_is_refused() {
+    let output = json!({"type": "function_call_output", "call_id": "z1"});
+    let refused = server([]).respond(&json!({"input": [user("Go"), output]})).await;
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("input[1]")), "{}", refused.body);
+}
+
+#[tokio::test]
+async fn a_result_whose_call_nobody_knows_is_refused() {
+    let server = server([]);
+    for id in ["z1", "call_4_0_conv_gone"] {
+        let message = json!({"role": "tool", "tool_call_id": id, "content": "red"});
+        let chat = server.chat(&json!({"messages": [user("Go"), message]})).await;
+        assert_eq!((chat.status, &chat.json()["error"]["param"]), (400, &json!("messages[1].tool_call_id")), "{}", chat.body);
+        let output = json!({"type": "function_call_output", "call_id": id, "output": "red"});
+        let response = server.respond(&json!({"input": [output]})).await;
+        let param = &response.json()["error"]["param"];
+        assert_eq!((response.status, param), (400, &json!("input[0].call_id")), "{}", response.body);
+    }
+    assert!(server.provider.asked().is_empty());
+}

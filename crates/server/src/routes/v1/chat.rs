@@ -168,5 +168,7 @@ fn client_tools(request: &ChatCompletionRequest<'_>) -> Result<Option<Vec<Arc<To
             }
         }
     });
-    read.collect::<Result<_, _>>().map(Some)
+    let read: Vec<_> = read.collect::<Result<_, _>>()?;
+    settings::named_once(&read)?;
+    Ok(Some(read))
 }

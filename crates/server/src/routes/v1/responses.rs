@@ -18,6 +18,7 @@ use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
 use crate::openai::models;
 use crate::openai::responses::object;
+use crate::openai::responses::remembered::Remembered;
 use crate::openai::responses::stored::found;
 use crate::openai::responses::{Form, ResponseFold};
 use crate::openai::track::Part;
@@ -53,8 +54,9 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
+    let says_all = previous.is_none() && conversation.is_none();
     let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
-    let begun = begun.map_err(|error| if error.param() == Some("messages") { error.about("input") } else { error })?;
+    let begun = begun.map_err(about_input)?;
     let names = Named::of(&begun);
     let (conversation, part) = (begun.conversation, begun.part);
     let object = object_of(&state, &conversation, &part).await?;
@@ -66,7 +68,8 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
         ..object
     };
     let form = if is_streamed { Form::Streamed } else { Form::Whole };
-    let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form);
+    let remembered = says_all.then(|| Remembered { history: begun.history, known: state.known().clone() });
+    let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form).remembering(remembered);
     let mut response = if let Some(stream) = stream {
         sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await
     } else if request.background == Some(true) {
@@ -230,6 +233,19 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
     let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
+}
+
+/// What is wrong with the messages, by the names that this API has for them.
+fn about_input(error: ApiError) -> ApiError {
+    let item = |param: &str| Some(format!("input{}.call_id", param.strip_prefix("messages")?.strip_suffix(".tool_call_id")?));
+    match error.param() {
+        Some("messages") => error.about("input"),
+        Some(param) => match item(param) {
+            Some(param) => error.about(param),
+            None => error,
+        },
+        None => error,
+    }
 }
 
 /// The entries that a part is told from.

@@ -74,7 +74,11 @@ impl Tools {
                 "function" => {
                     let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
                     let description = tool.get("description").and_then(Value::as_str).map(str::to_owned);
-                    read.clients.push(settings::tool(&place, name, description, tool.get("parameters").cloned())?);
+                    let function = settings::tool(&place, name, description, tool.get("parameters").cloned())?;
+                    if read.clients.iter().any(|before| before.name == function.name) {
+                        return Err(settings::named_twice(at, &function.name));
+                    }
+                    read.clients.push(function);
                 }
                 "mcp" => read.server(state, &place, tool).await?,
                 kind => {

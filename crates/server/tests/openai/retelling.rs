@@ -1,0 +1,86 @@
+//! Clients of Responses that keep the history themselves and say all of it again, with the items that they were told.
+
+use serde_json::{Value, json};
+use turnwright_testkit::{Answer, MemoryStore, call, text};
+
+use crate::killed::conversations;
+use crate::{Server, server, server_on, user};
+
+fn looks() -> Answer {
+    Answer::whole([text("Looking."), call(0, "lab__look", r#"{"at":1}"#), call(1, "lab__look", r#"{"at":2}"#)])
+}
+
+/// Says more to the end of a history, to which the answer is added.
+async fn say(server: &Server, history: &mut Vec<Value>, more: Value) -> Value {
+    history.push(more);
+    let answer = server.respond(&json!({"input": history})).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let answer = answer.json();
+    history.extend(answer["output"].as_array().unwrap().iter().cloned());
+    answer
+}
+
+#[tokio::test]
+async fn a_history_with_our_calls_goes_on_in_its_conversation() {
+    let server = server([looks(), Answer::whole([text("Seen.")]), looks(), Answer::whole([text("Again.")])]);
+    let mut history = Vec::new();
+    let first = say(&server, &mut history, user("Look!")).await;
+    let kinds: Vec<&Value> = history.iter().map(|item| &item["type"]).collect();
+    assert_eq!(kinds, [&Value::Null, &json!("message"), &json!("mcp_call"), &json!("mcp_call"), &json!("message")]);
+    let second = say(&server, &mut history, user("Once more")).await;
+    assert_eq!((&second["conversation"], conversations(&server).await), (&first["conversation"], 1), "{second}");
+    let shown = &server.provider.asked()[2];
+    assert!(shown.contains("lab__look"), "the model sees what its tools gave: {shown}");
+}
+
+#[tokio::test]
+async fn so_does_one_after_an_approval_and_one_with_a_streamed_answer() {
+    let touches = Answer::whole([text("I touch."), call(0, "lab__touch", "{}")]);
+    let server =
+        server([touches, Answer::whole([text("Done.")]), Answer::whole([text("Fine.")]), Answer::whole([text("End.")])]);
+    let mut history = Vec::new();
+    let first = say(&server, &mut history, user("Touch!")).await;
+    let request = &first["output"][1]["id"];
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": true});
+    say(&server, &mut history, approval).await;
+    history.push(user("And?"));
+    let streamed = server.respond(&json!({"input": history, "stream": true})).await.chunks();
+    let third = &streamed.last().unwrap()["response"];
+    history.extend(third["output"].as_array().unwrap().iter().cloned());
+    let fourth = say(&server, &mut history, user("And then?")).await;
+    assert_eq!((&third["conversation"], &fourth["conversation"]), (&first["conversation"], &first["conversation"]));
+    assert_eq!(conversations(&server).await, 1);
+}
+
+#[tokio::test]
+async fn so_does_one_after_a_restart() {
+    let store = MemoryStore::default();
+    let server = server_on(store.another_process(), [looks(), Answer::whole([text("Seen.")])]);
+    let mut history = Vec::new();
+    let first = say(&server, &mut history, user("Look!")).await;
+    let next = server_on(store.another_process(), [Answer::whole([text("Again.")])]);
+    assert_eq!(say(&next, &mut history, user("Once more")).await["conversation"], first["conversation"]);
+}
+
+#[tokio::test]
+async fn where_it_is_taken_over_the_model_sees_its_calls_and_what_they_gave() {
+    let server = server([looks(), Answer::whole([text("Seen.")]), Answer::whole([text("New.")])]);
+    let mut history = Vec::new();
+    let first = say(&server, &mut history, user("Look!")).await;
+    history[0] = user("Look there!");
+    let second = say(&server, &mut history, user("Once more")).await;
+    assert_ne!(second["conversation"], first["conversation"]);
+    let shown = &server.provider.asked()[2];
+    assert!(shown.contains("Looking.") && shown.contains("lab__look") && shown.contains(r#""at":2"#), "{shown}");
+}
+
+#[tokio::test]
+async fn what_was_said_after_another_response_is_no_history_of_its_own() {
+    let server = server(["One.", "Two.", "New."].map(|said| Answer::whole([text(said)])));
+    let first = server.respond(&json!({"input": [user("1")]})).await.json();
+    let mut history = vec![user("2")];
+    let second = server.respond(&json!({"input": history, "previous_response_id": first["id"]})).await.json();
+    history.extend(second["output"].as_array().unwrap().iter().cloned());
+    let third = say(&server, &mut history, user("3")).await;
+    assert_ne!(third["conversation"], first["conversation"], "it does not hold what was said first");
+}
