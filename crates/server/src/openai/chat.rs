@@ -35,6 +35,8 @@ pub(crate) struct Asked {
     pub(crate) history: Fingerprint,
     /// What ends its text.
     pub(crate) stops: Stops,
+    /// Whether a form was asked for, which the text is to have for a program.
+    pub(crate) has_form: bool,
     pub(crate) known: Arc<KnownHistories>,
 }
 
@@ -138,6 +140,30 @@ impl ChatFold {
                 status: self.track.status().map(str::to_owned),
             },
         })
+    }
+
+    /// Whether a text is told once it is whole: where it is to have a form, what the model says beside its calls is no part of that, and
+    /// whether it makes calls is known at the end of a message.
+    fn holds(&self) -> bool {
+        self.asked.has_form && !self.track.offered.is_empty()
+    }
+
+    /// A message of the model's is whole.
+    fn said(&mut self, message: &AssistantMessage, out: &mut Vec<u8>) {
+        let has_calls = message.calls().next().is_some();
+        if self.holds() && !has_calls {
+            self.speak(0, &message.text(), out);
+        }
+        let text = self.whole_text(message, out);
+        if text.is_empty() {
+            return;
+        }
+        if self.holds() && has_calls {
+            self.tell(Field::Reasoning, &text, out);
+            return;
+        }
+        self.paragraph();
+        self.said.push_str(&text);
     }
 
     /// Text of the model's, up to what ends it.
@@ -401,6 +427,7 @@ impl Tells for ChatFold {
             return;
         }
         match event {
+            Event::TextDelta { .. } if self.holds() => {}
             Event::TextDelta { block, text, .. } => self.speak(*block, text, out),
             Event::RefusalDelta { text, .. } => self.add(Field::Refusal, text, out),
             Event::ReasoningDelta { text, .. } => self.add(Field::Reasoning, text, out),
@@ -408,11 +435,7 @@ impl Tells for ChatFold {
             Event::Entry { .. } if is_stop(event) => self.stopping(out),
             Event::Entry { entry, .. } => {
                 if let Entry::Assistant(message) = &**entry {
-                    let text = self.whole_text(message, out);
-                    if !text.is_empty() {
-                        self.paragraph();
-                        self.said.push_str(&text);
-                    }
+                    self.said(message, out);
                 }
             }
             Event::ToolStarted { call_id } => {

@@ -159,3 +159,21 @@ async fn a_result_whose_call_nobody_knows_is_refused() {
     }
     assert!(server.provider.asked().is_empty());
 }
+
+#[tokio::test]
+async fn an_answer_that_is_to_have_a_form_has_nothing_beside_it_in_its_text() {
+    let answers =
+        || [Answer::whole([text("Let me look."), call(0, "lab__look", "{}")]), Answer::whole([text("{\"a\":"), text("5}")])];
+    let format = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}});
+    let asked = |stream: bool| json!({"messages": [user("Look!")], "response_format": format, "stream": stream});
+    let whole = server(answers()).chat(&asked(false)).await.json();
+    let message = &whole["choices"][0]["message"];
+    assert_eq!((&message["content"], &message["reasoning_content"]), (&json!("{\"a\":5}"), &json!("Let me look.")));
+
+    let streamed = server(answers()).chat(&asked(true)).await;
+    let told = |field: &str| -> String {
+        let deltas = streamed.chunks().into_iter().filter_map(|chunk| Some(chunk["choices"].get(0)?["delta"].clone()));
+        deltas.filter_map(|delta| delta[field].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!((told("content"), told("reasoning_content")), ("{\"a\":5}".to_owned(), "Let me look.".to_owned()));
+}

@@ -29,6 +29,7 @@ fn asked(known: &Arc<KnownHistories>, stop: Option<&Value>) -> Asked {
         tells_usage: TellsUsage::Never,
         history: known.fingerprint(&UserId::local()),
         stops: Stops::of(stop).unwrap(),
+        has_form: false,
         known: known.clone(),
     }
 }

@@ -50,6 +50,7 @@ pub(super) async fn complete(
     let history = History::of(history::messages(&request.messages)?);
     let stops = Stops::of(request.stop.as_ref())?;
     let overlay = overlay(&state, &request, &history, model.clone()).await?;
+    let has_form = overlay.output.is_some();
     let conversation = begin::named(&whole.headers, request.metadata.as_ref())?;
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/chat {key}"), fingerprint));
     let stream = (request.stream == Some(true)).then(|| OpenStream::of(&state)).transpose()?;
@@ -70,6 +71,7 @@ pub(super) async fn complete(
         tells_usage,
         history,
         stops,
+        has_form,
         known: state.known().clone(),
     };
     let mut response = if let Some(stream) = stream {
