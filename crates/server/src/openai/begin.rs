@@ -9,14 +9,13 @@ use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
 };
 use turnwright_engine::{
-    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
-    WholeJournal,
+    Choice, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError, WholeJournal,
 };
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
+use super::given::{self, given, goes_on};
 use super::history::{History, mark};
-use super::ids;
 use super::known::Fingerprint;
 use super::recalled;
 use super::referred;
@@ -113,6 +112,11 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return begun(state, conversation, part, history).await;
     }
     if let Some(previous) = &ask.previous {
+        if users.is_empty()
+            && let Some((conversation, calls)) = given::before(state, &ask, previous).await?
+        {
+            return after_calls(state, conversation, calls, None, history).await;
+        }
         ask.conversation = Some(continued(state, previous).await?);
     }
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
@@ -340,55 +344,6 @@ fn decided_before(journal: &Journal, call: CallId) -> Option<bool> {
         Entry::Result(result) if was_asked && result.call == call => Some(false),
         _ => None,
     })
-}
-
-/// The results that the request brings, and the conversation of their calls, where they are calls of ours.
-fn given(ask: &Ask) -> Option<(ConversationId, Vec<ClientResult>)> {
-    let mut conversation = ask.conversation.clone();
-    let mut results = Vec::new();
-    for (call, content) in ask.history.results() {
-        let (call, held) = ids::read_call(call)?;
-        if let Some(held) = held {
-            if conversation.as_ref().is_some_and(|named| *named != held) {
-                return None;
-            }
-            conversation = Some(held);
-        }
-        let content = if content.is_empty() { vec![ContentBlock::text("")] } else { content.to_vec() };
-        results.push(ClientResult { call, content, is_error: false });
-    }
-    if results.is_empty() { None } else { Some((conversation?, results)) }
-}
-
-/// Whether the calls that are answered are of the newest turn: else the client goes on from an older place.
-async fn goes_on(
-    engine: &Engine,
-    conversation: &ConversationId,
-    results: &[ClientResult],
-    must_be_all: bool,
-) -> Result<bool, ApiError> {
-    let look = |journal: &Journal| -> Result<bool, Vec<CallId>> {
-        let Some(turn) = journal.turn() else { return Ok(false) };
-        let is_known = |call: CallId| turn.call(call).is_some() || journal.result(call).is_some();
-        let is_ours = results.iter().all(|result| result.call.message > turn.id().0 && is_known(result.call));
-        let Some(newest) = results.iter().map(|result| result.call.message).max().filter(|_| is_ours) else { return Ok(false) };
-        let is_given = |call: CallId| results.iter().any(|result| result.call == call);
-        let waits = turn.waiting().filter(|(call, question)| {
-            question.reason == QuestionReason::ClientTool && call.id.message == newest && !is_given(call.id)
-        });
-        let missing: Vec<CallId> = waits.map(|(call, _)| call.id).collect();
-        if must_be_all && !missing.is_empty() { Err(missing) } else { Ok(true) }
-    };
-    match engine.look(conversation, look).await {
-        Err(EngineError::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-        Ok(Ok(goes_on)) => Ok(goes_on),
-        Ok(Err(missing)) => {
-            let missing: Vec<String> = missing.into_iter().map(|call| ids::call_id(conversation, call)).collect();
-            let what = format!("these tool calls have no result: {}", missing.join(", "));
-            Err(ApiError::invalid(what).about("messages"))
-        }
-    }
 }
 
 async fn is_newest(engine: &Engine, conversation: &ConversationId, turn: TurnId) -> Result<bool, ApiError> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnwright_testkit::{Answer, MemoryStore, call, text};
 
 use crate::killed::conversations;
-use crate::{Server, server, server_on, user};
+use crate::{Server, picks, server, server_on, user};
 
 fn looks() -> Answer {
     Answer::whole([text("Looking."), call(0, "lab__look", r#"{"at":1}"#), call(1, "lab__look", r#"{"at":2}"#)])
@@ -83,4 +83,24 @@ async fn what_was_said_after_another_response_is_no_history_of_its_own() {
     history.extend(second["output"].as_array().unwrap().iter().cloned());
     let third = say(&server, &mut history, user("3")).await;
     assert_ne!(third["conversation"], first["conversation"], "it does not hold what was said first");
+}
+
+#[tokio::test]
+async fn results_that_come_again_from_an_older_response_get_what_came_of_them_and_leave_no_copy() {
+    let server = server_on(MemoryStore::default(), [picks(), Answer::whole([text("Picked.")]), Answer::whole([text("More.")])]);
+    let pick = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
+    let first = server.respond(&json!({"input": "Pick!", "tools": [pick]})).await.json();
+    let call = first["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let gives = |output: &str| {
+        let given = json!({"type": "function_call_output", "call_id": call["call_id"], "output": output});
+        json!({"previous_response_id": first["id"], "input": [given], "tools": [pick]})
+    };
+    let picked = server.respond(&gives("red")).await.json();
+    let next = json!({"previous_response_id": picked["id"], "input": "More"});
+    assert_eq!(server.respond(&next).await.status, 200);
+    let again = server.respond(&gives("red")).await;
+    assert_eq!((again.status, &again.json()["output"]), (200, &picked["output"]), "{}", again.body);
+    let other = server.respond(&gives("blue")).await;
+    assert_eq!((other.status, other.json()["error"]["param"].as_str()), (400, Some("input")), "{}", other.body);
+    assert_eq!(conversations(&server).await, 1);
 }
