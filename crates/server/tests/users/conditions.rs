@@ -229,7 +229,8 @@ async fn what_can_grow_is_told_a_page_at_a_time() {
             };
             cursor = format!("&cursor={}", next.replace('/', "%2F"));
         }
-        let ids = |list: &[Value]| list.iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+        let ids =
+            |list: &[Value]| list.iter().map(|one| (one["conversation_id"].clone(), one["id"].clone())).collect::<Vec<_>>();
         assert_eq!(ids(&paged), ids(whole["data"].as_array().unwrap()), "{path}");
     }
     // What waits is decided about between two pages: the next one goes on behind it.
@@ -240,7 +241,9 @@ async fn what_can_grow_is_told_a_page_at_a_time() {
     assert_eq!(server.post(&decision, &token, json!({"decision": "deny"})).await.status, StatusCode::OK);
     let cursor = first["next_cursor"].as_str().unwrap().replace('/', "%2F");
     let next = server.get(&format!("/api/v1/approvals?limit=1&cursor={cursor}"), &token).await.json();
-    assert!(next["data"][0]["id"].is_string() && next["data"][0]["id"] != *call, "{next}");
+    // Calls are named within their conversation, of which each has one that waits.
+    let of = &next["data"][0]["conversation_id"];
+    assert!(of.is_string() && of != conversation, "{next}");
     let lost = server.get("/api/v1/tokens?cursor=token_none", &token).await;
     assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()));
 }
