@@ -1,8 +1,8 @@
-// Notifications of the browser, for a page that nobody looks at.
+// Pages that nobody looks at: notifications of the browser, and connections that are let go.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { closeBrowser, lookAt, startPlace } from "./place.mjs";
+import { closeBrowser, lookAt, say, startPlace } from "./place.mjs";
 
 let place;
 before(async () => { place = await startPlace(); });
@@ -58,4 +58,34 @@ test("a turn that parks out of view is told once, where a person wanted that", a
   await page.waitForFunction(() => document.title.startsWith("(3) "));
   assert.deepEqual(await page.evaluate(() => window.shown.map((shown) => shown.tag)), ["turnwright hidden", "turnwright later"]);
   assert.deepEqual(page.wrong, []);
+});
+
+test("pages out of view leave the few connections that a browser opens to those in view, and catch up when they are looked at", async () => {
+  const context = (await lookAt(place)).context();
+  await context.addInitScript(instead);
+  const open = async (id) => {
+    await place.api("/conversations", { id });
+    const page = await context.newPage();
+    await page.clock.install();
+    const listens = page.waitForResponse((response) => response.url().includes("/events?"));
+    await page.goto(`${place.base}/#/c/${id}`);
+    await listens;
+    return page;
+  };
+  // One more than a browser opens to a server over HTTP/1.1, of all its pages together.
+  const pages = [];
+  for (const number of [0, 1, 2, 3, 4, 5, 6]) {
+    const page = await open(`tab${number}`);
+    pages.push(page);
+    await page.evaluate(() => window.look("hidden"));
+    await page.clock.fastForward(11_000);
+  }
+  const [first, last] = [pages[0], pages[6]];
+  await place.api("/conversations/tab0/chat", { content: "said elsewhere" });
+  await last.evaluate(() => window.look("visible"));
+  await say(last, "hello");
+  await last.getByText("You said: hello").waitFor();
+  assert.equal(await first.getByText("said elsewhere").count(), 0);
+  await first.evaluate(() => window.look("visible"));
+  await first.getByText("You said: said elsewhere").waitFor();
 });

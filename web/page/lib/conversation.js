@@ -25,6 +25,8 @@ const FIRST_TURNS = 20;
 const MOST_WAIT_MS = 5_000;
 /** How long what is shown stays once the turn is told from its beginning and is not that far yet. */
 const CATCH_UP_MS = 2_000;
+/** How long nobody has to look before the connection is let go. */
+const LEAVE_AFTER_MS = 10_000;
 
 export class OpenConversation {
   /**
@@ -50,22 +52,33 @@ export class OpenConversation {
     /** What waits for a person, by the id of the call or question. @type {import("@preact/signals").Signal<Map<string, any>>} */
     this.waiting = signal(new Map());
     this.closing = new AbortController();
-    /** @type {AbortController | null} */
-    this.listening = null;
+    /** What is open to hear what happens. @type {AbortController | null} */
+    this.stream = null;
+    this.isListening = false;
+    this.isAway = false;
+    this.leaving = 0;
     this.seen = 0;
     this.frame = 0;
     this.wake = () => {};
     this.onBack = () => {
-      if (document.visibilityState === "visible") this.nudge();
+      clearTimeout(this.leaving);
+      if (document.visibilityState === "visible") {
+        this.isAway = false;
+        this.nudge();
+      } else {
+        this.leaving = setTimeout(() => this.#leave(), LEAVE_AFTER_MS);
+      }
     };
     window.addEventListener("online", this.onBack);
     document.addEventListener("visibilitychange", this.onBack);
+    this.onBack();
     void this.#live();
     for (const unsent of this.unsent.value) if (unsent.state === "sending") void this.#deliver(unsent);
   }
 
   close() {
     this.closing.abort();
+    clearTimeout(this.leaving);
     this.wake();
     window.removeEventListener("online", this.onBack);
     document.removeEventListener("visibilitychange", this.onBack);
@@ -73,8 +86,14 @@ export class OpenConversation {
 
   /** Looks again at once, where nothing runs that tells us. */
   nudge() {
-    this.listening?.abort();
+    if (this.isListening) this.stream?.abort();
     this.wake();
+  }
+
+  /** Nobody looks: the connection is for those pages that somebody looks at, as browsers open six to a server, of all pages together. */
+  #leave() {
+    this.isAway = true;
+    this.stream?.abort();
   }
 
   /** @returns {Turn | undefined} */
@@ -88,9 +107,7 @@ export class OpenConversation {
       try {
         await this.refresh();
         this.isLost.value = false;
-        const last = this.last;
-        if (last?.status === "running") await this.#tell(last);
-        else await this.#listen();
+        await this.#hear();
         wait_ms = 250;
       } catch (error) {
         if (this.closing.signal.aborted) return;
@@ -107,6 +124,28 @@ export class OpenConversation {
         });
         wait_ms = Math.min(wait_ms * 2, MOST_WAIT_MS);
       }
+    }
+  }
+
+  /** Waits until there is something to look at again; what runs is shown meanwhile. */
+  async #hear() {
+    if (this.isAway) {
+      await new Promise((resolve) => {
+        this.wake = () => resolve(null);
+      });
+      return;
+    }
+    const last = this.last;
+    this.stream = new AbortController();
+    const signal = AbortSignal.any([this.stream.signal, this.closing.signal]);
+    this.isListening = last?.status !== "running";
+    try {
+      if (last?.status === "running") await this.#tell(last, signal);
+      else await this.#listen(signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.isListening = false;
     }
   }
 
@@ -168,8 +207,9 @@ export class OpenConversation {
    * Follows the turn that runs until it ends or waits. What is shown does not go away while it is told again: a page of a
    * server would begin anew, and what somebody reads would jump.
    * @param {Turn} turn
+   * @param {AbortSignal} signal
    */
-  async #tell(turn) {
+  async #tell(turn, signal) {
     const message = emptyMessage();
     const shown = turn.message;
     const show = () => {
@@ -189,7 +229,7 @@ export class OpenConversation {
         late ||= setTimeout(show, CATCH_UP_MS);
         if (chunk.type === "tool-approval-request" && !chunk.isAutomatic) void this.#lookWhatWaits();
         if (turn.message === message || isAsFar(message, shown)) show();
-      }, this.closing.signal);
+      }, signal);
       if (ended === "ended" && !message.isOver) throw new Refused(0, "The connection to the server was lost.");
     } finally {
       clearTimeout(late);
@@ -219,22 +259,14 @@ export class OpenConversation {
     });
   }
 
-  /** Waits until something happens. */
-  async #listen() {
-    const listening = new AbortController();
-    this.listening = listening;
-    const stop = () => listening.abort();
-    this.closing.signal.addEventListener("abort", stop);
-    try {
-      await follow(`api/v1${this.path}/events?after=${this.seen || ""}`, (_, id) => {
-        if (Number(id) > this.seen) stop();
-      }, listening.signal);
-    } catch (error) {
-      if (!listening.signal.aborted) throw error;
-    } finally {
-      this.closing.signal.removeEventListener("abort", stop);
-      this.listening = null;
-    }
+  /**
+   * Waits until something happens.
+   * @param {AbortSignal} signal
+   */
+  async #listen(signal) {
+    await follow(`api/v1${this.path}/events?after=${this.seen || ""}`, (_, id) => {
+      if (Number(id) > this.seen) this.stream?.abort();
+    }, signal);
   }
 
   /**

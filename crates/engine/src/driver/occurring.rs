@@ -49,7 +49,7 @@ impl Driver {
                 return Err(Halt::Quietly);
             }
             if let Some(rest) = self.rested.pop() {
-                return Ok(self.hear_rests(rest));
+                return Ok(self.hear_rests(rest).await);
             }
             match self.occurrence().await {
                 Occurrence::Ends | Occurrence::Foreign(Err(_)) => return Err(Halt::Quietly),
@@ -77,7 +77,7 @@ impl Driver {
                 }
                 Occurrence::Reserved(reserved) => return reserved.map_err(|error| Halt::Broken(error.to_string())),
                 Occurrence::Sampled(sampled) => return Ok(vec![sampled]),
-                Occurrence::Rested(rest) => return Ok(self.hear_rests(rest)),
+                Occurrence::Rested(rest) => return Ok(self.hear_rests(rest).await),
                 Occurrence::News(news) => {
                     if let Some(entries) = self.hear_news(news) {
                         return Ok(entries);

@@ -1,12 +1,19 @@
 //! Calls that go on while their driver waits for the store, and that come to rest.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use futures_util::FutureExt;
-use futures_util::stream::StreamExt;
-use tokio::time::Instant;
-use turnwright_core::Entry;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::{Instant, sleep};
+use turnwright_core::{Entry, Turn};
 
 use super::call::Rest;
 use super::{Course, Driver, Halt, Job, asked};
+
+/// How long what a call came to waits for the calls beside it before it is stored, where those run. The model is asked once all of
+/// them are over, and a server that answers them does so one by one: to store each by itself costs more than to answer it.
+const TOGETHER: Duration = Duration::from_millis(1);
 
 impl Driver {
     /// As [`Driver::advance`], while the calls that run go on: the store may take long, and their limits and what stops them must
@@ -35,12 +42,16 @@ impl Driver {
         course
     }
 
-    /// A call came to rest; takes those that did with it.
-    pub(super) fn hear_rests(&mut self, first: Rest) -> Vec<Entry> {
+    /// A call came to rest; takes those that do with it.
+    pub(super) async fn hear_rests(&mut self, first: Rest) -> Vec<Entry> {
         let mut rests = vec![first];
         rests.append(&mut self.rested);
         while let Some(Some(rest)) = self.calls.next().now_or_never() {
             rests.push(rest);
+        }
+        if !self.calls.is_empty() && self.is_for_the_model_alone(&rests) {
+            // In a box: a timer within would make this future, and all that hold it, one of 128 bytes' alignment.
+            rests.append(&mut Box::pin(rested_within(&mut self.calls, TOGETHER)).await);
         }
         rests.sort_by_key(Rest::call);
         for rest in &rests {
@@ -50,6 +61,13 @@ impl Driver {
         rests.into_iter().flat_map(|rest| self.entries_of(rest)).collect()
     }
 
+    /// Whether what came is for nobody before the other calls that run are over: no call waits to start after it, and nobody is asked.
+    fn is_for_the_model_alone(&self, rests: &[Rest]) -> bool {
+        let state = self.live.lock();
+        let all_run = |turn: &Turn| turn.calls().all(|call| call.is_answered || self.running.contains_key(&call.id));
+        rests.iter().all(|rest| matches!(rest, Rest::Result(_))) && state.journal.turn().is_some_and(all_run)
+    }
+
     pub(super) fn entries_of(&self, rest: Rest) -> Vec<Entry> {
         match (rest, self.live.lock().journal.turn()) {
             (Rest::Asks(elicited), Some(turn)) => asked::parked(&self.inner, &self.live, turn, elicited),
@@ -57,6 +75,20 @@ impl Driver {
             (Rest::Result(result), _) => vec![Entry::Result(result)],
         }
     }
+}
+
+/// The calls that come to rest within this time: fewer where none is left before it is over.
+async fn rested_within(calls: &mut FuturesUnordered<Job>, time: Duration) -> Vec<Rest> {
+    let mut rests = Vec::new();
+    let mut over = pin!(sleep(time));
+    while !calls.is_empty() {
+        tokio::select! {
+            biased;
+            Some(rest) = calls.next() => rests.push(rest),
+            () = &mut over => break,
+        }
+    }
+    rests
 }
 
 /// Waits until then, where a time is given.

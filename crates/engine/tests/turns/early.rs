@@ -31,9 +31,14 @@ fn calls(names: &'static [&'static str]) -> Arc<ScriptedProvider> {
 
 /// What is stored by a process that dies before its third append: the message's own was the second.
 async fn stored_with_the_message(tool: ScriptedTool) -> Journal {
+    stored_before(3, &["tool"], [tool]).await
+}
+
+/// What is stored by a process that dies before this append, where a message makes these calls.
+async fn stored_before(append: u64, names: &'static [&'static str], tools: impl IntoIterator<Item = ScriptedTool>) -> Journal {
     let disk = MemoryStore::default();
-    let source = Arc::new(ScriptedSource::new("tools", [tool]));
-    let doomed = engine(disk.doomed_process(Fuse::Before(3)), calls(&["tool"]), source.clone(), Setup::default());
+    let source = Arc::new(ScriptedSource::new("tools", tools));
+    let doomed = engine(disk.doomed_process(Fuse::Before(append)), calls(names), source.clone(), Setup::default());
     doomed.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
     let sent = doomed.send(&id(), NewMessage::text("go")).await.unwrap();
     let _died = timeout(Duration::from_mins(5), doomed.wait(&id(), sent.turn_id)).await;
@@ -54,6 +59,27 @@ async fn what_a_read_only_tool_gives_at_once_is_stored_with_the_message_that_ask
     });
     let slow = stored_with_the_message(slow.declared(read_only())).await;
     assert_eq!(kinds(&slow)[3..], ["assistant", "decision", "started"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_come_one_by_one_are_stored_together_and_wait_for_none_that_takes_long() {
+    // Both at the earliest when the other tasks had their turns, one a little later than the other.
+    let after = |name, turns: u32| {
+        ScriptedTool::new(name, move |_, _| async move {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            Ok(ToolOutput::text("given"))
+        })
+    };
+    let long = ScriptedTool::new("long", |_, _| async {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        Ok(ToolOutput::text("late"))
+    });
+    let together = stored_before(4, &["one", "two"], [after("one", 20), after("two", 40)]).await;
+    assert_eq!(kinds(&together)[3..], ["assistant", "decision", "decision", "started", "started", "result", "result"]);
+    let alone = stored_before(4, &["one", "long"], [after("one", 20), long]).await;
+    assert_eq!(kinds(&alone)[3..], ["assistant", "decision", "decision", "started", "started", "result"]);
 }
 
 #[tokio::test]
