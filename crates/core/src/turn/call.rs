@@ -275,7 +275,7 @@ impl SyntheticResult {
             ),
             Self::Skipped => (
                 K::Interrupted,
-                "This was interrupted, it is not known whether it happened. The user wants to go on without it.",
+                "This was interrupted, it is not known whether it happened. It was decided to go on without it.",
             ),
         };
         ToolResult::failed(call.id, kind, text)

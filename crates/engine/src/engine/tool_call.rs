@@ -121,6 +121,9 @@ impl Engine {
     }
 
     async fn called_alone(&self, tool: &CatalogTool, arguments: &str, under: Under<'_>) -> Result<PageCalled, EngineError> {
+        if self.is_draining() {
+            return Err(EngineError::ShuttingDown);
+        }
         let id = NO_CALL;
         let name = tool.definition.name.as_str();
         let arguments = match self.inner.validators.check(&tool.hash, &tool.definition.input_schema, arguments) {
@@ -153,6 +156,13 @@ impl Engine {
             Arc::new(crate::live::Live::new(conversation, self.user.clone(), SettingsOverlay::default(), Chosen::default()));
         let ready = Ready { tool: tool.clone(), arguments, permit };
         let aids = Aids::of(&self.inner, &self.user);
-        Ok(PageCalled::Came(run_alone(id, ready, live, self.inner.shutdown.child_token(), aids).await))
+        // Counted among the drivers: where the process ends and gives them time, it gives it to this call too.
+        let run = run_alone(id, ready, live, self.inner.shutdown.child_token(), aids);
+        let result = self.inner.drivers.track_future(run).await;
+        if self.inner.shutdown.is_cancelled() && result.outcome == Outcome::Error(ToolErrorKind::Interrupted) {
+            let text = format!("The server ended while `{name}` ran: it may or may not have happened.");
+            return Ok(PageCalled::Came(ToolResult::failed(id, ToolErrorKind::Interrupted, text)));
+        }
+        Ok(PageCalled::Came(result))
     }
 }

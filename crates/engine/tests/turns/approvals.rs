@@ -49,7 +49,7 @@ async fn a_call_that_needs_approval_parks_the_turn_and_runs_once_allowed() {
     assert_eq!(world.engine.wait(&world.id, turn).await.unwrap(), completed());
     assert_eq!(world.kinds().await[6..], ["decision", "claimed", "started", "result", "assistant", "ended"]);
     let again = world.engine.decide(&world.id, call, choice(Verdict::Deny)).await.unwrap_err();
-    assert_eq!(again, EngineError::NotWaiting { call, why: "no turn is open".to_owned() });
+    assert_eq!(again, EngineError::NotWaiting { call, why: "it was decided already: allow, by a person".to_owned() });
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use turnwright_core::{ApproveMode, Verdict};
-use turnwright_engine::{Choice, EngineError, NewMessage, TurnState};
+use turnwright_core::{ApproveMode, Verdict, text_of};
+use turnwright_engine::{Choice, EngineError, NewMessage, ToolOutput, TurnState};
 use turnwright_testkit::{Answer, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
 use crate::support::{Setup, completed, engine, id, kinds};
@@ -79,4 +79,29 @@ async fn what_a_person_decides_meanwhile_is_stored_and_the_next_process_acts_on_
     let second = engine(next, ScriptedProvider::new([Answer::whole([text("Done.")])]), tools(), setup());
     second.resume(&id()).await.unwrap();
     assert_eq!(second.wait(&id(), sent.turn_id).await.unwrap(), completed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_by_hand_gets_the_time_that_steps_get_and_says_who_ended_it_where_that_is_too_short() {
+    for (takes, drains, said) in [
+        (Duration::from_secs(5), true, "done"),
+        (Duration::from_secs(60), false, "The server ended while `tools__slow` ran: it may or may not have happened."),
+    ] {
+        let slow = ScriptedTool::new("slow", move |_, _| async move {
+            tokio::time::sleep(takes).await;
+            Ok(ToolOutput::text("done"))
+        });
+        let source = Arc::new(ScriptedSource::new("tools", [slow]));
+        let engine = engine(MemoryStore::default(), ScriptedProvider::new([]), source, Setup::default());
+        let ending = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let drained = engine.drain(GRACE).await;
+            let late = engine.call_tool("tools__slow", "{}", ApproveMode::All).await;
+            assert!(matches!(late, Err(EngineError::ShuttingDown)), "{late:?}");
+            engine.shutdown().await;
+            drained
+        };
+        let (result, drained) = tokio::join!(engine.call_tool("tools__slow", "{}", ApproveMode::All), ending);
+        assert_eq!((text_of(&result.unwrap().content), drained), (said.to_owned(), drains));
+    }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use turnwright_core::policy::{Action, PredicateText, Reach, RuleText, Scope, Tests};
-use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Entry, Seq, TurnId, UserId, Verdict};
+use turnwright_core::{ApproveMode, CallId, Control, ConversationId, DecidedBy, Declared, Entry, Seq, TurnId, UserId, Verdict};
 use turnwright_engine::{
     Append, Choice, ConversationRecord, EngineError, KeptBy, NewConversation, NewMessage, NewRule, Remember, SideRecord, Store,
-    TurnState,
+    ToolOutput, TurnState,
 };
 use turnwright_testkit::{Answer, ManualClock, MemoryStore, ScriptedProvider, ScriptedSource, ScriptedTool, call, text};
 
@@ -203,6 +203,58 @@ async fn changed_arguments_are_held_against_remembered_rules_that_deny() {
         added.id
     );
     assert_eq!(refused, EngineError::Invalid { what });
+}
+
+#[tokio::test]
+async fn a_rule_that_denies_wins_over_who_allows_what_waited_before_it() {
+    let world = waits(&["/a"], [Answer::whole([text("Done.")])]).await;
+    let rule = RuleText { action: Action::Deny, ..below("/a") };
+    let added = world.engine.add_rule(NewRule { scope: Scope::Everyone, conversation: None, rule }).await.unwrap();
+    let refused = world.engine.decide(&world.id, first_call(), choice(Verdict::Allow)).await.unwrap_err();
+    let what = format!("it is denied by {}, remembered for everyone (deny tools__write when path below /a)", added.id);
+    assert_eq!(refused, EngineError::Invalid { what });
+
+    world.engine.decide(&world.id, first_call(), choice(Verdict::Deny)).await.unwrap();
+    world.engine.wait(&world.id, TurnId(Seq::FIRST)).await.unwrap();
+    assert!(world.source.effects().is_empty());
+    // Whoever is late hears what was decided, also once the turn is over.
+    let late = world.engine.decide(&world.id, first_call(), choice(Verdict::Allow)).await.unwrap_err();
+    assert_eq!(
+        late,
+        EngineError::NotWaiting { call: first_call(), why: "it was decided already: deny, by a person".to_owned() }
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_denied_in_time_while_another_of_its_turn_runs() {
+    let long = ScriptedTool::new("long", |_, _| async {
+        tokio::time::sleep(Duration::from_hours(5)).await;
+        Ok(ToolOutput::text("late"))
+    });
+    let source = ScriptedSource::new(
+        "tools",
+        [long.declared(Declared { read_only: true, ..Declared::default() }), ScriptedTool::echo("write")],
+    );
+    let calls = [call(0, "tools__long", "{}"), write(1, "/a")];
+    let provider = ScriptedProvider::new([Answer::whole(calls), Answer::whole([text("Done.")])]);
+    let clock = Arc::new(ManualClock::at(1_000));
+    let engine = engine_at(Arc::new(MemoryStore::default()), provider, Arc::new(source), asks(), clock.clone());
+    engine.limit_approvals(Duration::from_hours(1));
+    engine.keep_resuming();
+    engine.create(NewConversation { id: Some(id()), ..NewConversation::default() }).await.unwrap();
+    engine.send(&id(), NewMessage::text("go")).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(engine.waiting(&id()).await.unwrap().len(), 1);
+
+    clock.advance(3_600_000);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+
+    assert_eq!(engine.waiting(&id()).await.unwrap().len(), 0);
+    let told = results(&engine.journal(&id()).await.unwrap());
+    assert_eq!(
+        told,
+        ["call_4_1 Denied This call was denied by the approval timeout: nobody decided within 1 hour. It did not run."]
+    );
 }
 
 #[tokio::test(start_paused = true)]

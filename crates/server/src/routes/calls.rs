@@ -10,7 +10,8 @@ use turnwright_engine::Choice;
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{InConversation, PageQuery, Params, Search, State, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotThere, Refused, RepeatableHeader};
+use crate::repeat::once_in;
 use crate::rules::{may_reach, remember, remembered_rule};
 use crate::waiting::{waiting_call, waiting_question};
 
@@ -68,7 +69,7 @@ pub(super) struct Named {
     path = "/conversations/{id}/calls/{call}/decision",
     operation_id = "decideCall",
     tag = "approvals",
-    params(Named),
+    params(Named, RepeatableHeader),
     request_body = api::DecisionRequest,
     responses((status = 200, description = "It is decided.", body = api::DecisionAnswer), Refused, BodyRefused, NotThere, Conflicting)
 )]
@@ -88,11 +89,18 @@ pub(super) async fn decide(State(state): State, Params(named): Params<Named>, wh
     if let Some(remember) = &remember {
         may_reach(state.caller(), remember.scope)?;
     }
-    let decided = state.engine().decide_and_remember(&conversation, call, choice, remember).await?;
-    let also = decided.also.iter().map(|(call, verdict)| api::AlsoDecided { id: call.to_string(), decision: told(*verdict) });
-    let also = also.collect();
-    let remembered = decided.remembered.as_ref().map(remembered_rule);
-    Ok(json(StatusCode::OK, api::DecisionAnswer { id: call.to_string(), decision: request.decision, remembered, also }))
+    let (engine, said) = (state.engine().clone(), request.decision);
+    let (within, asked) = (conversation.clone(), super::asked(&whole)?);
+    let decide = async move {
+        let decided = engine.decide_and_remember(&within, call, choice, remember).await?;
+        let also =
+            decided.also.iter().map(|(call, verdict)| api::AlsoDecided { id: call.to_string(), decision: told(*verdict) });
+        let also = also.collect();
+        let remembered = decided.remembered.as_ref().map(remembered_rule);
+        Ok(api::DecisionAnswer { id: call.to_string(), decision: said, remembered, also })
+    };
+    let route = format!("calls/{call}/decision");
+    Ok(json(StatusCode::OK, once_in(&state, asked, (&conversation, &route), decide).await?))
 }
 
 fn told(verdict: Verdict) -> api::DecisionVerdict {

@@ -10,7 +10,8 @@ use turnwright_engine::{EngineError, Reply};
 use super::json;
 use crate::error::ApiError;
 use crate::extract::{Params, State, Whole, id};
-use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused};
+use crate::openapi::{BodyRefused, Conflicting, NotThere, Refused, RepeatableHeader};
+use crate::repeat::once_in;
 use crate::state::ServerState;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -30,22 +31,27 @@ pub(super) struct Named {
     path = "/conversations/{id}/questions/{question}/answer",
     operation_id = "answerQuestion",
     tag = "approvals",
-    params(Named),
+    params(Named, RepeatableHeader),
     request_body = api::AnswerRequest,
     responses((status = 200, description = "It is answered.", body = api::AnswerReceipt), Refused, BodyRefused, NotThere, Conflicting)
 )]
 pub(super) async fn answer(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let conversation: ConversationId = id(&named.id)?;
-    let question = question(&state, &conversation, &named.question).await?;
     let request: api::AnswerRequest = whole.json()?;
     let action = match request.action {
         api::AnswerAction::Accept => AnswerAction::Accept,
         api::AnswerAction::Decline => AnswerAction::Decline,
         api::AnswerAction::Cancel => AnswerAction::Cancel,
     };
-    let reply = Reply { content: request.content, ..Reply::of(action) };
-    let content = state.engine().answer(&conversation, question, reply).await?;
-    Ok(json(StatusCode::OK, api::AnswerReceipt { id: question.to_string(), action: request.action, content }))
+    let route = format!("questions/{}/answer", named.question);
+    let (there, within, asked) = (state.clone(), conversation.clone(), super::asked(&whole)?);
+    let answer = async move {
+        let question = question(&there, &within, &named.question).await?;
+        let reply = Reply { content: request.content, ..Reply::of(action) };
+        let content = there.engine().answer(&within, question, reply).await?;
+        Ok(api::AnswerReceipt { id: question.to_string(), action: request.action, content })
+    };
+    Ok(json(StatusCode::OK, once_in(&state, asked, (&conversation, &route), answer).await?))
 }
 
 /// The question of this name; a call's name stands for the one question that it asks.

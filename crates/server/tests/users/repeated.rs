@@ -54,6 +54,26 @@ async fn what_calls_or_changes_is_carried_out_once_for_each_key() {
 }
 
 #[tokio::test]
+async fn a_decision_that_comes_again_with_its_key_is_the_same_and_another_is_refused() {
+    let server = server().await;
+    let token = admin(&server, "root").await;
+    let asked = server.post("/api/v1/conversations/c/chat", &token, json!({"content": "touch it"})).await.json();
+    assert_eq!(asked["turn"]["status"], "suspended");
+    let waits = server.get("/api/v1/conversations/c/calls", &token).await.json();
+    let decision = format!("/api/v1/conversations/c/calls/{}/decision", waits["data"][0]["id"].as_str().unwrap());
+    let decide = async |body: Value| server.with(Method::POST, &decision, &token, KEY, body).await;
+
+    let first = decide(json!({"decision": "allow"})).await;
+    assert_eq!(first.status, StatusCode::OK, "{}", first.body);
+    let again = decide(json!({"decision": "allow"})).await;
+    assert_eq!((again.status, again.json()), (StatusCode::OK, first.json()));
+    let other = decide(json!({"decision": "deny"})).await;
+    assert_eq!(other.code(), (422, "idempotency_key_reused".to_owned()));
+    // Without the key it is a second answer.
+    assert_eq!(server.post(&decision, &token, json!({"decision": "allow"})).await.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
 async fn a_file_that_comes_again_with_its_key_is_the_same_and_another_is_refused() {
     let server = server().await;
     let token = admin(&server, "root").await;

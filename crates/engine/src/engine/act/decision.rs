@@ -171,7 +171,8 @@ fn decision(
 ) -> Result<Act<Option<Arc<ToolDefinition>>>, EngineError> {
     let journal = &state.journal;
     let Some(turn) = journal.open_turn() else {
-        return Err(EngineError::NotWaiting { call, why: "no turn is open".to_owned() });
+        let why = decided_before(state, call).unwrap_or_else(|| "no turn is open".to_owned());
+        return Err(EngineError::NotWaiting { call, why });
     };
     let Some(view) = turn.call(call) else {
         // Of a step that is over: whoever answers late is told what was decided.
@@ -211,14 +212,24 @@ fn decision(
     // Whoever was asked about the call alone has not seen what changed.
     let now = if asks_about_change { catalog.get_changed_too(view.name) } else { catalog.get(view.name) };
     let hash = now.map(|tool| tool.hash.clone()).or_else(|| journal.definition(view.name).map(|tool| definition_hash(tool)));
-    if let Some(arguments) = &choice.arguments {
+    if may_run {
+        let arguments = choice.arguments.as_deref();
         let schema = now.map(|tool| &tool.definition).or_else(|| journal.definition(view.name));
-        if let (Some(definition), Some(hash)) = (schema, &hash) {
-            let object = inner.validators.check(hash, &definition.input_schema, arguments);
-            let object = object.map_err(|problem| EngineError::Invalid { what: problem })?;
-            if let Some(rule) = inner.policy_of(live, turn.id()).denied_by(view.name, &Value::Object(object)) {
-                return Err(EngineError::Invalid { what: format!("the changed arguments are denied by {rule}") });
-            }
+        let checked = schema.zip(hash.as_ref()).map(|(definition, hash)| {
+            inner.validators.check(hash, &definition.input_schema, arguments.unwrap_or(view.arguments))
+        });
+        // What was said before is checked as it starts.
+        let object = match checked {
+            Some(Err(problem)) if arguments.is_some() => return Err(EngineError::Invalid { what: problem }),
+            Some(Ok(object)) => Some(object),
+            Some(Err(_)) | None => None,
+        };
+        // A rule may be there only since the call waits. One that denies wins over whoever allows.
+        if let Some(rule) =
+            object.and_then(|object| inner.policy_of(live, turn.id()).denied_by(view.name, &Value::Object(object)))
+        {
+            let what = if arguments.is_some() { "the changed arguments are" } else { "it is" };
+            return Err(EngineError::Invalid { what: format!("{what} denied by {rule}") });
         }
     }
     let agreed = now.filter(|_| choice.verdict == Verdict::Allow).map(|tool| tool.definition.clone());

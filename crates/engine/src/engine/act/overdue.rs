@@ -16,11 +16,11 @@ use crate::{EngineError, OpenTurn};
 /// When it is looked again at a turn of a conversation that could not be read: after a minute.
 const AGAIN_AFTER_MS: u64 = 60_000;
 
-/// When the oldest question of each parked turn is overdue: so that a journal is read once, and nothing of a parked turn is
+/// When the oldest question of each turn that waits is overdue: so that a journal is read once, and nothing of a parked turn is
 /// kept in memory but this.
 pub(in crate::engine) type Deadlines = HashMap<(ConversationId, TurnId), Deadline>;
 
-/// When the oldest question of a parked turn is overdue.
+/// When the oldest question of a turn is overdue.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) struct Deadline {
     /// As of which entry: a turn that went on and parked again waits for something else.
@@ -48,11 +48,13 @@ impl Engine {
         }
         let now = self.inner.clock.now_ms();
         let open = self.inner.store.open_turns().await?;
-        let parked: Vec<_> = open.into_iter().filter(|open| open.parked).collect();
+        // Where another call still runs, or asks over a held connection, the turn is not parked, and its process looks after it.
+        let is_looked_after = |open: &OpenTurn| open.parked || self.inner.registry.peek(&open.conversation).is_some();
+        let waiting: Vec<_> = open.into_iter().filter(is_looked_after).collect();
         deadlines.retain(|(conversation, turn), _| {
-            parked.iter().any(|open| open.conversation == *conversation && open.turn == *turn)
+            waiting.iter().any(|open| open.conversation == *conversation && open.turn == *turn)
         });
-        for open in parked {
+        for open in waiting {
             let key = (open.conversation.clone(), open.turn);
             let last = self.inner.store.last_seq(&open.conversation).await?;
             let known = deadlines.get(&key).filter(|known| known.seen == last);
