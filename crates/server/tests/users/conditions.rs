@@ -61,12 +61,10 @@ async fn mcp_servers_come_a_page_at_a_time_whichever_go_meanwhile() {
         page["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
     };
     let first = server.get("/api/v1/mcp/servers?limit=2", &token).await.json();
-    assert_eq!(
-        (names(&first), &first["has_more"], &first["next_cursor"]),
-        (vec!["s1".into(), "s2".into()], &json!(true), &json!("s2"))
-    );
+    assert_eq!((names(&first), &first["has_more"]), (vec!["s1".into(), "s2".into()], &json!(true)));
+    let next = format!("/api/v1/mcp/servers?limit=2&cursor={}", first["next_cursor"].as_str().unwrap());
     server.with(Method::DELETE, "/api/v1/mcp/servers/s2", &token, ("x-none", ""), Value::Null).await;
-    let rest = server.get("/api/v1/mcp/servers?limit=2&cursor=s2", &token).await.json();
+    let rest = server.get(&next, &token).await.json();
     assert_eq!((names(&rest), &rest["has_more"]), (vec!["s3".into(), "s10".into()], &json!(false)));
     let wrong = server.get("/api/v1/mcp/servers?limit=101", &token).await;
     assert_eq!(wrong.code(), (400, "invalid_query".to_owned()), "{}", wrong.body);
@@ -241,9 +239,20 @@ async fn what_can_grow_is_told_a_page_at_a_time() {
     assert_eq!(server.post(&decision, &token, json!({"decision": "deny"})).await.status, StatusCode::OK);
     let cursor = first["next_cursor"].as_str().unwrap().replace('/', "%2F");
     let next = server.get(&format!("/api/v1/approvals?limit=1&cursor={cursor}"), &token).await.json();
-    // Calls are named within their conversation, of which each has one that waits.
-    let of = &next["data"][0]["conversation_id"];
-    assert!(of.is_string() && of != conversation, "{next}");
-    let lost = server.get("/api/v1/tokens?cursor=token_none", &token).await;
-    assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()));
+    // Calls are named within their conversation; its turn may have gone on to another by now.
+    let of = (&next["data"][0]["conversation_id"], &next["data"][0]["id"]);
+    assert!(of.1.is_string() && of != (conversation, call), "{next}");
+    server.post("/api/v1/mcp/servers", &token, json!({"name": "s1", "url": "http://127.0.0.1:9/", "enabled": false})).await;
+    let whole =
+        ["usage", "models", "conversations/c0/messages", "conversations/c0/turns", "mcp/servers", "mcp/servers/s1/logs"];
+    let whole =
+        whole.iter().chain(["mcp/servers/s1/tools", "conversations/c0/messages?format=openai", "conversations?q=hello"].iter());
+    for path in lists.iter().map(|(path, _)| path).chain(whole) {
+        for bogus in ["bogus", ""] {
+            let mark = if path.contains('?') { '&' } else { '?' };
+            let lost = server.get(&format!("/api/v1/{path}{mark}cursor={bogus}"), &token).await;
+            assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()), "{path}: {}", lost.body);
+            assert!(lost.json()["detail"].as_str().unwrap().contains(&format!("{bogus:?}")), "{path}: {}", lost.body);
+        }
+    }
 }
