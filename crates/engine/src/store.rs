@@ -425,6 +425,18 @@ pub enum StoreError {
         /// Its name.
         conversation: ConversationId,
     },
+    /// It is other than the change was made of.
+    #[error("{what} was changed since; read it again")]
+    Altered {
+        /// What, and its name.
+        what: String,
+    },
+    /// Nobody could come in any more who may do everything.
+    #[error("`{name}` is the last admin who can come in; make somebody else an admin first")]
+    LastAdmin {
+        /// The user's name.
+        name: String,
+    },
     /// Somebody else has this name.
     #[error("the name `{what}` is taken")]
     Taken {

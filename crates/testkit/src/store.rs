@@ -508,6 +508,22 @@ impl Documents for MemoryStore {
         Ok(())
     }
 
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError> {
+        let name = (kind.to_owned(), of.key.clone());
+        self.ask(|tables| {
+            if tables.documents.get(&name) != Some(&of.body) {
+                return Err(of.altered());
+            }
+            match body {
+                Some(body) => tables.documents.insert(name, body),
+                None => tables.documents.remove(&name),
+            };
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
+    }
+
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
         self.ask(|tables| {
             tables.documents.remove(&(kind.to_owned(), key.to_owned()));

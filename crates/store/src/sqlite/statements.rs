@@ -239,4 +239,6 @@ statements! {
 }
 
 #[cfg(test)]
+    CHANGE_DOCUMENT = "UPDATE document SET body = ?4 WHERE kind = ?1 AND key = ?2 AND body = ?3";
+    REMOVE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2 AND body = ?3";
 mod tests;

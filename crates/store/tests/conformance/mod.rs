@@ -152,6 +152,7 @@ full_claims! {
     documents::of_several_processes_that_add_a_document_at_once_one_is_first_for_all,
     locks::one_at_a_time_holds_a_lock_whatever_store_it_asked,
     rates::what_may_happen_only_so_often_is_counted_over_all_stores_and_a_restart,
+    documents::a_document_is_changed_by_whoever_saw_what_it_is,
     knowledge::pieces_are_found_by_their_words_in_their_own_collections,
     knowledge::a_document_that_changes_is_found_as_it_is_now_and_one_that_is_gone_is_not,
     knowledge::a_large_document_is_found_whole_once_its_last_part_is_there,
