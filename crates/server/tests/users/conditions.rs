@@ -47,6 +47,83 @@ async fn of_two_who_read_the_same_one_changes_it_and_the_other_is_told() {
 }
 
 #[tokio::test]
+async fn of_two_who_change_the_same_through_two_processes_one_is_told_that_it_was_changed() {
+    let one = server().await;
+    let other = Box::pin(server_in(one.folder.clone(), Site::default())).await;
+    let root = one.user("root", Role::Admin).await;
+    let (token, _) = one.token(&root.id, Scope::ALL, None).await;
+    let anna = one.user("anna", Role::Member).await;
+    let (user, mcp) = (format!("/api/v1/users/{}", anna.id), "/api/v1/mcp/servers/s1");
+    let declared = json!({"name": "s1", "url": "http://127.0.0.1:9/", "enabled": false});
+    for round in 0..6 {
+        one.post("/api/v1/mcp/servers", &token, declared.clone()).await;
+        let table = [
+            (&*user, json!({"role": "admin"}), json!({"enabled": false})),
+            (mcp, json!({"idle_ms": 60_000 + round}), json!({"start_ms": 60_000 + round})),
+        ];
+        for (path, first, second) in table {
+            let tag = one.get(path, &token).await.header("etag").to_owned();
+            let (first, second) = tokio::join!(
+                one.with(Method::PATCH, path, &token, ("if-match", &tag), first),
+                other.with(Method::PATCH, path, &token, ("if-match", &tag), second),
+            );
+            let mut told = [first.status.as_u16(), second.status.as_u16()];
+            told.sort_unstable();
+            assert_eq!(told, [200, 412], "round {round}, {path}: {} {}", first.body, second.body);
+        }
+        let now = one.accounts.user(&anna.id).await.unwrap().unwrap();
+        one.accounts.change_user(&now, Role::Member, true, Staying::WithLocal).await.unwrap();
+        let tag = other.get(mcp, &token).await.header("etag").to_owned();
+        let (gone, changed) = tokio::join!(
+            one.with(Method::DELETE, mcp, &token, ("if-match", &tag), Value::Null),
+            other.with(Method::PATCH, mcp, &token, ("if-match", &tag), json!({"total_ms": 700_000 + round})),
+        );
+        let told = (gone.status.as_u16(), changed.status.as_u16());
+        assert!(matches!(told, (204, 404 | 412) | (412, 200)), "round {round}: {} {}", gone.body, changed.body);
+    }
+    // Without a condition both are made, one after the other.
+    let (added, again) = tokio::join!(
+        one.post("/api/v1/mcp/servers", &token, json!({"name": "s2", "url": "http://127.0.0.1:9/", "enabled": false})),
+        other.post("/api/v1/mcp/servers", &token, json!({"name": "s2", "url": "http://127.0.0.1:7/", "enabled": false})),
+    );
+    let mut told = [added.status.as_u16(), again.status.as_u16()];
+    told.sort_unstable();
+    assert_eq!(told, [201, 409], "{} {}", added.body, again.body);
+    let path = "/api/v1/mcp/servers/s2";
+    let (first, second) = tokio::join!(
+        one.with(Method::PATCH, path, &token, ("x-none", ""), json!({"idle_ms": 5_000})),
+        other.with(Method::PATCH, path, &token, ("x-none", ""), json!({"owner": "me"})),
+    );
+    assert_eq!((first.status, second.status), (StatusCode::OK, StatusCode::OK), "{} {}", first.body, second.body);
+    let both = one.get(path, &token).await.json();
+    assert_eq!((&both["config"]["idle_ms"], &both["owner"]), (&json!(5_000), &json!(root.id.as_str())), "{both}");
+}
+
+#[tokio::test]
+async fn the_last_admin_who_can_come_in_stays() {
+    let server = server().await;
+    let root = server.user("root", Role::Admin).await;
+    let (token, _) = server.token(&root.id, Scope::ALL, None).await;
+    let path = format!("/api/v1/users/{}", root.id);
+    let refused = async |method: Method, body: Value| {
+        let refused = server.with(method, &path, &token, ("x-none", ""), body).await;
+        assert_eq!(refused.code(), (409, "last_admin".to_owned()), "{}", refused.body);
+        assert!(refused.body.contains("`root` is the last admin who can come in"), "{}", refused.body);
+    };
+    refused(Method::PATCH, json!({"role": "member"})).await;
+    refused(Method::PATCH, json!({"enabled": false})).await;
+    refused(Method::DELETE, Value::Null).await;
+    let added = server.post("/api/v1/users", &token, json!({"name": "ben", "role": "admin"})).await.json();
+    let ben = format!("/api/v1/users/{}", added["id"].as_str().unwrap());
+    let kept_out = server.with(Method::PATCH, &ben, &token, ("x-none", ""), json!({"enabled": false})).await;
+    assert_eq!(kept_out.status, StatusCode::OK, "{}", kept_out.body);
+    refused(Method::DELETE, Value::Null).await;
+    server.with(Method::PATCH, &ben, &token, ("x-none", ""), json!({"enabled": true})).await;
+    let goes = server.with(Method::PATCH, &path, &token, ("x-none", ""), json!({"role": "member"})).await;
+    assert_eq!((goes.status, &goes.json()["role"]), (StatusCode::OK, &json!("member")), "{}", goes.body);
+}
+
+#[tokio::test]
 async fn mcp_servers_come_a_page_at_a_time_whichever_go_meanwhile() {
     let server = server().await;
     let root = server.user("root", Role::Admin).await;

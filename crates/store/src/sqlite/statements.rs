@@ -84,6 +84,10 @@ statements! {
         WHERE issuer = ?1 AND subject = ?2";
     CHANGE_ROLE = "UPDATE user SET role = ?2 WHERE id = ?1";
     CHANGE_USER = "UPDATE user SET role = ?2, is_enabled = ?3 WHERE id = ?1";
+    /// Whether an admin stays who can come in: `local` where it counts anyhow (?2), or a token or session of it does at a time.
+    ADMIN_STAYS = "SELECT 1 FROM user WHERE role = 'admin' AND is_enabled = 1 AND id <> ?1 AND (id <> 'local' OR ?2 OR EXISTS
+        (SELECT 1 FROM credential WHERE credential.user = 'local' AND kind <> 'link' AND (expires_at_ms IS NULL OR expires_at_ms > ?3)))
+        LIMIT 1";
     REMOVE_USER = "DELETE FROM user WHERE id = ?1";
     /// Nothing, where the user was removed meanwhile.
     ADD_CREDENTIAL = "INSERT INTO credential
@@ -235,10 +239,10 @@ statements! {
     REPLACE_RATE = "INSERT INTO document (kind, key, body) VALUES ('rate', ?1, ?2)
         ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body WHERE document.body = ?3";
     DELETE_DOCUMENTS = "DELETE FROM document WHERE kind = ?1 AND key >= ?2 AND key < ?3";
+    CHANGE_DOCUMENT = "UPDATE document SET body = ?4 WHERE kind = ?1 AND key = ?2 AND body = ?3";
+    REMOVE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2 AND body = ?3";
     DELETE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2";
 }
 
 #[cfg(test)]
-    CHANGE_DOCUMENT = "UPDATE document SET body = ?4 WHERE kind = ?1 AND key = ?2 AND body = ?3";
-    REMOVE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2 AND body = ?3";
 mod tests;
