@@ -81,6 +81,17 @@ async fn of_two_who_change_the_same_through_two_processes_one_is_told_that_it_wa
         let told = (gone.status.as_u16(), changed.status.as_u16());
         assert!(matches!(told, (204, 404 | 412) | (412, 200)), "round {round}: {} {}", gone.body, changed.body);
     }
+    for round in 0..6 {
+        let (path, text) = ("/api/v1/memory", |who: &str| json!({"text": format!("- {who} was here {round}")}));
+        let tag = one.get(path, &token).await.header("etag").to_owned();
+        let (first, second) = tokio::join!(
+            one.with(Method::PUT, path, &token, ("if-match", &tag), text("one")),
+            other.with(Method::PUT, path, &token, ("if-match", &tag), text("the other")),
+        );
+        let mut told = [first.status.as_u16(), second.status.as_u16()];
+        told.sort_unstable();
+        assert_eq!(told, [200, 412], "round {round}: {} {}", first.body, second.body);
+    }
     // Without a condition both are made, one after the other.
     let (added, again) = tokio::join!(
         one.post("/api/v1/mcp/servers", &token, json!({"name": "s2", "url": "http://127.0.0.1:9/", "enabled": false})),
