@@ -111,6 +111,29 @@ async fn of_two_who_change_the_same_through_two_processes_one_is_told_that_it_wa
 }
 
 #[tokio::test]
+async fn a_document_that_comes_while_its_conversation_is_deleted_is_beside_no_other_of_its_name() {
+    let server = server().await;
+    let (_, anna) = server.member("anna").await;
+    let (_, ben) = server.member("ben").await;
+    for round in 0..12 {
+        let path = format!("/api/v1/conversations/c{round}");
+        server.post("/api/v1/conversations", &anna, json!({"id": format!("c{round}")})).await;
+        let bearer = format!("Bearer {anna}");
+        let headers = [("authorization", &*bearer), ("content-type", "application/octet-stream")];
+        let document = format!("{path}/knowledge/own.md");
+        let (put, gone) = tokio::join!(
+            server.ask(Method::PUT, &document, &headers, "# What Anna alone knows"),
+            server.with(Method::DELETE, &path, &anna, ("x-none", ""), Value::Null),
+        );
+        assert!(matches!(put.status.as_u16(), 200 | 404), "round {round}: {}", put.body);
+        assert_eq!(gone.status, StatusCode::NO_CONTENT, "round {round}: {}", gone.body);
+        server.post("/api/v1/conversations", &ben, json!({"id": format!("c{round}")})).await;
+        let beside = server.get(&format!("{path}/knowledge"), &ben).await;
+        assert_eq!((beside.status, &beside.json()["data"]), (StatusCode::OK, &json!([])), "round {round}: {}", beside.body);
+    }
+}
+
+#[tokio::test]
 async fn the_last_admin_who_can_come_in_stays() {
     let server = server().await;
     let root = server.user("root", Role::Admin).await;
