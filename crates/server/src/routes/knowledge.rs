@@ -10,7 +10,7 @@ use turnwright_host::{Knowledge, Memory, MemoryError};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Params, Search, State, Whole};
+use crate::extract::{InConversation, PageQuery, Params, Search, State, Undivided, Whole};
 use crate::openapi::{BodyRefused, Conditional, IfMatch, IfNoneMatch, NotThere, Refused};
 use crate::report::context_place;
 use crate::state::ServerState;
@@ -80,6 +80,7 @@ pub(super) struct Question {
 pub(super) async fn search(
     State(state): State,
     Params(named): Params<Named>,
+    _: Undivided,
     Search(question): Search<Question>,
 ) -> Result<Response, ApiError> {
     let knowledge = knowledge(&state)?;

@@ -356,8 +356,15 @@ async fn what_can_grow_is_told_a_page_at_a_time() {
     server.post("/api/v1/mcp/servers", &token, json!({"name": "s1", "url": "http://127.0.0.1:9/", "enabled": false})).await;
     let whole =
         ["usage", "models", "conversations/c0/messages", "conversations/c0/turns", "mcp/servers", "mcp/servers/s1/logs"];
-    let whole =
-        whole.iter().chain(["mcp/servers/s1/tools", "conversations/c0/messages?format=openai", "conversations?q=hello"].iter());
+    let whole = whole.iter().chain(
+        [
+            "mcp/servers/s1/tools",
+            "conversations/c0/messages?format=openai",
+            "conversations?q=hello",
+            "knowledge/none/search?q=hello",
+        ]
+        .iter(),
+    );
     for path in lists.iter().map(|(path, _)| path).chain(whole) {
         for bogus in ["bogus", ""] {
             let mark = if path.contains('?') { '&' } else { '?' };
