@@ -59,6 +59,23 @@ impl FromStr for Role {
     }
 }
 
+impl User {
+    /// Whether the user is an admin who may come in.
+    pub fn is_admin(&self) -> bool {
+        self.role == Role::Admin && self.is_enabled
+    }
+
+    /// What is wrong where a change `of` the user was not made: as they are `now`, it could have been but for the last admin.
+    pub fn unchanged(&self, now: Option<&Self>) -> StoreError {
+        let what = || format!("user `{}`", self.id);
+        match now {
+            None => StoreError::Missing { what: what() },
+            Some(now) if (now.role, now.is_enabled) != (self.role, self.is_enabled) => StoreError::Altered { what: what() },
+            Some(now) => StoreError::LastAdmin { name: now.name.clone() },
+        }
+    }
+}
+
 /// A user as an identity provider knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -66,6 +83,26 @@ pub struct Identity {
     pub issuer: String,
     /// The user there, for ever: the `sub`.
     pub subject: String,
+}
+
+/// Who counts as an admin that stays where another goes: those who may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Staying {
+    /// [`UserId::LOCAL`] among them: it is `local` who asks.
+    WithLocal,
+    /// [`UserId::LOCAL`] among them where a token or a session of it counts at this time, in milliseconds since 1970 UTC: else
+    /// nobody is known as it, except at the server's machine.
+    SignedIn(u64),
+}
+
+impl Staying {
+    /// Whether `local` counts anyhow, and the time at which something must make it count else.
+    pub fn local(self) -> (bool, u64) {
+        match self {
+            Self::WithLocal => (true, 0),
+            Self::SignedIn(now_ms) => (false, now_ms),
+        }
+    }
 }
 
 /// What may be done with a credential.
@@ -304,23 +341,24 @@ pub trait Accounts: Send + Sync + Debug {
     /// Where the store fails.
     async fn user_known_as(&self, identity: &Identity) -> Result<Option<User>, StoreError>;
 
-    /// Changes a user's role, and whether the user may come in.
+    /// Changes a user's role, and whether the user may come in, where both still are those `of` the user. An admin stays, also
+    /// where several are changed at once.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], where there is none.
-    async fn change_user(&self, id: &UserId, role: Role, is_enabled: bool) -> Result<(), StoreError>;
+    /// [`StoreError::Missing`], where there is none; [`StoreError::Altered`], where they are others; [`StoreError::LastAdmin`].
+    async fn change_user(&self, of: &User, role: Role, is_enabled: bool, staying: Staying) -> Result<(), StoreError>;
 
-    /// Changes a user's role alone.
+    /// Changes a user's role alone, because an identity provider says so.
     ///
     /// # Errors
     /// [`StoreError::Missing`], where there is none.
     async fn change_role(&self, id: &UserId, role: Role) -> Result<(), StoreError>;
 
-    /// Removes a user with all credentials.
+    /// Removes a user with all credentials, under the same conditions.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], where there is none.
-    async fn remove_user(&self, id: &UserId) -> Result<(), StoreError>;
+    /// As [`Accounts::change_user`].
+    async fn remove_user(&self, of: &User, staying: Staying) -> Result<(), StoreError>;
 
     /// Adds a credential.
     ///

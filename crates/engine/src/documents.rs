@@ -20,6 +20,13 @@ pub struct Document {
     pub body: String,
 }
 
+impl Document {
+    /// Somebody else changed it meanwhile.
+    pub fn altered(&self) -> StoreError {
+        StoreError::Altered { what: format!("`{}`", self.key) }
+    }
+}
+
 /// Where documents are kept. Every method may be called from any number of tasks and processes at once.
 #[async_trait]
 pub trait Documents: Send + Sync + Debug {
@@ -57,6 +64,23 @@ pub trait Documents: Send + Sync + Debug {
     /// # Errors
     /// Where the store fails.
     async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError>;
+
+    /// Stores a document where there is none with its key. Of many who do so at once one succeeds.
+    ///
+    /// # Errors
+    /// [`StoreError::Altered`], where there is another.
+    async fn add_new_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
+        self.add_document(kind, document.clone()).await?;
+        let found = self.document(kind, &document.key).await?;
+        if found.as_ref() == Some(&document) { Ok(()) } else { Err(document.altered()) }
+    }
+
+    /// Stores a text in the place of a document's, or removes it where there is none, where it still is `of`. Of many who do so at
+    /// once one succeeds.
+    ///
+    /// # Errors
+    /// [`StoreError::Altered`], where it is another, or is not there.
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError>;
 
     /// Removes a document; nothing happens where there is none.
     ///

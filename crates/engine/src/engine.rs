@@ -24,8 +24,8 @@ use crate::pins::Pins;
 use crate::registry::{Registry, live_of, overlay_of};
 use crate::rules::Rules;
 use crate::{
-    Clock, ConversationRecord, EngineError, Idempotent, Page, Providers, SetAside, SettingsOverlay, Slots, SourceSet, Store,
-    StoreError, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
+    Clock, ConversationRecord, EngineError, Idempotent, Page, Place, Providers, SetAside, SettingsOverlay, Slots, SourceSet,
+    Store, StoreError, Telemetry, ToolFace, ToolSource, Watch, WatchFrom,
 };
 
 mod act;
@@ -126,6 +126,13 @@ pub struct Conversation {
     pub created_at_ms: u64,
     /// When its newest entry was stored, in milliseconds since 1970 UTC.
     pub updated_at_ms: u64,
+}
+
+impl Conversation {
+    /// Where it is in a list.
+    pub fn place(&self) -> Place {
+        Place { updated_at_ms: self.updated_at_ms, id: self.id.clone() }
+    }
 }
 
 /// A conversation to create.
@@ -360,8 +367,8 @@ impl Engine {
         record.map(conversation).ok_or_else(|| not_there(id))?
     }
 
-    /// The user's conversations, the one with the newest entry first, from after `after`, at most `limit`.
-    pub async fn conversations(&self, after: Option<&ConversationId>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
+    /// The user's conversations, the one with the newest entry first, from behind `after`, at most `limit`.
+    pub async fn conversations(&self, after: Option<&Place>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
         self.inner.store.conversations(Page { owner: &self.user, after, limit }).await?.into_iter().map(conversation).collect()
     }
 

@@ -119,6 +119,8 @@ impl From<StoreError> for EngineError {
             StoreError::Missing { what } => Self::NotFound { what },
             StoreError::Conflict { .. }
             | StoreError::Changed { .. }
+            | StoreError::Altered { .. }
+            | StoreError::LastAdmin { .. }
             | StoreError::Taken { .. }
             | StoreError::Repeated { .. }
             | StoreError::OverBudget

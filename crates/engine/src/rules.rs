@@ -238,6 +238,10 @@ mod tests {
             self.put_document(kind, document).await
         }
 
+        async fn change_document(&self, _kind: &str, of: &Document, _body: Option<String>) -> Result<(), StoreError> {
+            Err(of.altered())
+        }
+
         async fn remove_document(&self, _kind: &str, _key: &str) -> Result<(), StoreError> {
             self.stored.lock().unwrap().clear();
             Ok(())

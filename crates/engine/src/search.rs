@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use turnwright_core::{AssistantBlock, ContentBlock, ConversationId, Entry, MessageId, UserId};
+use turnwright_core::{AssistantBlock, ContentBlock, Entry, MessageId, UserId};
 
-use crate::{ConversationRecord, StoreError};
+use crate::{ConversationRecord, Place, StoreError};
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub struct Search<'a> {
     pub owner: &'a UserId,
     /// Words, in any form: all of them in one message, or in a conversation's title or name.
     pub words: &'a str,
-    /// Goes on after this conversation; from the newest where `None`.
-    pub after: Option<&'a ConversationId>,
+    /// Goes on behind this place; from the newest where `None`.
+    pub after: Option<&'a Place>,
     /// At most so many.
     pub limit: usize,
 }
@@ -41,11 +41,11 @@ pub struct Excerpt {
 /// What finds conversations by what was said in them. What was hidden or deleted is not found.
 #[async_trait]
 pub trait Texts: Send + Sync + Debug {
-    /// The conversations that have the words, the one with the newest entry first. Everything that is stored when it is asked
+    /// The conversations that have the words, in the order of their [`Place`]s. Everything that is stored when it is asked
     /// is looked through.
     ///
     /// # Errors
-    /// [`StoreError::Gone`], where the owner has no conversation [`Search::after`]; others where the store fails.
+    /// Where the store fails.
     async fn search(&self, search: Search<'_>) -> Result<Vec<Found>, StoreError>;
 
     /// Takes in what was stored since, so that the next search has less to do.

@@ -9,6 +9,7 @@ use turnwright_core::budgets::{Amount, Most, Period};
 use turnwright_core::{ConversationId, DriverId, Entry, Seq, StoredEntry, TurnId, UserId};
 
 use crate::artifacts::held_by;
+use crate::place::Place;
 
 /// Where conversations are kept. Every method may be called from any number of tasks and processes at once.
 #[async_trait]
@@ -28,10 +29,10 @@ pub trait Store: Send + Sync + Debug {
     /// [`StoreError::Gone`], where there is none; [`StoreError::Changed`], where they are others.
     async fn update(&self, id: &ConversationId, chosen: Chosen, of: &Chosen) -> Result<(), StoreError>;
 
-    /// Conversations of one owner, the one with the newest entry first.
+    /// Conversations of one owner, in the order of their [`Place`]s.
     ///
     /// # Errors
-    /// [`StoreError::Gone`], where the owner has no conversation [`Page::after`].
+    /// Where the store fails.
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError>;
 
     /// Removes a conversation with its entries and side records: the answers to idempotency keys, its
@@ -349,6 +350,11 @@ pub struct ConversationRecord {
 }
 
 impl ConversationRecord {
+    /// Where it is in a list.
+    pub fn place(&self) -> Place {
+        Place { updated_at_ms: self.updated_at_ms, id: self.id.clone() }
+    }
+
     /// What is chosen for it.
     pub fn chosen(&self) -> Chosen {
         Chosen { title: self.title.clone(), settings: self.settings.clone() }
@@ -386,8 +392,8 @@ pub struct Newest {
 pub struct Page<'a> {
     /// Whose.
     pub owner: &'a UserId,
-    /// Goes on after this conversation; from the start where `None`.
-    pub after: Option<&'a ConversationId>,
+    /// Goes on behind this place, whatever became of its conversation; from the start where `None`.
+    pub after: Option<&'a Place>,
     /// At most so many.
     pub limit: usize,
 }
@@ -418,6 +424,18 @@ pub enum StoreError {
     Changed {
         /// Its name.
         conversation: ConversationId,
+    },
+    /// It is other than the change was made of.
+    #[error("{what} was changed since; read it again")]
+    Altered {
+        /// What, and its name.
+        what: String,
+    },
+    /// Nobody could come in any more who may do everything.
+    #[error("`{name}` is the last admin who can come in; make somebody else an admin first")]
+    LastAdmin {
+        /// The user's name.
+        name: String,
     },
     /// Somebody else has this name.
     #[error("the name `{what}` is taken")]

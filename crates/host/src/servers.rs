@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use turnwright_core::{DriverId, UserId};
-use turnwright_engine::{Engine, EngineError, SourceState, StoreError, ToolSource};
+use turnwright_engine::{Document, Engine, EngineError, SourceState, StoreError, ToolSource};
 use turnwright_mcp::{FileBoard, LogLine, McpServer, Notice};
 
 use by::By;
@@ -87,6 +87,9 @@ pub enum McpChangeError {
     /// The request came before and asked for something else.
     #[error("the Idempotency-Key `{0}` was used for another request")]
     KeyReused(String),
+    /// It is other than whoever asks saw.
+    #[error("the MCP server `{0}` was changed since; read it again")]
+    Changed(String),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -177,20 +180,28 @@ impl McpServers {
         let NewMcpServer { name, owner, config, asked } = new;
         self.by.may_add(&owner, &config)?;
         let _changing = self.set.changing.lock().await;
-        self.refresh().await?;
-        if let Some(asked) = &asked
-            && let Some((before, same)) = self.asked_before(asked)
-        {
-            return if same { self.one(&before).await } else { Err(McpChangeError::KeyReused(asked.key.clone())) };
-        }
-        if self.set.is_taken(&name) || self.set.entry(&name).is_some() {
-            return Err(McpChangeError::Exists(name));
-        }
         let folder = self.set.environment.working_directory().to_owned();
-        self.store(&name, &Stored::new(owner, config, folder, asked)).await
+        let stored = Stored::new(owner, config, folder, asked);
+        loop {
+            self.refresh().await?;
+            if let Some(asked) = &stored.asked
+                && let Some((before, same)) = self.asked_before(asked)
+            {
+                return if same { self.one(&before).await } else { Err(McpChangeError::KeyReused(asked.key.clone())) };
+            }
+            if self.set.is_taken(&name) || self.set.entry(&name).is_some() {
+                return Err(McpChangeError::Exists(name));
+            }
+            match self.store(&name, &stored, None).await {
+                // Another process was first: it is looked at what that did.
+                Err(McpChangeError::Store(StoreError::Altered { .. })) => {}
+                done => return done,
+            }
+        }
     }
 
-    /// Changes the keys of a server that was added, in the form of RFC 7396; it is started anew with them.
+    /// Changes the keys of a server that was added, in the form of RFC 7396, where it is as whoever asks saw it, in whatever process
+    /// it was changed; it is started anew with them.
     ///
     /// # Errors
     /// [`McpChangeError`]: everything stays as it was then.
@@ -199,35 +210,50 @@ impl McpServers {
         name: &str,
         change: &Map<String, Value>,
         owner: Option<Owner>,
+        is_seen: impl Fn(McpStatus) -> bool + Send + Sync,
     ) -> Result<McpStatus, McpChangeError> {
         let _changing = self.set.changing.lock().await;
-        let entry = self.changeable(name).await?;
-        let before = stored(&entry)?;
-        let mut after = Stored { config: changed(&before.config, change), ..before.clone() };
-        after.owner = owner.unwrap_or_else(|| before.owner.clone());
-        // Another way to reach it takes the place of the one before.
-        if let Some(way) = WAYS.iter().find(|way| change.get(**way).is_some_and(|value| !value.is_null())) {
-            after.config.retain(|key, _| key == way || !WAYS.contains(&key.as_str()) || change.contains_key(key));
+        loop {
+            let (entry, document) = self.seen(name, &is_seen).await?;
+            let before = stored(&entry)?;
+            let mut after = Stored { config: changed(&before.config, change), ..before.clone() };
+            after.owner = owner.clone().unwrap_or_else(|| before.owner.clone());
+            // Another way to reach it takes the place of the one before.
+            if let Some(way) = WAYS.iter().find(|way| change.get(**way).is_some_and(|value| !value.is_null())) {
+                after.config.retain(|key, _| key == way || !WAYS.contains(&key.as_str()) || change.contains_key(key));
+            }
+            self.by.may_add(&after.owner, change)?;
+            if after == *before {
+                return Ok(status(&entry, &self.engine.tools_set_aside()));
+            }
+            match self.store(name, &after, Some((before, &document))).await {
+                Err(McpChangeError::Store(StoreError::Altered { .. })) => {}
+                done => return done,
+            }
         }
-        self.by.may_add(&after.owner, change)?;
-        if after == *before {
-            return Ok(status(&entry, &self.engine.tools_set_aside()));
-        }
-        self.store(name, &after).await
     }
 
-    /// Removes a server that was added. Nothing of it runs here when this returns.
+    /// Removes a server that was added, where it is as whoever asks saw it. Nothing of it runs here when this returns.
     ///
     /// # Errors
     /// [`McpChangeError`].
-    pub async fn remove(&self, name: &str) -> Result<(), McpChangeError> {
+    pub async fn remove(&self, name: &str, is_seen: impl Fn(McpStatus) -> bool + Send + Sync) -> Result<(), McpChangeError> {
         let _changing = self.set.changing.lock().await;
-        let stored = match self.changeable(name).await?.origin {
-            Origin::Added(stored) => stored,
-            Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
+        let stored = loop {
+            let (entry, document) = self.seen(name, &is_seen).await?;
+            let stored = match entry.origin {
+                Origin::Added(stored) => stored,
+                Origin::File(file) => return Err(McpChangeError::OfFile { name: name.to_owned(), file }),
+            };
+            match self.set.store.change_document(KIND, &document, None).await {
+                Err(StoreError::Altered { .. }) => {}
+                done => {
+                    done?;
+                    break stored;
+                }
+            }
         };
         self.set.sign_ins.give_up(name).await;
-        self.set.store.remove_document(KIND, name).await?;
         if let Some(stored) = stored {
             sealed::forget(&stored.config, &Map::new(), self.set.tokens()).await;
         }
@@ -385,19 +411,41 @@ impl McpServers {
         })
     }
 
-    async fn store(&self, name: &str, stored: &Stored) -> Result<McpStatus, McpChangeError> {
+    /// A server that may be changed and is as whoever asks saw it, with what is stored of it.
+    async fn seen(&self, name: &str, is_seen: &impl Fn(McpStatus) -> bool) -> Result<(Entry, Document), McpChangeError> {
+        self.refresh().await?;
+        let found = self.set.with_document(name).filter(|(entry, _)| self.by.sees(entry));
+        let (entry, document) = found.ok_or_else(|| McpChangeError::NotFound(name.to_owned()))?;
+        self.by.may_change(&entry)?;
+        if !is_seen(status(&entry, &self.engine.tools_set_aside())) {
+            return Err(McpChangeError::Changed(name.to_owned()));
+        }
+        Ok((entry, document))
+    }
+
+    /// Stores what is new of a server, where there was none, or it still is what it was.
+    async fn store(
+        &self,
+        name: &str,
+        stored: &Stored,
+        before: Option<(&Stored, &Document)>,
+    ) -> Result<McpStatus, McpChangeError> {
         self.set.make(name, stored).await.map_err(McpChangeError::Invalid)?;
         let tokens = self.set.tokens();
         let mut kept = stored.clone();
         let unkept = |error: std::io::Error| McpChangeError::Invalid(format!("its secrets cannot be kept: {error}"));
         sealed::seal(&mut kept.config, tokens).await.map_err(unkept)?;
         let document = kept.document(name).map_err(|error| McpChangeError::Invalid(error.to_string()))?;
-        let before = self.set.entry(name);
-        if let Err(error) = self.set.store.put_document(KIND, document).await {
+        let store = &self.set.store;
+        let done = match before {
+            Some((_, of)) => store.change_document(KIND, of, Some(document.body)).await,
+            None => store.add_new_document(KIND, document).await,
+        };
+        if let Err(error) = done {
             sealed::forget(&kept.config, &stored.config, tokens).await;
             return Err(error.into());
         }
-        if let Some(Entry { origin: Origin::Added(Some(before)), .. }) = before {
+        if let Some((before, _)) = before {
             sealed::forget(&before.config, &kept.config, tokens).await;
         }
         self.one(name).await

@@ -264,7 +264,8 @@ fn store_status(error: &StoreError) -> (StatusCode, &'static str) {
             (StatusCode::SERVICE_UNAVAILABLE, "conflict")
         }
         StoreError::Gone { .. } | StoreError::Missing { .. } => (StatusCode::NOT_FOUND, "not_found"),
-        StoreError::Changed { .. } => (StatusCode::PRECONDITION_FAILED, "precondition_failed"),
+        StoreError::LastAdmin { .. } => (StatusCode::CONFLICT, "last_admin"),
+        StoreError::Changed { .. } | StoreError::Altered { .. } => (StatusCode::PRECONDITION_FAILED, "precondition_failed"),
         StoreError::Exists { .. } | StoreError::Taken { .. } => (StatusCode::CONFLICT, "exists"),
         StoreError::Newer { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_newer"),
         StoreError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_damaged"),

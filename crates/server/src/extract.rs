@@ -17,6 +17,7 @@ use crate::door::Connection;
 use crate::error::ApiError;
 use crate::forwarded::Client;
 use crate::state::ServerState;
+use crate::tag::hash;
 
 /// The server as the caller of a request may use it: its engine acts for the caller.
 #[derive(Debug)]
@@ -118,6 +119,34 @@ pub(crate) fn id<T: FromStr<Err = IdError>>(text: &str) -> Result<T, ApiError> {
     Ok(text.parse()?)
 }
 
+/// A cursor that no page of the list gave.
+pub(crate) fn unknown_cursor(cursor: &str) -> ApiError {
+    let shown: String = cursor.chars().take(80).collect();
+    let detail =
+        format!("{shown:?} is no cursor of this list; give the `next_cursor` of the page before as it came, or none to begin");
+    ApiError::bad_request("invalid_cursor", detail)
+}
+
+/// Of a list that is told whole: no cursor leads into it.
+#[derive(Debug)]
+pub(crate) struct Undivided;
+
+impl FromRequestParts<ServerState> for Undivided {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, ApiError> {
+        let Search(page) = Search::<PageQuery>::from_request_parts(parts, state).await?;
+        match page.cursor {
+            None => Ok(Self),
+            Some(cursor) => {
+                let shown: String = cursor.chars().take(80).collect();
+                let detail = format!("{shown:?} leads nowhere: this list is told whole; leave `cursor` out");
+                Err(ApiError::bad_request("invalid_cursor", detail))
+            }
+        }
+    }
+}
+
 /// Which part of a list is asked for.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -125,7 +154,8 @@ pub(crate) struct PageQuery {
     /// How many things a page holds at most, 1 to 100; 100 where absent.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 100)]
     limit: Option<String>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the page before, as it came. What is in the order of time or of names goes on behind it, whatever became of
+    /// what it was made from.
     #[serde(alias = "after")]
     #[param(min_length = 1)]
     pub(crate) cursor: Option<String>,
@@ -167,23 +197,27 @@ impl PageQuery {
     }
 
     /// The same of a list from which things go at any time: it is in the order of its names, and goes on behind a name
-    /// whether or not that is there still.
+    /// whether or not that is there still. A cursor has a check of the name before it: the list cannot tell whether it ever had
+    /// it.
     ///
     /// # Errors
-    /// 400 where the limit is none, or the cursor is empty and names nothing.
+    /// 400 where the limit is none, or the cursor is none that a page gave.
     pub(crate) fn part_in_order<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> String) -> Result<List<T>, ApiError> {
         let limit = self.limit()?;
         if let Some(cursor) = &self.cursor {
-            if cursor.is_empty() {
-                return Err(ApiError::bad_request("invalid_cursor", "cursor is empty; leave it out to begin"));
-            }
-            let after = numbered(cursor);
+            let named = cursor.split_once('.').map(|(_, name)| name).filter(|name| checked(name) == *cursor);
+            let after = numbered(named.ok_or_else(|| unknown_cursor(cursor))?);
             all.retain(|one| numbered(&name(one)) > after);
         }
         all.sort_by_cached_key(|one| numbered(&name(one)));
         all.truncate(limit.saturating_add(1));
-        Ok(List::page(all, limit, name))
+        Ok(List::page(all, limit, |one| checked(&name(one))))
     }
+}
+
+/// A name as a cursor that is known for one of ours.
+fn checked(name: &str) -> String {
+    format!("{}.{name}", hash(&name))
 }
 
 /// A name with its numbers as such, so that the tenth comes after the second.
@@ -220,9 +254,14 @@ mod tests {
     fn a_list_that_changes_goes_on_behind_what_is_gone() {
         let name = |name: &&str| (*name).to_owned();
         let first = query("2", None).part_in_order(vec!["a3", "a1", "a20"], name).unwrap();
-        assert_eq!((first.data, first.next_cursor.as_deref(), first.has_more), (vec!["a1", "a3"], Some("a3"), true));
-        let next = query("2", Some("a3")).part_in_order(vec!["a20", "a1"], name).unwrap();
+        assert_eq!((first.data, first.has_more), (vec!["a1", "a3"], true));
+        let cursor = first.next_cursor.unwrap();
+        let next = query("2", Some(&cursor)).part_in_order(vec!["a20", "a1"], name).unwrap();
         assert_eq!((next.data, next.next_cursor, next.has_more), (vec!["a20"], None, false));
+        for bogus in ["", "bogus", "a3", ".a3", &cursor.replace("a3", "a4"), &format!("{cursor}0")] {
+            let refused = query("2", Some(bogus)).part_in_order(vec!["a20", "a1"], name).unwrap_err();
+            assert_eq!((refused.status().as_u16(), refused.code()), (400, "invalid_cursor"), "{bogus}");
+        }
         assert!(query("2", Some("a3")).part(vec!["a20", "a1"], name).is_err());
         let next = query("1", Some("a20")).part(vec!["a20", "a1", "a7"], name).unwrap();
         assert_eq!((next.data, next.next_cursor.as_deref(), next.has_more), (vec!["a1"], Some("a1"), true));

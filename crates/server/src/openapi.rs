@@ -179,9 +179,9 @@ refusals! {
     Conflicting {
         "409": "It is not in a state in which this can be done.",
     }
-    /// Of routes that begin a turn or open a stream.
+    /// Of routes that begin a turn, open a stream or ask a model.
     Limited {
-        "429": "As many of your turns run, or of your streams are open, as may. Nothing was stored; worth repeating.",
+        "429": "As many of your turns run, or of your streams are open, as may, or a budget does not allow it. Nothing was stored; worth repeating.",
     }
     /// Of routes that change what a client may have read before.
     Conditional {

@@ -64,8 +64,8 @@ pub fn messages(journal: &Journal) -> Vec<api::Message> {
     messages_of(journal, journal.entries().iter()).collect()
 }
 
-/// At most `limit` of the messages that come after the one named `cursor`, or from the first on; `None` where there is no
-/// such message, or it is hidden. What comes before and after is not looked at.
+/// At most `limit` of the messages that come after the one named `cursor`, also where that is hidden, or from the first on;
+/// `None` where there is no such message. What comes before and after is not looked at.
 pub fn messages_after(journal: &Journal, cursor: Option<&str>, limit: usize) -> Option<Vec<api::Message>> {
     let Some(cursor) = cursor else {
         return Some(messages_of(journal, journal.entries().iter()).take(limit).collect());
@@ -85,7 +85,7 @@ pub fn messages_after(journal: &Journal, cursor: Option<&str>, limit: usize) -> 
         | Entry::Control(_) => return None,
     };
     let together: Vec<_> = messages_of(journal, journal.entry(begin).into_iter()).collect();
-    let skipped = together.iter().position(|message| message.id == cursor)?.saturating_add(1);
+    let skipped = together.iter().position(|message| message.id == cursor).map_or(0, |at| at.saturating_add(1));
     let rest = journal.entries().get(usize::try_from(begin.get()).ok()?..).unwrap_or_default();
     Some(together.into_iter().skip(skipped).chain(messages_of(journal, rest.iter())).take(limit).collect())
 }

@@ -86,7 +86,8 @@ fn listed(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<String>> {
     Some(values.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect())
 }
 
-fn hash(value: &impl Serialize) -> String {
+/// 64 bits of the SHA-256 of what it is as JSON, in hexadecimal digits.
+pub(crate) fn hash(value: &impl Serialize) -> String {
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut written = String::with_capacity(16);
     for byte in Sha256::digest(&text).iter().take(8) {

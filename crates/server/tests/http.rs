@@ -33,6 +33,8 @@ mod limits;
 mod long;
 #[path = "http/operating.rs"]
 mod operating;
+#[path = "http/pages.rs"]
+mod pages;
 #[path = "http/use_chat.rs"]
 mod use_chat;
 

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use turnwright_core::policy::Policy;
 use turnwright_core::{ModelRef, TurnSettings, UserId};
-use turnwright_engine::accounts::{Accounts, CredentialKind, Role, Scope, Scopes, User};
+use turnwright_engine::accounts::{Accounts, CredentialKind, Role, Scope, Scopes, Staying, User};
 use turnwright_engine::{Engine, EngineParts, ToolOutput, ToolSource};
 use turnwright_host::Needs;
 use turnwright_server::auth::{NewCredential, issue, issue_link, new_user};
@@ -251,11 +251,12 @@ async fn a_token_counts_whole_until_it_expires_or_is_revoked_or_its_user_is_kept
     assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
     assert_eq!(server.get("/api/v1/me", &revoked).await.status, StatusCode::UNAUTHORIZED);
 
-    server.accounts.change_user(&anna.id, Role::Member, false).await.unwrap();
+    server.accounts.change_user(&anna, Role::Member, false, Staying::WithLocal).await.unwrap();
     assert_eq!(server.get("/api/v1/me", &token).await.status, StatusCode::UNAUTHORIZED);
-    server.accounts.change_user(&anna.id, Role::Member, true).await.unwrap();
+    let kept_out = User { is_enabled: false, ..anna.clone() };
+    server.accounts.change_user(&kept_out, Role::Member, true, Staying::WithLocal).await.unwrap();
     assert_eq!(server.get("/api/v1/me", &token).await.status, StatusCode::OK);
-    server.accounts.remove_user(&anna.id).await.unwrap();
+    server.accounts.remove_user(&anna, Staying::WithLocal).await.unwrap();
     assert_eq!(server.get("/api/v1/me", &token).await.status, StatusCode::UNAUTHORIZED);
 }
 
@@ -403,7 +404,7 @@ async fn only_admins_see_and_change_users_and_only_with_that_scope() {
     assert_eq!(server.get("/api/v1/me", &bens).await.json()["scopes"], json!(["read", "chat", "approve"]));
     assert_eq!(server.post("/api/v1/tokens", &bens, json!({"scopes": ["admin"]})).await.status, StatusCode::FORBIDDEN);
     // Its role decides, not what the token once was made for.
-    server.accounts.change_user(&admin.id, Role::Member, true).await.unwrap();
+    server.accounts.change_user(&admin, Role::Member, true, Staying::WithLocal).await.unwrap();
     assert_eq!(server.get("/api/v1/users", &strong).await.status, StatusCode::FORBIDDEN);
 }
 
@@ -495,7 +496,7 @@ async fn a_session_goes_with_the_token_that_began_it_and_with_its_user() {
     let link = issue_link(&server.accounts, &anna, NOW_MS).await.unwrap();
     let second = server.form("/login", &[OURS], &format!("code={}", link.expose())).await.cookie();
     assert_eq!(me(&second).await, StatusCode::OK);
-    server.accounts.remove_user(&anna.id).await.unwrap();
+    server.accounts.remove_user(&anna, Staying::WithLocal).await.unwrap();
     assert_eq!(me(&second).await, StatusCode::UNAUTHORIZED);
 }
 

@@ -43,6 +43,20 @@ impl Documents for MemoryDocuments {
         Ok(())
     }
 
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError> {
+        let name = (kind.to_owned(), of.key.clone());
+        self.with(|all| {
+            if all.get(&name) != Some(&of.body) {
+                return Err(of.altered());
+            }
+            match body {
+                Some(body) => all.insert(name, body),
+                None => all.remove(&name),
+            };
+            Ok(())
+        })
+    }
+
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {
         self.with(|all| all.remove(&(kind.to_owned(), key.to_owned())));
         Ok(())

@@ -340,15 +340,9 @@ impl Store for MemoryStore {
     async fn conversations(&self, page: Page<'_>) -> Result<Vec<ConversationRecord>, StoreError> {
         self.ask(|tables| {
             let mut all: Vec<&Kept> = tables.conversations.values().filter(|kept| kept.record.owner == *page.owner).collect();
-            all.sort_unstable_by_key(|kept| std::cmp::Reverse((kept.record.updated_at_ms, kept.number)));
-            let start = match page.after {
-                None => 0,
-                Some(after) => {
-                    let place = all.iter().position(|kept| kept.record.id == *after);
-                    place.ok_or_else(|| StoreError::Gone { conversation: after.clone() })? + 1
-                }
-            };
-            Ok(all.into_iter().skip(start).take(page.limit).map(|kept| kept.record.clone()).collect())
+            all.sort_by_cached_key(|kept| std::cmp::Reverse(kept.record.place()));
+            let behind = all.into_iter().filter(|kept| page.after.is_none_or(|after| kept.record.place() < *after));
+            Ok(behind.take(page.limit).map(|kept| kept.record.clone()).collect())
         })
     }
 
@@ -508,6 +502,22 @@ impl Documents for MemoryStore {
     async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
         self.ask(|tables| {
             tables.documents.entry((kind.to_owned(), document.key)).or_insert(document.body);
+            Ok(())
+        })?;
+        self.shared.writes.send_modify(|writes| *writes += 1);
+        Ok(())
+    }
+
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError> {
+        let name = (kind.to_owned(), of.key.clone());
+        self.ask(|tables| {
+            if tables.documents.get(&name) != Some(&of.body) {
+                return Err(of.altered());
+            }
+            match body {
+                Some(body) => tables.documents.insert(name, body),
+                None => tables.documents.remove(&name),
+            };
             Ok(())
         })?;
         self.shared.writes.send_modify(|writes| *writes += 1);

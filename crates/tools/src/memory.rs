@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::Mutex;
 use turnwright_core::UserId;
 use turnwright_engine::source::{CallContext, ToolError, ToolOutput};
 use turnwright_engine::{Document, Documents, StoreError};
@@ -21,8 +20,6 @@ pub const MAX_MEMORY_BYTES: usize = 8 * 1024;
 #[derive(Debug, Clone)]
 pub struct Memory {
     documents: Arc<dyn Documents>,
-    /// Held from a read to its write.
-    changing: Arc<Mutex<()>>,
 }
 
 /// Why a memory was not changed.
@@ -48,7 +45,7 @@ pub enum MemoryError {
 impl Memory {
     /// What is remembered in these documents.
     pub fn new(documents: Arc<dyn Documents>) -> Self {
-        Self { documents, changing: Arc::default() }
+        Self { documents }
     }
 
     /// What a user had remembered; empty where nothing.
@@ -63,12 +60,13 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError`].
-    pub async fn write(&self, user: &UserId, text: &str, may: impl FnOnce(&str) -> bool + Send) -> Result<String, MemoryError> {
-        let _one_by_one = self.changing.lock().await;
-        if !may(&self.read(user).await?) {
-            return Err(MemoryError::Changed);
-        }
-        self.put(user, tidy(text)).await
+    pub async fn write(
+        &self,
+        user: &UserId,
+        text: &str,
+        mut may: impl FnMut(&str) -> bool + Send,
+    ) -> Result<String, MemoryError> {
+        self.change(user, |now| if may(now) { Ok(tidy(text)) } else { Err(MemoryError::Changed) }).await
     }
 
     /// Adds a line, unless it is there.
@@ -76,13 +74,12 @@ impl Memory {
     /// # Errors
     /// [`MemoryError`].
     pub async fn remember(&self, user: &UserId, line: &str) -> Result<String, MemoryError> {
-        let _one_by_one = self.changing.lock().await;
-        let text = self.read(user).await?;
         let line = format!("- {}", one_line(line));
-        if text.lines().any(|known| known == line) {
-            return Ok(text);
-        }
-        self.put(user, tidy(&format!("{text}\n{line}"))).await
+        let with = |text: &str| {
+            let is_known = text.lines().any(|known| known == line);
+            Ok(if is_known { text.to_owned() } else { tidy(&format!("{text}\n{line}")) })
+        };
+        self.change(user, with).await
     }
 
     /// Removes the lines that say this.
@@ -90,27 +87,43 @@ impl Memory {
     /// # Errors
     /// [`MemoryError`].
     pub async fn forget(&self, user: &UserId, line: &str) -> Result<String, MemoryError> {
-        let _one_by_one = self.changing.lock().await;
-        let (text, wanted) = (self.read(user).await?, one_line(line));
+        let wanted = one_line(line);
         let says = |known: &&str| bare(known) != bare(&wanted);
-        let kept: Vec<&str> = text.lines().filter(says).collect();
-        if wanted.is_empty() || kept.len() == text.lines().count() {
-            return Err(MemoryError::NotThere);
-        }
-        self.put(user, tidy(&kept.join("\n"))).await
+        let without = |text: &str| {
+            let kept: Vec<&str> = text.lines().filter(says).collect();
+            if wanted.is_empty() || kept.len() == text.lines().count() {
+                return Err(MemoryError::NotThere);
+            }
+            Ok(tidy(&kept.join("\n")))
+        };
+        self.change(user, without).await
     }
 
-    async fn put(&self, user: &UserId, text: String) -> Result<String, MemoryError> {
-        if text.len() > MAX_MEMORY_BYTES {
-            return Err(MemoryError::TooLong { bytes: text.len() });
+    /// Makes another text of what is remembered; again, where somebody else changed it meanwhile, in whatever process.
+    async fn change(
+        &self,
+        user: &UserId,
+        mut make: impl FnMut(&str) -> Result<String, MemoryError> + Send,
+    ) -> Result<String, MemoryError> {
+        let (documents, key) = (&self.documents, user.as_str());
+        loop {
+            let before = documents.document(KIND, key).await?;
+            let now = before.as_ref().map(|document| document.body.as_str()).unwrap_or_default();
+            let text = make(now)?;
+            if text.len() > MAX_MEMORY_BYTES {
+                return Err(MemoryError::TooLong { bytes: text.len() });
+            }
+            let body = (!text.is_empty()).then(|| text.clone());
+            let done = match (&before, body) {
+                (Some(of), body) => documents.change_document(KIND, of, body).await,
+                (None, Some(body)) => documents.add_new_document(KIND, Document { key: key.to_owned(), body }).await,
+                (None, None) => Ok(()),
+            };
+            match done {
+                Err(StoreError::Altered { .. }) => {}
+                done => return Ok(done.map(|()| text)?),
+            }
         }
-        let key = user.as_str().to_owned();
-        if text.is_empty() {
-            self.documents.remove_document(KIND, &key).await?;
-        } else {
-            self.documents.put_document(KIND, Document { key, body: text.clone() }).await?;
-        }
-        Ok(text)
     }
 
     /// The tools `memory__remember` and `memory__forget`. They change what is there, so each call is asked about.

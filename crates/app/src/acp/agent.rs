@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Stdio};
 use turnwright_core::{ConversationId, Journal};
-use turnwright_engine::{EngineError, NewConversation, WatchFrom};
+use turnwright_engine::{EngineError, NewConversation, Place, WatchFrom};
 use turnwright_server::timestamp;
 
 use super::choices::Choices;
@@ -193,7 +193,7 @@ impl Turnwright {
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
-    /// A page of the sessions, the one with the newest entry first. The cursor is the last one of the page before.
+    /// A page of the sessions, the one with the newest entry first. The cursor is the place of the last one of the page before.
     async fn list(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
         let nothing = || Ok(ListSessionsResponse::new(Vec::new()));
         let Ok((engine, folder)) = self.started.begun().await else { return nothing() };
@@ -201,14 +201,14 @@ impl Turnwright {
         if request.cwd.as_ref().is_some_and(|wanted| *wanted != folder) {
             return nothing();
         }
-        let after = request.cursor.as_deref().map(str::parse::<ConversationId>).transpose();
+        let after = request.cursor.as_deref().map(str::parse::<Place>).transpose();
         let after = after.map_err(|error| Error::new(ErrorCode::INVALID_PARAMS, format!("the cursor is wrong: {error}")))?;
         // One more than is shown says whether there are more.
         let found = engine.conversations(after.as_ref(), LISTED + 1).await;
         let mut page = found.map_err(|error| failed(&error))?;
         let has_more = page.len() > LISTED;
         page.truncate(LISTED);
-        let next = page.last().filter(|_| has_more).map(|last| last.id.to_string());
+        let next = page.last().filter(|_| has_more).map(|last| last.place().to_string());
         let told = page.into_iter().map(|conversation| {
             SessionInfo::new(conversation.id.to_string(), &folder)
                 .title(conversation.title)

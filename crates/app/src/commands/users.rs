@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, User};
+use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, Staying, User};
 use turnwright_engine::{Clock, SystemClock};
 use turnwright_host::{Config, Needs};
 use turnwright_server::auth::{self, NewCredential};
@@ -59,7 +59,7 @@ async fn carry_out(accounts: &Arc<dyn Accounts>, config: &Config, command: Users
                 return Err(Failure::usage("`local` is whoever sits at this machine and cannot be removed")
                     .hint("`turnwright users disable local` keeps its tokens from counting"));
             }
-            accounts.remove_user(&found.id).await.map_err(|error| unstored(&error))?;
+            accounts.remove_user(&found, Staying::WithLocal).await.map_err(|error| unchanged(&error))?;
             say(&format!(
                 "removed {}; what belonged to {} stays stored and can be reached with --user {}",
                 found.name, found.id, found.id
@@ -183,7 +183,17 @@ async fn change(accounts: &dyn Accounts, user: &User, role: Role, is_enabled: bo
     if user.id.is_local() && role != Role::Admin {
         return Err(Failure::usage("`local` is whoever sits at this machine and stays an admin"));
     }
-    accounts.change_user(&user.id, role, is_enabled).await.map_err(|error| unstored(&error))
+    accounts.change_user(user, role, is_enabled, Staying::WithLocal).await.map_err(|error| unchanged(&error))
+}
+
+/// Why a user stays as they are.
+fn unchanged(error: &StoreError) -> Failure {
+    match error {
+        StoreError::LastAdmin { .. } => {
+            Failure::usage(error.to_string()).hint("`turnwright users add NAME --role admin` makes another one")
+        }
+        error => unstored(error),
+    }
 }
 
 /// The user of this name, or of this id.

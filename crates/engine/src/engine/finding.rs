@@ -3,19 +3,19 @@
 use turnwright_core::ConversationId;
 
 use super::{Conversation, Engine, conversation};
-use crate::EngineError;
 use crate::search::{Excerpt, Search, Texts};
+use crate::{EngineError, Place};
 
 impl Engine {
     /// The user's conversations that have these words, in what was said or in their titles, as `texts` finds them.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] where there is no conversation `after`.
+    /// [`EngineError::Store`].
     pub async fn search(
         &self,
         texts: &dyn Texts,
         words: &str,
-        after: Option<&ConversationId>,
+        after: Option<&Place>,
         limit: usize,
     ) -> Result<Vec<(Conversation, Option<Excerpt>)>, EngineError> {
         let found = texts.search(Search { owner: &self.user, words, after, limit }).await?;

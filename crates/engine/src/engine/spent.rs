@@ -47,7 +47,7 @@ impl Engine {
                 }
             }
             match page.last().filter(|_| count == PAGE) {
-                Some(last) => after = Some(last.id.clone()),
+                Some(last) => after = Some(last.place()),
                 None => return Ok(bill.spending()),
             }
         }

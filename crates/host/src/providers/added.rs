@@ -207,7 +207,7 @@ impl ModelProviders {
         if found.is_some_and(|found| found.origin == EndpointOrigin::Configured) {
             return Err(ProviderChangeError::Configured(endpoint.name));
         }
-        let before = shared.store.document(KIND, &endpoint.name).await?;
+        let mut before = shared.store.document(KIND, &endpoint.name).await?;
         if !may(before.as_ref().map(|before| before.body.as_str())) {
             return Err(ProviderChangeError::Changed(endpoint.name));
         }
@@ -227,9 +227,20 @@ impl ModelProviders {
             added_ms: shared.engine.clock().now_ms(),
         };
         let body = serde_json::to_string(&stored).map_err(|error| ProviderChangeError::Invalid(error.to_string()))?;
-        if let Err(error) = shared.store.put_document(KIND, Document { key: endpoint.name.clone(), body }).await {
+        while let Err(error) = put(&*shared.store, &endpoint.name, before.as_ref(), body.clone()).await {
+            // Another process was first: it is asked again whether what that did is replaced.
+            let is_other = matches!(error, StoreError::Altered { .. });
+            let seen = if is_other { shared.store.document(KIND, &endpoint.name).await } else { Err(error) };
+            let refused = match seen {
+                Ok(now) if may(now.as_ref().map(|now| now.body.as_str())) => {
+                    before = now;
+                    continue;
+                }
+                Ok(_) => ProviderChangeError::Changed(endpoint.name),
+                Err(error) => error.into(),
+            };
             forget(stored.api_key.as_deref(), &*shared.tokens).await;
-            return Err(error.into());
+            return Err(refused);
         }
         forget(before.and_then(|before| Stored::read(&before).ok()?.api_key).as_deref(), &*shared.tokens).await;
         self.take_over(&mut known).await?;
@@ -252,12 +263,20 @@ impl ModelProviders {
     pub async fn remove_where(&self, name: &str, may: impl Fn(Option<&str>) -> bool + Send) -> Result<(), ProviderChangeError> {
         let shared = &*self.shared;
         let mut known = shared.known.lock().await;
-        let before = shared.store.document(KIND, name).await?;
-        let before = before.ok_or_else(|| ProviderChangeError::NotFound(name.to_owned()))?;
-        if !may(Some(&before.body)) {
-            return Err(ProviderChangeError::Changed(name.to_owned()));
-        }
-        shared.store.remove_document(KIND, name).await?;
+        let before = loop {
+            let before = shared.store.document(KIND, name).await?;
+            let before = before.ok_or_else(|| ProviderChangeError::NotFound(name.to_owned()))?;
+            if !may(Some(&before.body)) {
+                return Err(ProviderChangeError::Changed(name.to_owned()));
+            }
+            match shared.store.change_document(KIND, &before, None).await {
+                Err(StoreError::Altered { .. }) => {}
+                removed => {
+                    removed?;
+                    break before;
+                }
+            }
+        };
         forget(Stored::read(&before).ok().and_then(|stored| stored.api_key).as_deref(), &*shared.tokens).await;
         self.take_over(&mut known).await
     }
@@ -359,6 +378,14 @@ async fn opened(
     added.sort_by_key(|one| one.at_ms);
     environment.secrets().learn(added.iter().filter_map(|one| one.endpoint.api_key.as_ref()).map(Secret::expose));
     (added, problems)
+}
+
+/// Stores a provider where what is stored of it still is what it was.
+async fn put(store: &dyn Storage, name: &str, before: Option<&Document>, body: String) -> Result<(), StoreError> {
+    match before {
+        Some(of) => store.change_document(KIND, of, Some(body)).await,
+        None => store.add_new_document(KIND, Document { key: name.to_owned(), body }).await,
+    }
 }
 
 async fn forget(kept: Option<&str>, tokens: &dyn TokenStore) {

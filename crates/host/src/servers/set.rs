@@ -124,6 +124,14 @@ impl ServerSet {
         self.entries().into_iter().find(|entry| entry.name == name)
     }
 
+    /// The same with what is stored of it, both of one moment; nothing is of one that a file names.
+    pub(crate) fn with_document(&self, name: &str) -> Option<(Entry, Document)> {
+        let now = self.now();
+        let entry = self.of_files.iter().chain(&now.added).find(|entry| entry.name == name).cloned()?;
+        let document = now.documents.iter().find(|document| document.key == name && !entry.is_of_file()).cloned();
+        Some((entry, document.unwrap_or_else(|| Document { key: name.to_owned(), body: String::new() })))
+    }
+
     /// Whether another source than an added server has this name.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         self.built_in.iter().any(|source| source.name() == name) || self.of_files.iter().any(|entry| entry.name == name)

@@ -8,7 +8,7 @@ use turnwright_engine::Compaction;
 use super::{asked, json};
 use crate::error::ApiError;
 use crate::extract::{InConversation, State, Whole};
-use crate::openapi::{BodyRefused, Conflicting, ConversationPath, NotAnswered, NotThere, Refused, RepeatableHeader};
+use crate::openapi::{BodyRefused, Conflicting, ConversationPath, Limited, NotAnswered, NotThere, Refused, RepeatableHeader};
 use crate::repeat::once_in;
 use crate::settings;
 
@@ -35,7 +35,7 @@ pub(super) async fn show(State(state): State, InConversation(conversation): InCo
     tag = "conversations",
     params(ConversationPath, RepeatableHeader),
     request_body = api::CompactRequest,
-    responses((status = 200, description = "The summary is stored.", body = api::CompactionReport), Refused, BodyRefused, NotThere, Conflicting, NotAnswered)
+    responses((status = 200, description = "The summary is stored.", body = api::CompactionReport), Refused, BodyRefused, NotThere, Conflicting, NotAnswered, Limited)
 )]
 pub(super) async fn compact(
     State(state): State,

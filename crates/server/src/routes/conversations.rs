@@ -4,14 +4,16 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_core::{ConversationId, MessageId, Seq};
+use turnwright_core::{MessageId, Seq};
 use turnwright_engine::search::Excerpt;
-use turnwright_engine::{Conversation, ConversationChange, Engine, EngineError, NewConversation, SettingsOverlay, StoreError};
+use turnwright_engine::{
+    Conversation, ConversationChange, Engine, EngineError, NewConversation, Place, SettingsOverlay, StoreError,
+};
 
 use super::idempotency::repeatable;
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Search, State, Whole, id};
+use crate::extract::{InConversation, PageQuery, Search, State, Whole, id, unknown_cursor};
 use crate::openapi::{
     BodyRefused, Conditional, Conflicting, ConversationPath, IfMatch, IfNoneMatch, NotThere, Refused, RepeatableHeader,
 };
@@ -79,7 +81,9 @@ pub(super) async fn fork(
     Ok(told_created(created))
 }
 
-/// Conversations, the newest first. `q` finds those that have all its words in one message, or in their title or name.
+/// Conversations, the newest first. `q` finds those that have all its words in one message, or in their title or name. A page goes
+/// on where the one before ended, whatever became of the conversations on that; what has a new entry meanwhile goes to the front,
+/// where whoever begins anew finds it.
 #[utoipa::path(
     get,
     path = "/conversations",
@@ -90,7 +94,7 @@ pub(super) async fn fork(
 )]
 pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -> Result<Response, ApiError> {
     let limit = page.limit()?;
-    let after = page.cursor.as_deref().map(id::<ConversationId>).transpose()?;
+    let after = page.cursor.as_deref().map(|cursor| cursor.parse().map_err(|_| unknown_cursor(cursor))).transpose()?;
     let (engine, most) = (state.engine(), limit.saturating_add(1));
     let plain = |found: Vec<Conversation>| found.into_iter().map(|conversation| (conversation, None)).collect();
     let found = match (page.q.as_deref().filter(|q| !q.trim().is_empty()), state.texts()) {
@@ -98,25 +102,17 @@ pub(super) async fn list(State(state): State, Search(page): Search<PageQuery>) -
         (Some(q), None) => search(engine, q, after, most).await.map(plain),
         (None, _) => engine.conversations(after.as_ref(), most).await.map(plain),
     };
-    let found: Vec<(Conversation, Option<Excerpt>)> = found.map_err(|error| match error {
-        EngineError::NotFound { .. } => ApiError::bad_request("invalid_cursor", error.to_string()),
-        error => error.into(),
-    })?;
+    let page = api::List::page(found?, limit, |(found, _)| found.place().to_string());
     let told = |(found, excerpt): (Conversation, Option<Excerpt>)| api::Conversation {
         excerpt: excerpt.map(|Excerpt { message, text }| api::Excerpt { message_id: message.to_string(), text }),
         ..settings::conversation(found)
     };
-    let found = found.into_iter().map(told).collect();
-    Ok(json(StatusCode::OK, api::List::page(found, limit, |conversation| conversation.id.clone())))
+    let data = page.data.into_iter().map(told).collect();
+    Ok(json(StatusCode::OK, api::List { data, next_cursor: page.next_cursor, has_more: page.has_more }))
 }
 
 /// The conversations whose title or id holds the words of `q`, the newest first.
-async fn search(
-    engine: &Engine,
-    q: &str,
-    mut after: Option<ConversationId>,
-    limit: usize,
-) -> Result<Vec<Conversation>, EngineError> {
+async fn search(engine: &Engine, q: &str, mut after: Option<Place>, limit: usize) -> Result<Vec<Conversation>, EngineError> {
     let words: Vec<String> = q.split_whitespace().map(str::to_lowercase).collect();
     let mut found = Vec::new();
     let mut seen = 0;
@@ -124,7 +120,7 @@ async fn search(
         let page = engine.conversations(after.as_ref(), PageQuery::MAX).await?;
         seen = seen.saturating_add(page.len());
         let is_last = page.len() < PageQuery::MAX;
-        after = page.last().map(|conversation| conversation.id.clone());
+        after = page.last().map(Conversation::place);
         found.extend(page.into_iter().filter(|conversation| {
             let title = conversation.title.as_deref().unwrap_or_default().to_lowercase();
             words.iter().all(|word| title.contains(word) || conversation.id.as_str().to_lowercase().contains(word))

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use turnwright_api as api;
-use turnwright_core::{ConversationId, Journal, MessageId, prompt};
+use turnwright_core::{ConversationId, Entry, Journal, MessageId, prompt};
 use turnwright_engine::Extent;
 use turnwright_host::export::{self, ExportForm, UnknownForm};
 use utoipa::openapi::schema::{AnyOf, AnyOfBuilder};
@@ -13,7 +13,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Params, Search, State, id};
+use crate::extract::{InConversation, PageQuery, Params, Search, State, id, unknown_cursor};
 use crate::openapi::{Conflicting, ConversationPath, NotThere, Refused};
 use crate::report::messages_after;
 
@@ -54,12 +54,9 @@ pub(super) async fn list(
     let part = |journal: &Journal, extent| {
         messages_after(journal, cursor, wanted).filter(|found| found.len() == wanted || extent == Extent::Whole)
     };
-    let part = state.engine().look_at_beginning(&conversation, part).await?.ok_or_else(|| unknown_cursor(cursor))?;
+    let part = state.engine().look_at_beginning(&conversation, part).await?;
+    let part = part.ok_or_else(|| unknown_cursor(cursor.unwrap_or_default()))?;
     Ok(json(StatusCode::OK, api::List::page(part, limit, |message| message.id.clone())))
-}
-
-fn unknown_cursor(cursor: Option<&str>) -> ApiError {
-    ApiError::bad_request("invalid_cursor", format!("`{}` is no cursor of this list", cursor.unwrap_or_default()))
 }
 
 /// Describes a page of messages: ours, or in the form that was asked for.
@@ -102,8 +99,10 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
     let skipped = match &page.cursor {
         None => 0,
         Some(cursor) => {
-            let found = pieces.iter().position(|piece| piece.last.to_string() == *cursor);
-            found.ok_or_else(|| unknown_cursor(Some(cursor)))?.saturating_add(1)
+            // What it names may be hidden by now.
+            let last = cursor.parse::<MessageId>().ok().filter(|last| is_said(journal, *last));
+            let last = last.ok_or_else(|| unknown_cursor(cursor))?;
+            pieces.partition_point(|piece| piece.last <= last)
         }
     };
     let rest = pieces.get(skipped..).unwrap_or_default();
@@ -125,6 +124,11 @@ fn exported(journal: &Journal, form: ExportForm, page: &PageQuery, limit: usize)
         has_more,
         system: system.filter(|_| !form.holds_system()).map(str::to_owned),
     })
+}
+
+/// Whether a person or a model said it.
+fn is_said(journal: &Journal, message: MessageId) -> bool {
+    journal.entry(message.0).is_some_and(|stored| matches!(*stored.entry, Entry::User(_) | Entry::Assistant(_)))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

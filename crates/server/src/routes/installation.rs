@@ -12,7 +12,7 @@ use turnwright_engine::{ModelInfo, SetAside, SourceState};
 use super::json;
 use super::providers::provider;
 use crate::error::ApiError;
-use crate::extract::{PageQuery, Search, State};
+use crate::extract::{PageQuery, Search, State, Undivided};
 use crate::metrics::CONTENT_TYPE;
 use crate::openai::models::listed;
 use crate::openapi::Refused;
@@ -48,7 +48,7 @@ pub(super) fn with_set_aside<T>(state: &ServerState, list: api::List<T>) -> api:
     tag = "installation",
     responses((status = 200, description = "They, and the providers that did not answer.", body = api::Models), Refused)
 )]
-pub(super) async fn models(State(state): State) -> Response {
+pub(super) async fn models(State(state): State, _: Undivided) -> Response {
     let default = state.engine().defaults().model.clone();
     let mut answer = api::Models { data: Vec::new(), next_cursor: None, has_more: false, unavailable: Vec::new() };
     for (provider, models) in listed(state.engine()).await {

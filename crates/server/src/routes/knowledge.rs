@@ -4,13 +4,13 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Deserialize;
 use turnwright_api as api;
-use turnwright_engine::StoreError;
 use turnwright_engine::knowledge::{CollectionSize, FoundPiece, IndexedFile};
+use turnwright_engine::{EngineError, StoreError};
 use turnwright_host::{Knowledge, Memory, MemoryError};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Params, Search, State, Whole};
+use crate::extract::{InConversation, PageQuery, Params, Search, State, Undivided, Whole};
 use crate::openapi::{BodyRefused, Conditional, IfMatch, IfNoneMatch, NotThere, Refused};
 use crate::report::context_place;
 use crate::state::ServerState;
@@ -28,7 +28,7 @@ fn memory(state: &ServerState) -> Result<&Memory, ApiError> {
 }
 
 fn unstored(error: StoreError) -> ApiError {
-    turnwright_engine::EngineError::Store(error).into()
+    EngineError::Store(error).into()
 }
 
 /// The folders of documents that are looked into for each message.
@@ -80,6 +80,7 @@ pub(super) struct Question {
 pub(super) async fn search(
     State(state): State,
     Params(named): Params<Named>,
+    _: Undivided,
     Search(question): Search<Question>,
 ) -> Result<Response, ApiError> {
     let knowledge = knowledge(&state)?;
@@ -159,7 +160,18 @@ pub(super) async fn attach(
         let detail = format!("the document's name must be 1 to {MAX_NAME_BYTES} bytes without control characters");
         return Err(ApiError::invalid(detail).about("document"));
     }
-    let put = knowledge(&state)?.attach(&id, &name, whole.body.to_vec()).await.map_err(unstored)?;
+    let (engine, knows, of, file, bytes) =
+        (state.engine().clone(), knowledge(&state)?.clone(), id.clone(), name.clone(), whole.body);
+    let attached = async move {
+        let put = knows.attach(&of, &file, bytes.to_vec()).await?;
+        // Deleted meanwhile: another one of its name, whoever's, has none of it.
+        let there = engine.conversation(&of).await;
+        if let Err(EngineError::NotFound { .. }) = there {
+            knows.detach(&of, &file).await?;
+        }
+        there.map(|_| put)
+    };
+    let put = state.engine().carry_through(attached).await??;
     put.map_err(|why| ApiError::invalid(format!("`{name}` cannot be looked up: {why}")))?;
     let files = knowledge(&state)?.attached(&id).await.map_err(unstored)?;
     let file = files.into_iter().find(|file| file.path == name);

@@ -110,11 +110,12 @@ pub(super) async fn change(State(state): State, Params(named): Params<Named>, wh
     may_declare(&state, &config)?;
     let warnings = warnings(&config);
     let servers = state.servers()?;
-    let _changing = state.changing_settings().lock().await;
+    // What is asked again below, where it is changed: what is wrong is told better here.
     if whole.headers.contains_key(header::IF_MATCH) {
         tag(&told(servers.one(&named.id).await?)).must_match(&whole.headers)?;
     }
-    let changed = told(servers.change(&named.id, &config, owner).await?);
+    let is_seen = |now| tag(&told(now)).must_match(&whole.headers).is_ok();
+    let changed = told(servers.change(&named.id, &config, owner, is_seen).await?);
     Ok(tag(&changed).on(json(StatusCode::OK, api::McpServer { warnings, ..changed })))
 }
 
@@ -133,11 +134,10 @@ pub(super) async fn remove(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let servers = state.servers()?;
-    let _changing = state.changing_settings().lock().await;
     if headers.contains_key(header::IF_MATCH) {
         tag(&told(servers.one(&named.id).await?)).must_match(&headers)?;
     }
-    servers.remove(&named.id).await?;
+    servers.remove(&named.id, |now| tag(&told(now)).must_match(&headers).is_ok()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -358,6 +358,7 @@ impl From<McpChangeError> for ApiError {
             McpChangeError::NotFound(_) | McpChangeError::NoTool(_) => (StatusCode::NOT_FOUND, "not_found"),
             McpChangeError::Exists(_) => (StatusCode::CONFLICT, "exists"),
             McpChangeError::OfFile { .. } => (StatusCode::CONFLICT, "of_file"),
+            McpChangeError::Changed(_) => (StatusCode::PRECONDITION_FAILED, "precondition_failed"),
             McpChangeError::NotAllowed(_) => (StatusCode::FORBIDDEN, "not_allowed"),
             McpChangeError::Disabled(_) => (StatusCode::CONFLICT, "disabled"),
             McpChangeError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),

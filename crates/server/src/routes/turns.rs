@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{InConversation, PageQuery, Search, State, id};
+use crate::extract::{InConversation, PageQuery, Search, State, unknown_cursor};
 use crate::offered::offered_in;
 use crate::openapi::{ConversationPath, NotThere, Refused};
 use crate::report::turn_status;
@@ -67,14 +67,15 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let limit = page.limit()?;
     let journal = state.engine().journal(&conversation).await?;
-    let all: Vec<TurnId> = turns_of(&journal).into_iter().filter(|turn| is_shown(&journal, *turn)).collect();
-    let end = match page.cursor.as_deref().map(id::<TurnId>).transpose()? {
-        Some(before) => all
-            .iter()
-            .position(|turn| *turn == before)
-            .ok_or_else(|| ApiError::bad_request("invalid_cursor", format!("`{before}` is no turn of this conversation")))?,
-        None => all.len(),
-    };
+    let mut all = turns_of(&journal);
+    // What it names may be hidden by now.
+    let before = page.cursor.as_deref().map(|cursor| {
+        let found = cursor.parse().ok().filter(|turn: &TurnId| all.contains(turn));
+        found.ok_or_else(|| unknown_cursor(cursor))
+    });
+    let before = before.transpose()?;
+    all.retain(|turn| is_shown(&journal, *turn));
+    let end = before.map_or(all.len(), |before| all.partition_point(|turn| *turn < before));
     let begin = end.saturating_sub(limit);
     let part = all.get(begin..end).unwrap_or_default();
     let Some(first) = part.first() else {

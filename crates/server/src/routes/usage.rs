@@ -12,7 +12,7 @@ use turnwright_engine::{Spending, Spent, ToolUse};
 
 use super::json;
 use crate::error::ApiError;
-use crate::extract::{PageQuery, Search, State, id};
+use crate::extract::{PageQuery, Search, State, Undivided, id};
 use crate::openapi::{NotThere, Refused};
 use crate::report;
 use crate::state::ServerState;
@@ -42,7 +42,7 @@ pub(super) struct Days {
     params(Days),
     responses((status = 200, description = "It.", body = api::UsageReport), Refused, NotThere)
 )]
-pub(super) async fn usage(State(state): State, Search(days): Search<Days>) -> Result<Response, ApiError> {
+pub(super) async fn usage(State(state): State, _: Undivided, Search(days): Search<Days>) -> Result<Response, ApiError> {
     let (from, until) = span(&state, &days)?;
     let spending = state.engine().spent(start_of(from), start_of(until.saturating_add(1.day()))).await?;
     let conversation = days.conversation.as_deref().map(id).transpose()?;

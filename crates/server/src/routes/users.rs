@@ -7,7 +7,7 @@ use serde_json::Value;
 use turnwright_api as api;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, User};
+use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Role, Scope, Scopes, Staying, User};
 
 use super::{asked, json};
 use crate::auth::{How, LINK_MS, NewCredential, issue, issue_link, new_user, not_allowed};
@@ -81,7 +81,7 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>, head
     Ok(Tag::of_all(&found).answer(&headers, &found))
 }
 
-/// Changes a user's role, or keeps them out. For admins.
+/// Changes a user's role, or keeps them out. For admins; the last one who can come in stays (409 `last_admin`).
 #[utoipa::path(
     patch,
     path = "/users/{id}",
@@ -94,21 +94,34 @@ pub(super) async fn show(State(state): State, Params(named): Params<Named>, head
 pub(super) async fn change(State(state): State, Params(named): Params<Named>, whole: Whole) -> Result<Response, ApiError> {
     let patch: api::UserPatch = whole.json()?;
     let accounts = state.accounts()?;
-    let _changing = state.changing_settings().lock().await;
-    let before = user(&**accounts, &named.id).await?;
-    let role = patch.role.as_deref().map_or(Ok(before.role), str::parse).map_err(ApiError::invalid)?;
-    let is_enabled = patch.enabled.unwrap_or(before.is_enabled);
-    Tag::of_all(&told(before.clone())).must_match(&whole.headers)?;
-    if before.id.is_local() && role != Role::Admin {
-        return Err(ApiError::invalid("`local` is whoever sits at the server's machine and stays an admin"));
+    loop {
+        let before = user(&**accounts, &named.id).await?;
+        let role = patch.role.as_deref().map_or(Ok(before.role), str::parse).map_err(ApiError::invalid)?;
+        let is_enabled = patch.enabled.unwrap_or(before.is_enabled);
+        Tag::of_all(&told(before.clone())).must_match(&whole.headers)?;
+        if before.id.is_local() && role != Role::Admin {
+            return Err(ApiError::invalid("`local` is whoever sits at the server's machine and stays an admin"));
+        }
+        match accounts.change_user(&before, role, is_enabled, staying(&state)).await {
+            // Somebody else was first: where that is a reason to refuse it, the condition tells.
+            Err(StoreError::Altered { .. }) => {}
+            done => {
+                done?;
+                state.tell_of_revocation();
+                let after = told(User { role, is_enabled, ..before });
+                return Ok(Tag::of_all(&after).on(json(StatusCode::OK, after)));
+            }
+        }
     }
-    accounts.change_user(&before.id, role, is_enabled).await?;
-    state.tell_of_revocation();
-    let after = told(User { role, is_enabled, ..before });
-    Ok(Tag::of_all(&after).on(json(StatusCode::OK, after)))
 }
 
-/// Removes a user with all tokens and sessions; what belonged to them stays stored. For admins.
+/// Who counts as an admin that stays: `local` where it is `local` who asks, or where somebody is signed in as it.
+fn staying(state: &ServerState) -> Staying {
+    if state.caller().user().is_local() { Staying::WithLocal } else { Staying::SignedIn(state.engine().clock().now_ms()) }
+}
+
+/// Removes a user with all tokens and sessions; what belonged to them stays stored. For admins; the last one who can come in
+/// stays (409 `last_admin`).
 #[utoipa::path(
     delete,
     path = "/users/{id}",
@@ -123,16 +136,22 @@ pub(super) async fn remove(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let accounts = state.accounts()?;
-    let _changing = state.changing_settings().lock().await;
-    let found = user(&**accounts, &named.id).await?;
-    Tag::of_all(&told(found.clone())).must_match(&headers)?;
-    if found.id.is_local() {
-        let detail = "`local` is whoever sits at the server's machine and cannot be removed; disable it";
-        return Err(ApiError::new(StatusCode::CONFLICT, "stays", detail));
+    loop {
+        let found = user(&**accounts, &named.id).await?;
+        Tag::of_all(&told(found.clone())).must_match(&headers)?;
+        if found.id.is_local() {
+            let detail = "`local` is whoever sits at the server's machine and cannot be removed; disable it";
+            return Err(ApiError::new(StatusCode::CONFLICT, "stays", detail));
+        }
+        match accounts.remove_user(&found, staying(&state)).await {
+            Err(StoreError::Altered { .. }) => {}
+            done => {
+                done?;
+                state.tell_of_revocation();
+                return Ok(StatusCode::NO_CONTENT);
+            }
+        }
     }
-    accounts.remove_user(&found.id).await?;
-    state.tell_of_revocation();
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Makes a link that signs a browser in as this user, once, within 15 minutes. For admins.

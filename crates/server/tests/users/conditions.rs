@@ -47,6 +47,117 @@ async fn of_two_who_read_the_same_one_changes_it_and_the_other_is_told() {
 }
 
 #[tokio::test]
+async fn of_two_who_change_the_same_through_two_processes_one_is_told_that_it_was_changed() {
+    let one = server().await;
+    let other = Box::pin(server_in(one.folder.clone(), Site::default())).await;
+    let root = one.user("root", Role::Admin).await;
+    let (token, _) = one.token(&root.id, Scope::ALL, None).await;
+    let anna = one.user("anna", Role::Member).await;
+    let (user, mcp) = (format!("/api/v1/users/{}", anna.id), "/api/v1/mcp/servers/s1");
+    let declared = json!({"name": "s1", "url": "http://127.0.0.1:9/", "enabled": false});
+    for round in 0..6 {
+        one.post("/api/v1/mcp/servers", &token, declared.clone()).await;
+        let table = [
+            (&*user, json!({"role": "admin"}), json!({"enabled": false})),
+            (mcp, json!({"idle_ms": 60_000 + round}), json!({"start_ms": 60_000 + round})),
+        ];
+        for (path, first, second) in table {
+            let tag = one.get(path, &token).await.header("etag").to_owned();
+            let (first, second) = tokio::join!(
+                one.with(Method::PATCH, path, &token, ("if-match", &tag), first),
+                other.with(Method::PATCH, path, &token, ("if-match", &tag), second),
+            );
+            let mut told = [first.status.as_u16(), second.status.as_u16()];
+            told.sort_unstable();
+            assert_eq!(told, [200, 412], "round {round}, {path}: {} {}", first.body, second.body);
+        }
+        let now = one.accounts.user(&anna.id).await.unwrap().unwrap();
+        one.accounts.change_user(&now, Role::Member, true, Staying::WithLocal).await.unwrap();
+        let tag = other.get(mcp, &token).await.header("etag").to_owned();
+        let (gone, changed) = tokio::join!(
+            one.with(Method::DELETE, mcp, &token, ("if-match", &tag), Value::Null),
+            other.with(Method::PATCH, mcp, &token, ("if-match", &tag), json!({"total_ms": 700_000 + round})),
+        );
+        let told = (gone.status.as_u16(), changed.status.as_u16());
+        assert!(matches!(told, (204, 404 | 412) | (412, 200)), "round {round}: {} {}", gone.body, changed.body);
+    }
+    for round in 0..6 {
+        let (path, text) = ("/api/v1/memory", |who: &str| json!({"text": format!("- {who} was here {round}")}));
+        let tag = one.get(path, &token).await.header("etag").to_owned();
+        let (first, second) = tokio::join!(
+            one.with(Method::PUT, path, &token, ("if-match", &tag), text("one")),
+            other.with(Method::PUT, path, &token, ("if-match", &tag), text("the other")),
+        );
+        let mut told = [first.status.as_u16(), second.status.as_u16()];
+        told.sort_unstable();
+        assert_eq!(told, [200, 412], "round {round}: {} {}", first.body, second.body);
+    }
+    // Without a condition both are made, one after the other.
+    let (added, again) = tokio::join!(
+        one.post("/api/v1/mcp/servers", &token, json!({"name": "s2", "url": "http://127.0.0.1:9/", "enabled": false})),
+        other.post("/api/v1/mcp/servers", &token, json!({"name": "s2", "url": "http://127.0.0.1:7/", "enabled": false})),
+    );
+    let mut told = [added.status.as_u16(), again.status.as_u16()];
+    told.sort_unstable();
+    assert_eq!(told, [201, 409], "{} {}", added.body, again.body);
+    let path = "/api/v1/mcp/servers/s2";
+    let (first, second) = tokio::join!(
+        one.with(Method::PATCH, path, &token, ("x-none", ""), json!({"idle_ms": 5_000})),
+        other.with(Method::PATCH, path, &token, ("x-none", ""), json!({"owner": "me"})),
+    );
+    assert_eq!((first.status, second.status), (StatusCode::OK, StatusCode::OK), "{} {}", first.body, second.body);
+    let both = one.get(path, &token).await.json();
+    assert_eq!((&both["config"]["idle_ms"], &both["owner"]), (&json!(5_000), &json!(root.id.as_str())), "{both}");
+}
+
+#[tokio::test]
+async fn a_document_that_comes_while_its_conversation_is_deleted_is_beside_no_other_of_its_name() {
+    let server = server().await;
+    let (_, anna) = server.member("anna").await;
+    let (_, ben) = server.member("ben").await;
+    for round in 0..12 {
+        let path = format!("/api/v1/conversations/c{round}");
+        server.post("/api/v1/conversations", &anna, json!({"id": format!("c{round}")})).await;
+        let bearer = format!("Bearer {anna}");
+        let headers = [("authorization", &*bearer), ("content-type", "application/octet-stream")];
+        let document = format!("{path}/knowledge/own.md");
+        let (put, gone) = tokio::join!(
+            server.ask(Method::PUT, &document, &headers, "# What Anna alone knows"),
+            server.with(Method::DELETE, &path, &anna, ("x-none", ""), Value::Null),
+        );
+        assert!(matches!(put.status.as_u16(), 200 | 404), "round {round}: {}", put.body);
+        assert_eq!(gone.status, StatusCode::NO_CONTENT, "round {round}: {}", gone.body);
+        server.post("/api/v1/conversations", &ben, json!({"id": format!("c{round}")})).await;
+        let beside = server.get(&format!("{path}/knowledge"), &ben).await;
+        assert_eq!((beside.status, &beside.json()["data"]), (StatusCode::OK, &json!([])), "round {round}: {}", beside.body);
+    }
+}
+
+#[tokio::test]
+async fn the_last_admin_who_can_come_in_stays() {
+    let server = server().await;
+    let root = server.user("root", Role::Admin).await;
+    let (token, _) = server.token(&root.id, Scope::ALL, None).await;
+    let path = format!("/api/v1/users/{}", root.id);
+    let refused = async |method: Method, body: Value| {
+        let refused = server.with(method, &path, &token, ("x-none", ""), body).await;
+        assert_eq!(refused.code(), (409, "last_admin".to_owned()), "{}", refused.body);
+        assert!(refused.body.contains("`root` is the last admin who can come in"), "{}", refused.body);
+    };
+    refused(Method::PATCH, json!({"role": "member"})).await;
+    refused(Method::PATCH, json!({"enabled": false})).await;
+    refused(Method::DELETE, Value::Null).await;
+    let added = server.post("/api/v1/users", &token, json!({"name": "ben", "role": "admin"})).await.json();
+    let ben = format!("/api/v1/users/{}", added["id"].as_str().unwrap());
+    let kept_out = server.with(Method::PATCH, &ben, &token, ("x-none", ""), json!({"enabled": false})).await;
+    assert_eq!(kept_out.status, StatusCode::OK, "{}", kept_out.body);
+    refused(Method::DELETE, Value::Null).await;
+    server.with(Method::PATCH, &ben, &token, ("x-none", ""), json!({"enabled": true})).await;
+    let goes = server.with(Method::PATCH, &path, &token, ("x-none", ""), json!({"role": "member"})).await;
+    assert_eq!((goes.status, &goes.json()["role"]), (StatusCode::OK, &json!("member")), "{}", goes.body);
+}
+
+#[tokio::test]
 async fn mcp_servers_come_a_page_at_a_time_whichever_go_meanwhile() {
     let server = server().await;
     let root = server.user("root", Role::Admin).await;
@@ -61,12 +172,10 @@ async fn mcp_servers_come_a_page_at_a_time_whichever_go_meanwhile() {
         page["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
     };
     let first = server.get("/api/v1/mcp/servers?limit=2", &token).await.json();
-    assert_eq!(
-        (names(&first), &first["has_more"], &first["next_cursor"]),
-        (vec!["s1".into(), "s2".into()], &json!(true), &json!("s2"))
-    );
+    assert_eq!((names(&first), &first["has_more"]), (vec!["s1".into(), "s2".into()], &json!(true)));
+    let next = format!("/api/v1/mcp/servers?limit=2&cursor={}", first["next_cursor"].as_str().unwrap());
     server.with(Method::DELETE, "/api/v1/mcp/servers/s2", &token, ("x-none", ""), Value::Null).await;
-    let rest = server.get("/api/v1/mcp/servers?limit=2&cursor=s2", &token).await.json();
+    let rest = server.get(&next, &token).await.json();
     assert_eq!((names(&rest), &rest["has_more"]), (vec!["s3".into(), "s10".into()], &json!(false)));
     let wrong = server.get("/api/v1/mcp/servers?limit=101", &token).await;
     assert_eq!(wrong.code(), (400, "invalid_query".to_owned()), "{}", wrong.body);
@@ -241,9 +350,27 @@ async fn what_can_grow_is_told_a_page_at_a_time() {
     assert_eq!(server.post(&decision, &token, json!({"decision": "deny"})).await.status, StatusCode::OK);
     let cursor = first["next_cursor"].as_str().unwrap().replace('/', "%2F");
     let next = server.get(&format!("/api/v1/approvals?limit=1&cursor={cursor}"), &token).await.json();
-    // Calls are named within their conversation, of which each has one that waits.
-    let of = &next["data"][0]["conversation_id"];
-    assert!(of.is_string() && of != conversation, "{next}");
-    let lost = server.get("/api/v1/tokens?cursor=token_none", &token).await;
-    assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()));
+    // Calls are named within their conversation; its turn may have gone on to another by now.
+    let of = (&next["data"][0]["conversation_id"], &next["data"][0]["id"]);
+    assert!(of.1.is_string() && of != (conversation, call), "{next}");
+    server.post("/api/v1/mcp/servers", &token, json!({"name": "s1", "url": "http://127.0.0.1:9/", "enabled": false})).await;
+    let whole =
+        ["usage", "models", "conversations/c0/messages", "conversations/c0/turns", "mcp/servers", "mcp/servers/s1/logs"];
+    let whole = whole.iter().chain(
+        [
+            "mcp/servers/s1/tools",
+            "conversations/c0/messages?format=openai",
+            "conversations?q=hello",
+            "knowledge/none/search?q=hello",
+        ]
+        .iter(),
+    );
+    for path in lists.iter().map(|(path, _)| path).chain(whole) {
+        for bogus in ["bogus", ""] {
+            let mark = if path.contains('?') { '&' } else { '?' };
+            let lost = server.get(&format!("/api/v1/{path}{mark}cursor={bogus}"), &token).await;
+            assert_eq!(lost.code(), (400, "invalid_cursor".to_owned()), "{path}: {}", lost.body);
+            assert!(lost.json()["detail"].as_str().unwrap().contains(&format!("{bogus:?}")), "{path}: {}", lost.body);
+        }
+    }
 }

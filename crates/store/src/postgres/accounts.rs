@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHash, User};
+use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHash, Staying, User};
 
 use super::link::Values;
 use super::{PostgresStore, clean, get, milliseconds, word};
@@ -19,8 +19,29 @@ const USER_NAMED: &str = r#"SELECT id, name, role, is_enabled, created_at_ms, is
 const USER_KNOWN_AS: &str = r#"SELECT id, name, role, is_enabled, created_at_ms, issuer, subject FROM "user"
     WHERE issuer = $1 AND subject = $2"#;
 const CHANGE_ROLE: &str = r#"UPDATE "user" SET role = $2 WHERE id = $1"#;
-const CHANGE_USER: &str = r#"UPDATE "user" SET role = $2, is_enabled = $3 WHERE id = $1"#;
-const REMOVE_USER: &str = r#"WITH gone AS (DELETE FROM credential WHERE "user" = $1) DELETE FROM "user" WHERE id = $1"#;
+/// The admins who may come in, `local` where it counts anyhow ($5), or a token or session of it does at a time ($6). They are
+/// locked in one order, as far as they are looked at: of two who take the role of each other the second waits, and finds one less.
+macro_rules! staying {
+    ($change:literal) => {
+        concat!(
+            r#"WITH staying AS (SELECT id FROM "user" WHERE role = 'admin' AND is_enabled = 1 AND (id <> 'local' OR $5 OR EXISTS
+            (SELECT 1 FROM credential WHERE "user" = 'local' AND kind <> 'link' AND (expires_at_ms IS NULL OR expires_at_ms > $6)))
+            ORDER BY id FOR NO KEY UPDATE)"#,
+            $change
+        )
+    };
+}
+const CHANGE_USER: &str = staying!(
+    r#" UPDATE "user" SET role = $7, is_enabled = $8 WHERE id = $1 AND role = $2 AND is_enabled = $3
+    AND (NOT $4 OR EXISTS (SELECT 1 FROM staying WHERE id <> $1))"#
+);
+/// One row where the user was there.
+const REMOVE_USER: &str = staying!(
+    r#", gone AS (DELETE FROM "user" WHERE id = $1 AND role = $2 AND is_enabled = $3
+        AND (NOT $4 OR EXISTS (SELECT 1 FROM staying WHERE id <> $1)) RETURNING id),
+    known AS (DELETE FROM credential WHERE "user" IN (SELECT id FROM gone))
+    SELECT id FROM gone"#
+);
 /// Nothing, where the user was removed meanwhile: the row is locked, so that a removal waits or comes first.
 const ADD_CREDENTIAL: &str = r#"INSERT INTO credential
     (hash, id, "user", kind, name, scopes, parent, created_at_ms, expires_at_ms, used_at_ms)
@@ -85,9 +106,19 @@ impl Accounts for PostgresStore {
         Ok(self.users_of(USER_KNOWN_AS, &[&clean(&identity.issuer), &clean(&identity.subject)]).await?.pop())
     }
 
-    async fn change_user(&self, id: &UserId, role: Role, is_enabled: bool) -> Result<(), StoreError> {
-        let answer = self.pool.ask(CHANGE_USER, &[&id.as_str(), &role.as_str(), &i64::from(is_enabled)]).await?;
-        if answer.count == 0 { Err(missing(format!("user `{id}`"))) } else { Ok(()) }
+    async fn change_user(&self, of: &User, role: Role, is_enabled: bool, staying: Staying) -> Result<(), StoreError> {
+        let (counts, at_ms) = staying.local();
+        let (goes, enabled) = (of.is_admin() && !(role == Role::Admin && is_enabled), i64::from(is_enabled));
+        let (id, before, was_enabled) = (of.id.as_str(), of.role.as_str(), i64::from(of.is_enabled));
+        let values: Values<'_> = &[&id, &before, &was_enabled, &goes, &counts, &integer(at_ms), &role.as_str(), &enabled];
+        let answer = self.pool.ask(CHANGE_USER, values).await?;
+        if answer.count > 0 {
+            return Ok(());
+        }
+        let now = self.user(&of.id).await?;
+        // Where it was asked twice, the first may have done it.
+        let is_done = answer.is_resent && now.as_ref().is_some_and(|now| (now.role, now.is_enabled) == (role, is_enabled));
+        if is_done { Ok(()) } else { Err(of.unchanged(now.as_ref())) }
     }
 
     async fn change_role(&self, id: &UserId, role: Role) -> Result<(), StoreError> {
@@ -95,13 +126,20 @@ impl Accounts for PostgresStore {
         if answer.count == 0 { Err(missing(format!("user `{id}`"))) } else { Ok(()) }
     }
 
-    async fn remove_user(&self, id: &UserId) -> Result<(), StoreError> {
+    async fn remove_user(&self, of: &User, staying: Staying) -> Result<(), StoreError> {
         // Looked up first, so that one who was never there is told from one whom a request removed whose answer was lost.
-        if self.user(id).await?.is_none() {
-            return Err(missing(format!("user `{id}`")));
+        if self.user(&of.id).await?.is_none() {
+            return Err(of.unchanged(None));
         }
-        let answer = self.pool.ask(REMOVE_USER, &[&id.as_str()]).await?;
-        if answer.count == 0 && !answer.is_resent { Err(missing(format!("user `{id}`"))) } else { Ok(()) }
+        let (counts, at_ms) = staying.local();
+        let (id, before, was_enabled) = (of.id.as_str(), of.role.as_str(), i64::from(of.is_enabled));
+        let values: Values<'_> = &[&id, &before, &was_enabled, &of.is_admin(), &counts, &integer(at_ms)];
+        let answer = self.pool.ask(REMOVE_USER, values).await?;
+        if !answer.rows.is_empty() {
+            return Ok(());
+        }
+        let now = self.user(&of.id).await?;
+        if now.is_none() && answer.is_resent { Ok(()) } else { Err(of.unchanged(now.as_ref())) }
     }
 
     async fn add_credential(&self, credential: Credential) -> Result<(), StoreError> {

@@ -12,6 +12,8 @@ const UPPER_DOCUMENTS: &str = "SELECT key, body FROM document WHERE kind = $1 AN
 const PUT: &str = "INSERT INTO document (kind, key, body) VALUES ($1, $2, $3)
     ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
 const ADD: &str = "INSERT INTO document (kind, key, body) VALUES ($1, $2, $3) ON CONFLICT (kind, key) DO NOTHING";
+const CHANGE: &str = "UPDATE document SET body = $4 WHERE kind = $1 AND key = $2 AND body = $3";
+const REMOVE_SAME: &str = "DELETE FROM document WHERE kind = $1 AND key = $2 AND body = $3";
 const REMOVE: &str = "DELETE FROM document WHERE kind = $1 AND key = $2";
 
 #[async_trait]
@@ -34,6 +36,21 @@ impl Documents for PostgresStore {
 
     async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
         self.pool.ask(ADD, &[&clean(kind), &clean(&document.key), &clean(&document.body)]).await.map(drop)
+    }
+
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError> {
+        let (own, key, before) = (clean(kind), clean(&of.key), clean(&of.body));
+        let answer = match &body {
+            Some(body) => self.pool.ask(CHANGE, &[&own, &key, &before, &clean(body)]).await?,
+            None => self.pool.ask(REMOVE_SAME, &[&own, &key, &before]).await?,
+        };
+        if answer.count > 0 {
+            return Ok(());
+        }
+        // Where it was asked twice, the first may have done it.
+        let now = self.document(kind, &of.key).await?.map(|now| now.body);
+        let is_done = answer.is_resent && now.as_deref() == body.as_deref().map(clean).as_deref();
+        if is_done { Ok(()) } else { Err(of.altered()) }
     }
 
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {

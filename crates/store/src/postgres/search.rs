@@ -32,9 +32,8 @@ const TAKE: &str = "SELECT take_words($1, $2, $3, $4, $5, $6, $7)";
 const SAID_BY: &str = "SELECT said.conversation, max(said.place) FROM said
     JOIN conversation ON conversation.key = said.conversation
     WHERE said.words @@ $1::text::tsquery AND conversation.owner = $2 GROUP BY said.conversation";
-const CURSOR: &str = "SELECT updated_at_ms, key FROM conversation WHERE id = $1 AND owner = $2";
 const OF_OWNER: &str = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner, key FROM conversation
-    WHERE owner = $1 AND (updated_at_ms, key) < ($2, $3) ORDER BY updated_at_ms DESC, key DESC LIMIT $4";
+    WHERE owner = $1 AND updated_at_ms <= $2 AND (updated_at_ms, id) < ($2, $3) ORDER BY updated_at_ms DESC, id DESC LIMIT $4";
 const ENTRY_AT: &str = "SELECT version, body FROM entry WHERE place = $1";
 
 /// A journal that is not wholly in.
@@ -126,22 +125,18 @@ impl Texts for PostgresStore {
         let owner = search.owner.as_str();
         let wanted = words_of(search.words);
         let places = self.said_by(owner, &wanted).await?;
-        let (mut before, mut key) = (i64::MAX, i64::MAX);
-        if let Some(id) = search.after {
-            let rows = self.pool.ask(CURSOR, &[&id.as_str(), &owner]).await?.rows;
-            let row = rows.first().ok_or_else(|| StoreError::Gone { conversation: id.clone() })?;
-            (before, key) = (get(row, 0)?, get(row, 1)?);
-        }
+        let (mut before, mut id) =
+            search.after.map_or((i64::MAX, String::new()), |place| (integer(place.updated_at_ms), place.id.to_string()));
         let mut found = Vec::new();
         loop {
-            let rows = self.pool.ask(OF_OWNER, &[&owner, &before, &key, &PAGE]).await?.rows;
+            let rows = self.pool.ask(OF_OWNER, &[&owner, &before, &id, &PAGE]).await?.rows;
             for row in &rows {
                 if found.len() >= search.limit {
                     return Ok(found);
                 }
-                (before, key) = (get(row, 4)?, get(row, 6)?);
                 let conversation = record(row)?;
-                let place = places.get(&key);
+                (before, id) = (get(row, 4)?, conversation.id.to_string());
+                let place = places.get(&get(row, 6)?);
                 let has_words = || {
                     let title = plain(conversation.title.as_deref().unwrap_or_default());
                     let id = conversation.id.as_str().to_lowercase();

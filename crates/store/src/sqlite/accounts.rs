@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHash, User};
+use turnwright_engine::accounts::{Accounts, Credential, Identity, Role, SecretHash, Staying, User};
 
 use super::SqliteStore;
 use super::readers::Unread;
@@ -16,9 +16,9 @@ use crate::columns::integer;
 #[derive(Debug)]
 pub(super) enum Change {
     AddUser(User),
-    SetUser { id: UserId, role: Role, is_enabled: bool },
+    SetUser { of: User, role: Role, is_enabled: bool, staying: Staying },
     SetRole { id: UserId, role: Role },
-    RemoveUser(UserId),
+    RemoveUser { of: User, staying: Staying },
     AddCredential(Credential),
     Used { id: String, at_ms: u64 },
     RemoveCredential(String),
@@ -37,10 +37,19 @@ impl Change {
                 return Ok(if added == 0 { Err(StoreError::Taken { what: user.name.clone() }) } else { Ok(()) });
             }
             Self::SetRole { id, role } => run(sql::CHANGE_ROLE, params![id.as_str(), role.as_str()])?,
-            Self::SetUser { id, role, is_enabled } => run(sql::CHANGE_USER, params![id.as_str(), role.as_str(), is_enabled])?,
-            Self::RemoveUser(id) => {
-                run(sql::REMOVE_CREDENTIALS, params![id.as_str()])?;
-                run(sql::REMOVE_USER, params![id.as_str()])?
+            Self::SetUser { of, role, is_enabled, staying } => {
+                let goes = of.is_admin() && !(*role == Role::Admin && *is_enabled);
+                if let Err(refused) = may_change(connection, of, goes.then_some(*staying))? {
+                    return Ok(Err(refused));
+                }
+                run(sql::CHANGE_USER, params![of.id.as_str(), role.as_str(), is_enabled])?
+            }
+            Self::RemoveUser { of, staying } => {
+                if let Err(refused) = may_change(connection, of, of.is_admin().then_some(*staying))? {
+                    return Ok(Err(refused));
+                }
+                run(sql::REMOVE_CREDENTIALS, params![of.id.as_str()])?;
+                run(sql::REMOVE_USER, params![of.id.as_str()])?
             }
             Self::AddCredential(credential) => add(connection, credential)?,
             // One that is gone meanwhile was used all the same.
@@ -55,12 +64,27 @@ impl Change {
     fn what(&self) -> String {
         match self {
             Self::AddUser(user) => format!("user `{}`", user.name),
-            Self::SetUser { id, .. } | Self::SetRole { id, .. } | Self::RemoveUser(id) => format!("user `{id}`"),
+            Self::SetUser { of, .. } | Self::RemoveUser { of, .. } => format!("user `{}`", of.id),
+            Self::SetRole { id, .. } => format!("user `{id}`"),
             Self::AddCredential(credential) => format!("user `{}`", credential.user),
             Self::Used { id, .. } | Self::RemoveCredential(id) => format!("credential `{id}`"),
             Self::RemoveExpired { .. } => "credentials".to_owned(),
         }
     }
+}
+
+/// Whether a user still is as they were, and an admin stays where they go as one: nobody else writes meanwhile.
+fn may_change(connection: &Connection, of: &User, goes: Option<Staying>) -> rusqlite::Result<Verdict> {
+    let mut found = connection.prepare_cached(sql::USER)?;
+    let now = found.query_row((of.id.as_str(),), |row| Ok(user(row).ok())).optional()?.flatten();
+    let is_same = now.as_ref().is_some_and(|now| (now.role, now.is_enabled) == (of.role, of.is_enabled));
+    let stays = match goes.map(Staying::local) {
+        None => true,
+        Some((counts, at_ms)) => {
+            connection.prepare_cached(sql::ADMIN_STAYS)?.exists(params![of.id.as_str(), counts, integer(at_ms)])?
+        }
+    };
+    Ok(if is_same && stays { Ok(()) } else { Err(of.unchanged(now.as_ref())) })
 }
 
 fn add(connection: &Connection, credential: &Credential) -> rusqlite::Result<usize> {
@@ -128,16 +152,16 @@ impl Accounts for SqliteStore {
         Ok(self.rows(sql::USER_KNOWN_AS, vec![Box::new(issuer), Box::new(subject)], user).await?.pop())
     }
 
-    async fn change_user(&self, id: &UserId, role: Role, is_enabled: bool) -> Result<(), StoreError> {
-        self.change_account(Change::SetUser { id: id.clone(), role, is_enabled }).await
+    async fn change_user(&self, of: &User, role: Role, is_enabled: bool, staying: Staying) -> Result<(), StoreError> {
+        self.change_account(Change::SetUser { of: of.clone(), role, is_enabled, staying }).await
     }
 
     async fn change_role(&self, id: &UserId, role: Role) -> Result<(), StoreError> {
         self.change_account(Change::SetRole { id: id.clone(), role }).await
     }
 
-    async fn remove_user(&self, id: &UserId) -> Result<(), StoreError> {
-        self.change_account(Change::RemoveUser(id.clone())).await
+    async fn remove_user(&self, of: &User, staying: Staying) -> Result<(), StoreError> {
+        self.change_account(Change::RemoveUser { of: of.clone(), staying }).await
     }
 
     async fn add_credential(&self, credential: Credential) -> Result<(), StoreError> {

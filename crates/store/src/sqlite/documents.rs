@@ -7,13 +7,14 @@ use turnwright_engine::{Document, Documents, StoreError};
 use super::SqliteStore;
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::Write;
+use super::write::{Verdict, Write};
 
 /// One change to the documents.
 #[derive(Debug)]
 pub(super) enum Change {
     Put { kind: String, document: Document },
     Add { kind: String, document: Document },
+    Replace { kind: String, of: Document, body: Option<String> },
     Remove { kind: String, key: String },
 }
 
@@ -22,11 +23,12 @@ impl Change {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Put { document, .. } | Self::Add { document, .. } => document.body.len(),
+            Self::Replace { of, body, .. } => of.body.len().saturating_add(body.as_ref().map_or(0, String::len)),
             Self::Remove { .. } => 0,
         }
     }
 
-    pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn carry_out(&self, connection: &Connection) -> rusqlite::Result<Verdict> {
         match self {
             Self::Put { kind, document } => {
                 connection.prepare_cached(sql::PUT_DOCUMENT)?.execute((kind, &document.key, &document.body))
@@ -34,9 +36,16 @@ impl Change {
             Self::Add { kind, document } => {
                 connection.prepare_cached(sql::ADD_DOCUMENT)?.execute((kind, &document.key, &document.body))
             }
+            Self::Replace { kind, of, body } => {
+                let changed = match body {
+                    Some(body) => connection.prepare_cached(sql::CHANGE_DOCUMENT)?.execute((kind, &of.key, &of.body, body))?,
+                    None => connection.prepare_cached(sql::REMOVE_DOCUMENT)?.execute((kind, &of.key, &of.body))?,
+                };
+                return Ok(if changed == 0 { Err(of.altered()) } else { Ok(()) });
+            }
             Self::Remove { kind, key } => connection.prepare_cached(sql::DELETE_DOCUMENT)?.execute((kind, key)),
         }
-        .map(|_| ())
+        .map(|_| Ok(()))
     }
 }
 
@@ -68,6 +77,10 @@ impl Documents for SqliteStore {
 
     async fn add_document(&self, kind: &str, document: Document) -> Result<(), StoreError> {
         self.writer.write(Write::Document(Change::Add { kind: kind.to_owned(), document })).await
+    }
+
+    async fn change_document(&self, kind: &str, of: &Document, body: Option<String>) -> Result<(), StoreError> {
+        self.writer.write(Write::Document(Change::Replace { kind: kind.to_owned(), of: of.clone(), body })).await
     }
 
     async fn remove_document(&self, kind: &str, key: &str) -> Result<(), StoreError> {

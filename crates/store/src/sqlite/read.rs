@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
 use turnwright_core::{ConversationId, DecodeError, Entry, Seq, StoredEntry, TurnId, UserId};
-use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, StoreError};
+use turnwright_engine::{Chosen, ConversationRecord, Idempotent, Newest, OpenTurn, Place, StoreError};
 
 use super::readers::Unread;
 use super::statements as sql;
@@ -21,19 +21,16 @@ pub(super) fn conversation(connection: &Connection, id: &ConversationId) -> Resu
 pub(super) fn conversations(
     connection: &Connection,
     owner: &UserId,
-    after: Option<&ConversationId>,
+    after: Option<&Place>,
     limit: usize,
 ) -> Result<Vec<ConversationRecord>, Unread> {
     let instant = connection.unchecked_transaction()?;
     let mut found = Vec::new();
     let mut before = i64::MAX;
-    if let Some(id) = after {
-        let mut cursor = instant.prepare_cached(sql::CURSOR)?;
-        let place = cursor.query_row((id.as_str(), owner.as_str()), |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
-        let (updated_at_ms, key) = place.optional()?.ok_or_else(|| gone(id))?;
-        before = updated_at_ms;
+    if let Some(Place { updated_at_ms, id }) = after {
+        before = integer(*updated_at_ms);
         let mut of_time = instant.prepare_cached(sql::CONVERSATIONS_OF_TIME)?;
-        collect(of_time.query((updated_at_ms, key, rows_at_most(limit), owner.as_str()))?, &mut found)?;
+        collect(of_time.query((before, id.as_str(), rows_at_most(limit), owner.as_str()))?, &mut found)?;
     }
     let left = limit.saturating_sub(found.len());
     if left > 0 {

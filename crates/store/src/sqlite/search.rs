@@ -15,7 +15,7 @@ use super::SqliteStore;
 use super::read::{entry_at, record};
 use super::readers::Unread;
 use super::statements as sql;
-use super::write::{Write, gone};
+use super::write::Write;
 use crate::columns::integer;
 use crate::words::{excerpt, plain, query, spaced, words_of};
 
@@ -151,15 +151,10 @@ impl Texts for SqliteStore {
                     places.insert(row.get(0)?, row.get(1)?);
                 }
             }
-            let (mut before, mut key) = (i64::MAX, i64::MAX);
-            if let Some(id) = &after {
-                let mut cursor = instant.prepare_cached(sql::CURSOR)?;
-                let place = cursor.query_row((id.as_str(), owner.as_str()), |row| Ok((row.get(0)?, row.get(1)?)));
-                (before, key) = place.optional()?.ok_or_else(|| gone(id))?;
-            }
+            let (before, id) = after.as_ref().map_or((i64::MAX, ""), |place| (integer(place.updated_at_ms), place.id.as_str()));
             let mut found = Vec::new();
             let mut all = instant.prepare_cached(sql::CONVERSATIONS_WITH_KEYS)?;
-            let mut rows = all.query((owner.as_str(), before, key))?;
+            let mut rows = all.query((owner.as_str(), before, id))?;
             while found.len() < limit
                 && let Some(row) = rows.next()?
             {

@@ -31,13 +31,11 @@ statements! {
     DELETE_IDEMPOTENT = "DELETE FROM idempotency WHERE conversation = ?1";
 
     CONVERSATION = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation WHERE id = ?1";
-    /// Where a page begins.
-    CURSOR = "SELECT updated_at_ms, key FROM conversation WHERE id = ?1 AND owner = ?2";
     /// The rest of those with the cursor's time, then the older ones: as one condition SQLite would only search by the time.
     CONVERSATIONS_OF_TIME = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
-        WHERE owner = ?4 AND updated_at_ms = ?1 AND key < ?2 ORDER BY key DESC LIMIT ?3";
+        WHERE owner = ?4 AND updated_at_ms = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
     CONVERSATIONS_BEFORE = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner FROM conversation
-        WHERE owner = ?3 AND updated_at_ms < ?1 ORDER BY updated_at_ms DESC, key DESC LIMIT ?2";
+        WHERE owner = ?3 AND updated_at_ms < ?1 ORDER BY updated_at_ms DESC, id DESC LIMIT ?2";
     /// One statement, so that what it sees is of one instant: no row where there is no conversation, one row of nulls where
     /// there is no entry.
     ENTRIES = "SELECT entry.place & 4294967295, entry.version, entry.at_ms, entry.body FROM conversation
@@ -86,6 +84,10 @@ statements! {
         WHERE issuer = ?1 AND subject = ?2";
     CHANGE_ROLE = "UPDATE user SET role = ?2 WHERE id = ?1";
     CHANGE_USER = "UPDATE user SET role = ?2, is_enabled = ?3 WHERE id = ?1";
+    /// Whether an admin stays who can come in: `local` where it counts anyhow (?2), or a token or session of it does at a time.
+    ADMIN_STAYS = "SELECT 1 FROM user WHERE role = 'admin' AND is_enabled = 1 AND id <> ?1 AND (id <> 'local' OR ?2 OR EXISTS
+        (SELECT 1 FROM credential WHERE credential.user = 'local' AND kind <> 'link' AND (expires_at_ms IS NULL OR expires_at_ms > ?3)))
+        LIMIT 1";
     REMOVE_USER = "DELETE FROM user WHERE id = ?1";
     /// Nothing, where the user was removed meanwhile.
     ADD_CREDENTIAL = "INSERT INTO credential
@@ -136,8 +138,8 @@ statements! {
     SAID_BY = "SELECT conversation.key, max(said.rowid) FROM said CROSS JOIN conversation
         ON conversation.key = said.rowid >> 32 WHERE said MATCH ?1 AND conversation.owner = ?2 GROUP BY conversation.key";
     CONVERSATIONS_WITH_KEYS = "SELECT id, title, settings, created_at_ms, updated_at_ms, owner, key FROM conversation
-        WHERE owner = ?1 AND updated_at_ms <= ?2 AND (updated_at_ms, key) < (?2, ?3)
-        ORDER BY updated_at_ms DESC, key DESC";
+        WHERE owner = ?1 AND updated_at_ms <= ?2 AND (updated_at_ms, id) < (?2, ?3)
+        ORDER BY updated_at_ms DESC, id DESC";
     BEGIN_ARTIFACT = "INSERT INTO artifact (key, owner, name, media_type, bytes, created_at_ms) VALUES (?1, '', '', '', 0, ?2)";
     /// Nothing, where the draft was swept meanwhile.
     PUT_PIECE = "INSERT INTO artifact_piece (place, body) SELECT (key << 32) + ?2, ?3 FROM artifact
@@ -237,6 +239,8 @@ statements! {
     REPLACE_RATE = "INSERT INTO document (kind, key, body) VALUES ('rate', ?1, ?2)
         ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body WHERE document.body = ?3";
     DELETE_DOCUMENTS = "DELETE FROM document WHERE kind = ?1 AND key >= ?2 AND key < ?3";
+    CHANGE_DOCUMENT = "UPDATE document SET body = ?4 WHERE kind = ?1 AND key = ?2 AND body = ?3";
+    REMOVE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2 AND body = ?3";
     DELETE_DOCUMENT = "DELETE FROM document WHERE kind = ?1 AND key = ?2";
 }
 

@@ -137,7 +137,7 @@ impl Write {
             Self::Delete(id) => delete(connection, id),
             Self::Copy { conversation, of, through } => copy(connection, conversation, of, *through),
             Self::Append(append) => append.carry_out(connection),
-            Self::Document(change) => change.carry_out(connection).map(Ok),
+            Self::Document(change) => change.carry_out(connection),
             Self::Account(change) => change.carry_out(connection),
             Self::Artifact(change) => change.carry_out(connection),
             Self::Words(words) => words.carry_out(connection).map(Ok),

@@ -2,7 +2,9 @@
 
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
-use turnwright_engine::accounts::{Accounts, Credential, CredentialKind, Identity, Role, Scope, Scopes, SecretHash, User};
+use turnwright_engine::accounts::{
+    Accounts, Credential, CredentialKind, Identity, Role, Scope, Scopes, SecretHash, Staying, User,
+};
 
 use super::Full;
 
@@ -75,7 +77,7 @@ pub(crate) async fn a_credential_comes_with_its_user_and_goes_with_it(full: &dyn
     let bens = credential("t2", &ben, CredentialKind::Session);
     accounts.add_credential(token.clone()).await.unwrap();
     accounts.add_credential(bens.clone()).await.unwrap();
-    accounts.change_user(&anna.id, Role::Admin, false).await.unwrap();
+    accounts.change_user(&anna, Role::Admin, false, Staying::WithLocal).await.unwrap();
     accounts.change_role(&anna.id, Role::Member).await.unwrap();
     let changed = User { role: Role::Member, is_enabled: false, ..anna.clone() };
     assert_eq!(accounts.credential(&token.hash).await.unwrap(), Some((token.clone(), changed)));
@@ -84,15 +86,84 @@ pub(crate) async fn a_credential_comes_with_its_user_and_goes_with_it(full: &dyn
     assert_eq!(accounts.credentials(&anna.id).await.unwrap(), std::slice::from_ref(&used));
     assert_eq!(accounts.credential_named("t1").await.unwrap(), Some(used));
 
-    accounts.remove_user(&anna.id).await.unwrap();
+    let seen = User { is_enabled: false, ..anna.clone() };
+    accounts.remove_user(&seen, Staying::WithLocal).await.unwrap();
 
     assert_eq!(accounts.credential(&token.hash).await.unwrap(), None);
     assert_eq!(accounts.credentials(&ben.id).await.unwrap(), [bens]);
     let gone = StoreError::Missing { what: "user `user_anna`".to_owned() };
     assert_eq!(accounts.add_credential(token).await, Err(gone.clone()));
-    assert_eq!(accounts.remove_user(&anna.id).await, Err(gone.clone()));
-    assert_eq!(accounts.change_user(&anna.id, Role::Member, true).await, Err(gone.clone()));
+    assert_eq!(accounts.remove_user(&anna, Staying::WithLocal).await, Err(gone.clone()));
+    let late = accounts.change_user(&anna, Role::Member, true, Staying::WithLocal).await;
+    assert_eq!(late, Err(gone.clone()));
     assert_eq!(accounts.change_role(&anna.id, Role::Member).await, Err(gone));
+}
+
+pub(crate) async fn a_user_is_changed_by_whoever_saw_what_they_are(full: &dyn Full) {
+    let (one, other) = (full.open_all().await, full.open_all().await);
+    let (one, other): (&dyn Accounts, &dyn Accounts) = (&*one, &*other);
+    let anna = user("anna");
+    one.add_user(anna.clone()).await.unwrap();
+    one.change_user(&anna, Role::Admin, true, Staying::WithLocal).await.unwrap();
+
+    let altered = Err(StoreError::Altered { what: "user `user_anna`".to_owned() });
+    assert_eq!(other.change_user(&anna, Role::Member, false, Staying::WithLocal).await, altered);
+    assert_eq!(other.remove_user(&anna, Staying::WithLocal).await, altered);
+    let seen = other.user(&anna.id).await.unwrap().unwrap();
+    assert_eq!(seen, User { role: Role::Admin, ..anna });
+    other.remove_user(&seen, Staying::WithLocal).await.unwrap();
+    assert_eq!(one.user(&seen.id).await.unwrap(), None);
+}
+
+pub(crate) async fn the_last_admin_stays_also_where_two_take_the_role_of_each_other(full: &dyn Full) {
+    let stores = [full.open_all().await, full.open_all().await];
+    let [one, other]: [&dyn Accounts; 2] = [&*stores[0], &*stores[1]];
+    let admin = |name: &str| User { role: Role::Admin, ..user(name) };
+    let (anna, ben) = (admin("anna"), admin("ben"));
+    one.add_user(anna.clone()).await.unwrap();
+    let last = |user: &User| Err(StoreError::LastAdmin { name: user.name.clone() });
+
+    // Nobody is known as `local` but at the machine.
+    let from_afar = Staying::SignedIn(5);
+    assert_eq!(one.change_user(&anna, Role::Member, true, from_afar).await, last(&anna));
+    assert_eq!(one.change_user(&anna, Role::Admin, false, from_afar).await, last(&anna));
+    assert_eq!(one.remove_user(&anna, from_afar).await, last(&anna));
+    let local = one.user(&UserId::local()).await.unwrap().unwrap();
+    one.add_credential(credential("l1", &local, CredentialKind::Link)).await.unwrap();
+    assert_eq!(one.remove_user(&anna, from_afar).await, last(&anna), "whoever has a link is not known yet");
+    one.add_credential(credential("t1", &local, CredentialKind::Token)).await.unwrap();
+    assert_eq!(one.remove_user(&anna, Staying::SignedIn(9)).await, last(&anna), "the token has expired");
+    one.change_user(&anna, Role::Member, true, from_afar).await.unwrap();
+    let member = User { role: Role::Member, ..anna.clone() };
+    one.change_user(&member, Role::Admin, true, from_afar).await.unwrap();
+    one.change_user(&anna, Role::Admin, false, Staying::WithLocal).await.unwrap();
+    assert_eq!(one.change_user(&local, Role::Admin, false, Staying::WithLocal).await, last(&local));
+    let kept_out = User { is_enabled: false, ..anna.clone() };
+    one.change_user(&kept_out, Role::Admin, true, Staying::WithLocal).await.unwrap();
+    // Whoever does not hear whether it is gone is told that it was not there.
+    let gone = one.remove_credential("t1").await;
+    assert!(gone.is_ok() || full.loses_answers(), "{gone:?}");
+
+    one.add_user(ben.clone()).await.unwrap();
+    for round in 0..12 {
+        let goes = async |store: &dyn Accounts, user: &User| match round % 3 {
+            0 => store.change_user(user, Role::Member, true, from_afar).await,
+            1 => store.change_user(user, Role::Admin, false, from_afar).await,
+            _ => store.remove_user(user, from_afar).await,
+        };
+        let done = tokio::join!(goes(one, &anna), goes(other, &ben));
+        let stay = [(&anna, done.0), (&ben, done.1)].map(|(user, done)| {
+            assert!(done == Ok(()) || done == last(user), "round {round}: {done:?}");
+            done.is_err()
+        });
+        assert_ne!(stay[0], stay[1], "round {round}");
+        for user in [&anna, &ben] {
+            match one.user(&user.id).await.unwrap() {
+                None => one.add_user(user.clone()).await.unwrap(),
+                Some(now) => one.change_user(&now, Role::Admin, true, from_afar).await.unwrap(),
+            }
+        }
+    }
 }
 
 pub(crate) async fn what_goes_with_a_credential_is_removed_with_it_and_once(full: &dyn Full) {

@@ -68,6 +68,24 @@ pub(crate) async fn of_several_processes_that_add_a_document_at_once_one_is_firs
     }
 }
 
+pub(crate) async fn a_document_is_changed_by_whoever_saw_what_it_is(full: &dyn Full) {
+    let stores = [full.open_all().await, full.open_all().await];
+    let (seen, altered) = (document("a", "1"), Err(document("a", "1").altered()));
+    assert_eq!(stores[0].change_document("seen", &seen, Some("2".to_owned())).await, altered, "there is none");
+    for round in 0..20 {
+        stores[0].put_document("seen", seen.clone()).await.unwrap();
+        let to = |body: &str| (round % 2 == 0).then(|| body.to_owned());
+        let done =
+            tokio::join!(stores[0].change_document("seen", &seen, to("2")), stores[1].change_document("seen", &seen, to("3")));
+        // Who does not hear whether it removed it, and finds it gone, takes it for its own.
+        let done_by = [&done.0, &done.1].into_iter().filter(|done| done.is_ok()).count();
+        assert!(done_by == 1 || (done_by == 2 && round % 2 == 1), "round {round}: {done:?}");
+        assert!(done_by == 2 || done.0 == altered || done.1 == altered, "round {round}: {done:?}");
+        let found = stores[1].document("seen", "a").await.unwrap().map(|found| found.body);
+        assert_eq!(found, to(if done.0.is_ok() { "2" } else { "3" }), "round {round}");
+    }
+}
+
 pub(crate) async fn documents_are_kept_over_a_restart(full: &dyn Full) {
     let store = full.open_all().await;
     are_kept_by_kind_and_key_replaced_and_removed(&*store).await;

@@ -40,7 +40,7 @@ pub(super) async fn approve(host: &Host, name: &str, tool: Option<&str>, output:
 }
 
 pub(super) async fn remove(servers: &McpServers, name: &str, output: &mut Output) -> Result<Exit, Failure> {
-    servers.remove(name).await.map_err(|error| refused(&error))?;
+    servers.remove(name, |_| true).await.map_err(|error| refused(&error))?;
     output.line(&format!("removed {name}"));
     Ok(Exit::Done)
 }
@@ -110,6 +110,7 @@ pub(super) fn refused(error: &McpChangeError) -> Failure {
         | McpChangeError::Exists(_)
         | McpChangeError::OfFile { .. }
         | McpChangeError::Disabled(_)
+        | McpChangeError::Changed(_)
         | McpChangeError::Invalid(_)
         | McpChangeError::NotAllowed(_)
         | McpChangeError::KeyReused(_) => Failure::usage(error.to_string()),

@@ -1,7 +1,7 @@
 use turnwright_core::UserId;
 use turnwright_engine::StoreError;
 use turnwright_engine::accounts::{
-    AccountSecret, Accounts, Credential, CredentialKind, Identity, Role, Scopes, SecretHash, User,
+    AccountSecret, Accounts, Credential, CredentialKind, Identity, Role, Scopes, SecretHash, Staying, User,
 };
 
 use super::known;
@@ -57,7 +57,7 @@ impl Accounts for OnFullDisk {
         full()
     }
 
-    async fn change_user(&self, _id: &UserId, _role: Role, _is_enabled: bool) -> Result<(), StoreError> {
+    async fn change_user(&self, _of: &User, _role: Role, _is_enabled: bool, _staying: Staying) -> Result<(), StoreError> {
         full()
     }
 
@@ -65,7 +65,7 @@ impl Accounts for OnFullDisk {
         full()
     }
 
-    async fn remove_user(&self, _id: &UserId) -> Result<(), StoreError> {
+    async fn remove_user(&self, _of: &User, _staying: Staying) -> Result<(), StoreError> {
         full()
     }
 

@@ -1,0 +1,68 @@
+//! Lists that go on where they were, whatever became of what they showed.
+
+use super::*;
+
+fn shown(page: &Value) -> Vec<&str> {
+    page["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
+}
+
+async fn after(server: &Server, path: &str, page: &Value) -> Value {
+    let cursor = page["next_cursor"].as_str().unwrap();
+    server.get(&format!("{path}&cursor={cursor}")).await.json()
+}
+
+async fn delete(server: &Server, path: &str) {
+    let gone = server.send(Method::DELETE, path, &Value::Null, &[]).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT, "{path}: {}", gone.body);
+}
+
+#[tokio::test]
+async fn conversations_go_on_behind_one_that_is_deleted() {
+    let server = server([]);
+    for id in ["c1", "c2", "c3", "c4", "c5"] {
+        server.post("/api/v1/conversations", json!({"id": id})).await;
+    }
+    for path in ["/api/v1/conversations?limit=2", "/api/v1/conversations?limit=2&q=c"] {
+        let first = server.get(path).await.json();
+        assert_eq!(shown(&first), ["c5", "c4"], "{path}");
+        delete(&server, "/api/v1/conversations/c4").await;
+        let rest = after(&server, path, &first).await;
+        assert_eq!(shown(&rest), ["c3", "c2"], "{path}");
+        server.post("/api/v1/conversations", json!({"id": "c4"})).await;
+    }
+    for bogus in ["c4", "bogus", "_c4", "01_c4", "msg_1"] {
+        let refused = server.get(&format!("/api/v1/conversations?cursor={bogus}")).await;
+        assert_eq!(refused.problem(), (400, "invalid_cursor".to_owned()), "{bogus}");
+    }
+}
+
+#[tokio::test]
+async fn messages_and_turns_go_on_behind_what_is_hidden() {
+    let server = server([
+        Answer::whole([call(0, "lab__look", "{}"), call(1, "lab__look", "{}")]),
+        Answer::whole([text("Seen")]),
+        Answer::whole([text("Two")]),
+        Answer::whole([text("Three")]),
+    ]);
+    for content in ["A", "B", "C"] {
+        server.post("/api/v1/conversations/c1/chat", json!({"content": content})).await;
+    }
+    let whole = server.get("/api/v1/conversations/c1/messages").await.json();
+    let whole: Vec<String> = shown(&whole).into_iter().map(str::to_owned).collect();
+    let path = "/api/v1/conversations/c1/messages?limit=3";
+    let first = server.get(path).await.json();
+    let exported = server.get(&format!("{path}&format=openai")).await.json();
+    let turns = server.get("/api/v1/conversations/c1/turns?limit=1").await.json();
+    // The last that was shown is a result, which goes with the message that asked for it.
+    assert_eq!((shown(&first), &first["data"][2]["role"]), (whole[..3].iter().map(String::as_str).collect(), &json!("tool")));
+    delete(&server, &format!("/api/v1/conversations/c1/messages/{}", whole[1])).await;
+    assert_eq!(shown(&after(&server, path, &first).await), whole[4..7]);
+    let path = format!("{path}&format=openai");
+    let rest = after(&server, &path, &exported).await;
+    assert_eq!(rest["data"][0]["content"], "Seen", "{rest}");
+    for gone in &whole[whole.len() - 2..] {
+        delete(&server, &format!("/api/v1/conversations/c1/messages/{gone}")).await;
+    }
+    let before = after(&server, "/api/v1/conversations/c1/turns?limit=1", &turns).await;
+    assert_eq!(before["data"][0]["content"][0]["text"], "B", "{before}");
+}
