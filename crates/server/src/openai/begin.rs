@@ -9,12 +9,13 @@ use turnwright_core::{
     CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
 };
 use turnwright_engine::{
-    Choice, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError, WholeJournal,
+    Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
+    WholeJournal,
 };
 use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
-use super::given::{self, given, goes_on};
+use super::given::{self, GivenBefore, given, goes_on};
 use super::history::{History, mark};
 use super::known::Fingerprint;
 use super::recalled;
@@ -112,12 +113,13 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return begun(state, conversation, part, history).await;
     }
     if let Some(previous) = &ask.previous {
-        if users.is_empty()
-            && let Some((conversation, calls)) = given::before(state, &ask, previous).await?
-        {
-            return after_calls(state, conversation, calls, None, history).await;
+        match given::before(state, &ask, previous).await? {
+            Some(GivenBefore::Same(conversation, calls)) if users.is_empty() => {
+                return after_calls(state, conversation, calls, None, history).await;
+            }
+            Some(GivenBefore::Other(of, results)) => return give_otherwise(state, (&of, &results), &ask, users, history).await,
+            Some(GivenBefore::Same(..)) | None => ask.conversation = Some(continued(state, previous).await?),
         }
-        ask.conversation = Some(continued(state, previous).await?);
     }
     if let Some(begun) = decide(state, &ask, users.clone(), &history).await? {
         return Ok(begun);
@@ -163,11 +165,9 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     {
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
-    let conversation = match (&ask.conversation, &ask.idempotency) {
-        (Some(named), _) => named.clone(),
-        // The same request that comes again finds what the first one made.
-        (None, Some((key, _))) => of_key(state.engine().user(), key)?,
-        (None, None) => Engine::new_id()?,
+    let conversation = match &ask.conversation {
+        Some(named) => named.clone(),
+        None => new_name(state, &ask)?,
     };
     if ask.history.before_users().next().is_some() {
         if let Some((at, call)) = &ask.history.lone {
@@ -225,11 +225,14 @@ async fn begun_before(
         Some((call, conversation.or_else(|| ask.conversation.clone())?, Some(is_approved)))
     });
     let (of, results) = given(ask).unzip();
-    let results = results.into_iter().flatten().filter_map(|result| Some((result.call, of.clone()?, None)));
-    let calls: Vec<(CallId, ConversationId, Option<bool>)> = answered.chain(results).collect();
+    let results: Vec<ClientResult> = results.into_iter().flatten().collect();
+    let gave = results.iter().filter_map(|result| Some((result.call, of.clone()?, None)));
+    let calls: Vec<(CallId, ConversationId, Option<bool>)> = answered.chain(gave).collect();
     let Some((_, conversation, _)) = calls.first() else { return Ok(None) };
     let is_there = |journal: &Journal, call: CallId, is_approved: Option<bool>| match is_approved {
-        None => journal.result(call).is_some(),
+        None => journal.result(call).is_some_and(|there| {
+            results.iter().any(|result| result.call == call && given::is_same(&result.content, &there.content))
+        }),
         Some(is_approved) => journal.entries().iter().any(|stored| match &*stored.entry {
             Entry::Decision(made) => made.call == call && made.verdict.lets_run() == is_approved,
             _ => false,
@@ -512,6 +515,38 @@ async fn take_up(
     }
     let sent = state.engine().retry_once(&conversation, ask.overlay.clone(), ask.idempotency.clone()).await?;
     begun(state, conversation, Part { turn: sent.turn_id, after: sent.message_id.0, calls: Vec::new() }, history).await
+}
+
+/// Calls that were given results are given others in a conversation of its own, which is the same up to there; the first keeps its own.
+async fn give_otherwise(
+    state: &ServerState,
+    (of, results): (&ConversationId, &[ClientResult]),
+    ask: &Ask,
+    users: Vec<ContentBlock>,
+    history: Fingerprint,
+) -> Result<Begun, ApiError> {
+    let conversation = new_name(state, ask)?;
+    let new = NewConversation { id: Some(conversation.clone()), ..NewConversation::default() };
+    match state.engine().fork_given(of, results, new).await {
+        Ok(_) => {}
+        // The same request came before, and what it began is found by its key.
+        Err(EngineError::Exists { .. } | EngineError::Store(StoreError::Exists { .. })) if ask.idempotency.is_some() => {}
+        Err(error @ EngineError::Invalid { .. }) => return Err(ApiError::from(error).about("messages")),
+        Err(error) => return Err(error.into()),
+    }
+    if users.is_empty() {
+        return take_up(state, conversation, ask, None, history).await;
+    }
+    say(state, Place::There(conversation), ask, users, history).await
+}
+
+/// The name of the conversation that a request makes.
+fn new_name(state: &ServerState, ask: &Ask) -> Result<ConversationId, ApiError> {
+    match &ask.idempotency {
+        // The same request that comes again finds what the first one made.
+        Some((key, _)) => of_key(state.engine().user(), key),
+        None => Ok(Engine::new_id()?),
+    }
 }
 
 /// The conversation that a request with this key makes.
