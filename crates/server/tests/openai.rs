@@ -25,6 +25,8 @@ mod choosing;
 mod ending;
 #[path = "openai/failing.rs"]
 mod failing;
+#[path = "openai/formed.rs"]
+mod formed;
 #[path = "openai/joining.rs"]
 mod joining;
 #[path = "openai/killed.rs"]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use turnwright_api::openai::{Extras, WireResponse};
+use turnwright_api::openai::{Extras, InputTokens, OutputTokens, ResponsesUsage, WireResponse};
 use turnwright_core::{
     CallId, ContentBlock, Control, ConversationId, DecidedBy, Entry, Journal, MessageId, QuestionReason, Seq, ToolChoice,
-    ToolDefinition, TurnId, TurnSettings, TurnStatus, text_of,
+    ToolDefinition, TurnId, TurnSettings, TurnStatus, Usage, text_of,
 };
 
 use crate::offered::offered_in;
@@ -62,6 +62,22 @@ pub(crate) fn object(conversation: &ConversationId, part: &Part, settings: &Turn
             is_stopping: false,
             status: None,
         },
+    }
+}
+
+/// Tokens as this API tells them.
+pub(super) fn usage(usage: Usage) -> ResponsesUsage {
+    let input_tokens = usage.input_tokens.unwrap_or(0);
+    let output_tokens = usage.output_tokens.unwrap_or(0);
+    ResponsesUsage {
+        input_tokens,
+        input_tokens_details: InputTokens {
+            cached_tokens: usage.cached_input_tokens.unwrap_or(0),
+            cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
+        },
+        output_tokens,
+        output_tokens_details: OutputTokens { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
+        total_tokens: input_tokens.saturating_add(output_tokens),
     }
 }
 
@@ -281,7 +297,7 @@ pub(crate) fn input_items(journal: &Journal, conversation: &ConversationId, part
                 if decision.by == DecidedBy::Person && part.calls.iter().any(|call| call.id == decision.call) =>
             {
                 let approve = decision.verdict.lets_run();
-                let request = super::request_id(conversation, decision.call);
+                let request = ids::request_id(conversation, decision.call);
                 items.push(json!({"id": id("mcpa"), "type": "mcp_approval_response", "approval_request_id": request,
                                   "approve": approve, "reason": decision.reason}));
             }
