@@ -41,6 +41,8 @@ mod referring;
 mod retelling;
 #[path = "openai/stopping.rs"]
 mod stopping;
+#[path = "openai/told_later.rs"]
+mod told_later;
 
 /// A server over a store that others may share.
 struct Server {

@@ -76,11 +76,14 @@ enum ResponsesInput {
 }
 
 /// How much a reasoning model should think.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, ToSchema)]
 pub struct ResponsesReasoning {
     /// A word.
     #[serde(default)]
     pub effort: Option<String>,
+    /// How thoughts are to be summed up; told again by the response, and else ignored.
+    #[serde(default)]
+    pub summary: Option<Value>,
 }
 
 /// The form of the answer.
@@ -89,6 +92,9 @@ pub struct ResponsesText {
     /// `text`, `json_object` or `json_schema`.
     #[serde(default)]
     pub format: Option<Value>,
+    /// How long the answer is to be; told again by the response, and else ignored.
+    #[serde(default)]
+    pub verbosity: Option<Value>,
 }
 
 /// A response.

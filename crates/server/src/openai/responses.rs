@@ -16,6 +16,7 @@ use crate::stopping::is_stop;
 use remembered::Remembered;
 use texts::{Close, Kind, at_first_part, item, part, part_event};
 
+pub(crate) mod kept;
 pub(crate) mod object;
 pub(crate) mod remembered;
 pub(crate) mod stored;
@@ -151,6 +152,11 @@ impl ResponseFold {
             },
             ..self.object.clone()
         }
+    }
+
+    /// The number of its last event, once all were told.
+    pub(crate) fn last_number(&self) -> Option<u64> {
+        self.track.is_told.then(|| self.sequence.saturating_sub(1))
     }
 
     /// What went wrong with its turn, where that failed.

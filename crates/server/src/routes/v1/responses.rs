@@ -17,6 +17,7 @@ use crate::openai::begin::{self, Ask, begin};
 use crate::openai::error::failure_of;
 use crate::openai::history::{self, History};
 use crate::openai::models;
+use crate::openai::responses::kept;
 use crate::openai::responses::object;
 use crate::openai::responses::remembered::Remembered;
 use crate::openai::responses::stored::found;
@@ -59,19 +60,20 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     let begun = begun.map_err(about_input)?;
     let names = Named::of(&begun);
     let (conversation, part) = (begun.conversation, begun.part);
-    let object = object_of(&state, &conversation, &part).await?;
-    let object = WireResponse {
-        metadata: request.metadata.clone().unwrap_or_default(),
-        previous_response_id: request.previous_response_id.clone(),
-        background: request.background == Some(true),
-        tools: request.tools.clone().unwrap_or_default(),
-        ..object
+    let stream = match stream {
+        // Before anything else is waited for, so that what comes meanwhile is told in its order.
+        Some(stream) => Some((state.engine().watch(&conversation, from(&part)).await?, stream)),
+        None => None,
     };
+    let object = object_of(&state, &conversation, &part).await?;
+    let said = kept::said(&request, &object);
+    let said = kept::keep(&state, (&conversation, part.after), said).await?;
     let form = if is_streamed { Form::Streamed } else { Form::Whole };
     let remembered = says_all.then(|| Remembered { history: begun.history, known: state.known().clone() });
+    let object = kept::with(object, &said);
     let fold = ResponseFold::new(conversation.clone(), part.clone(), begun.offered, object, form).remembering(remembered);
-    let mut response = if let Some(stream) = stream {
-        sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await
+    let mut response = if let Some((watch, stream)) = stream {
+        sse::response(watch, fold, stream).await
     } else if request.background == Some(true) {
         json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response())
     } else {
@@ -116,14 +118,18 @@ pub(super) async fn show(
     Search(query): Search<ShowQuery>,
 ) -> Result<Response, ApiError> {
     let (conversation, part) = found(&state, &id).await?;
-    let seen = query.starting_after.as_deref().filter(|number| !number.is_empty()).map(|number| {
-        number.parse::<u64>().map_err(|_| ApiError::invalid("`starting_after` must be a number").about("starting_after"))
-    });
+    let wrong = |what: String| ApiError::invalid(format!("`starting_after` {what}")).about("starting_after");
+    let seen = query.starting_after.as_deref().filter(|number| !number.is_empty());
+    let seen = seen.map(|number| number.parse::<u64>().map_err(|_| wrong(format!("is `{number}`, it must be a number"))));
     let seen = seen.transpose()?;
-    let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
     if query.stream.as_deref() == Some("true") {
-        let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Streamed);
+        let fold = told(&state, &conversation, &part, Form::Streamed).await?;
+        if let Some(seen) = seen {
+            let known = told(&state, &conversation, &part, Form::Streamed).await?;
+            if let Some(last) = so_far(&state, &conversation, &part, known).await?.last_number().filter(|last| seen > *last) {
+                return Err(wrong(format!("is {seen}, and the last event of `{id}` has the number {last}")));
+            }
+        }
         let fold = match seen {
             Some(seen) => fold.starting_after(seen),
             None => fold,
@@ -131,7 +137,7 @@ pub(super) async fn show(
         let stream = OpenStream::of(&state)?;
         return Ok(sse::response(state.engine().watch(&conversation, from(&part)).await?, fold, stream).await);
     }
-    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
+    let fold = told(&state, &conversation, &part, Form::Whole).await?;
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }
 
@@ -229,9 +235,7 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
         Err(EngineError::NoOpenTurn { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let object = object_of(&state, &conversation, &part).await?;
-    let offered = state.engine().look(&conversation, |journal| object::offered_to(journal, &part)).await?;
-    let fold = ResponseFold::new(conversation.clone(), part.clone(), offered, object, Form::Whole);
+    let fold = told(&state, &conversation, &part, Form::Whole).await?;
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }
 
@@ -257,6 +261,14 @@ async fn object_of(state: &ServerState, conversation: &ConversationId, part: &Pa
     let settings = state.engine().look(conversation, |journal| object::settings(journal, part.turn)).await?;
     let settings = settings.ok_or_else(|| ApiError::not_found(format_args!("turn `{}`", part.turn)))?;
     Ok(object::object(conversation, part, &settings))
+}
+
+/// A response that was asked for before.
+async fn told(state: &ServerState, conversation: &ConversationId, part: &Part, form: Form) -> Result<ResponseFold, ApiError> {
+    let said = kept::kept(state, conversation, part.after).await?;
+    let object = kept::with(object_of(state, conversation, part).await?, &said);
+    let offered = state.engine().look(conversation, |journal| object::offered_to(journal, part)).await?;
+    Ok(ResponseFold::new(conversation.clone(), part.clone(), offered, object, form))
 }
 
 /// What is known of a response now.
