@@ -37,6 +37,8 @@ mod offered;
 mod recalled;
 #[path = "openai/referring.rs"]
 mod referring;
+#[path = "openai/refusing.rs"]
+mod refusing;
 #[path = "openai/retelling.rs"]
 mod retelling;
 #[path = "openai/stopping.rs"]

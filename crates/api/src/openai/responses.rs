@@ -59,6 +59,9 @@ pub struct ResponsesRequest {
     /// `auto` or `disabled`; old messages are summed up when they have to be either way.
     #[serde(default)]
     pub truncation: Option<String>,
+    /// What the response should hold besides, in OpenAI's words; of none of it there is more here.
+    #[serde(default)]
+    pub include: Option<Vec<String>>,
     /// Pairs of the client's; `conversation_id` names the conversation.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnwright_core::{
-    CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
+    CallId, ContentBlock, ConversationId, Entry, IdError, Journal, QuestionReason, Seq, ToolDefinition, TurnId, UserId, Verdict,
 };
 use turnwright_engine::{
     Choice, ClientResult, Engine, EngineError, KeptBy, NewConversation, NewMessage, OnWaiting, SettingsOverlay, StoreError,
@@ -31,6 +32,9 @@ use crate::state::ServerState;
 
 /// The header that names a conversation, in requests and answers.
 pub(crate) const CONVERSATION_HEADER: &str = "x-turnwright-conversation";
+
+/// The field that does.
+const IN_METADATA: &str = "metadata.conversation_id";
 
 /// What a request asks for.
 #[derive(Debug)]
@@ -61,19 +65,42 @@ pub(crate) struct Begun {
 ///
 /// # Errors
 /// 400, where it is no name.
-pub(crate) fn named(
-    headers: &HeaderMap,
-    metadata: Option<&serde_json::Map<String, serde_json::Value>>,
-) -> Result<Option<ConversationId>, ApiError> {
+pub(crate) fn named(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ConversationId>, ApiError> {
     let header = headers.get(CONVERSATION_HEADER).map(|value| value.to_str().unwrap_or("(not text)"));
-    let field = metadata.and_then(|metadata| metadata.get("conversation_id")?.as_str());
-    Ok(header.or(field).map(str::parse).transpose()?)
+    let field = metadata.and_then(|metadata| metadata.get("conversation_id")).filter(|field| !field.is_null());
+    let name = match (header, field) {
+        (Some(header), _) => Some(header),
+        (None, Some(Value::String(name))) => Some(name.as_str()),
+        (None, Some(other)) => {
+            let what = format!("`{IN_METADATA}` is {other}, it must be the name of a conversation");
+            return Err(ApiError::invalid(what).about(IN_METADATA));
+        }
+        (None, None) => None,
+    };
+    let read = name.map(str::parse).transpose();
+    Ok(read.map_err(|error: IdError| {
+        ApiError::from(error).about(if header.is_some() { CONVERSATION_HEADER } else { IN_METADATA })
+    })?)
+}
+
+/// A refusal that is about no field, where it is about the conversation that a header or the metadata names.
+pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
+    let is_about_it = error.param().is_none() && matches!(error.code(), "not_found" | "exists" | "turn_open");
+    match headers.contains_key(CONVERSATION_HEADER) {
+        _ if !is_about_it => error,
+        true => error.about(CONVERSATION_HEADER),
+        false => error.about(IN_METADATA),
+    }
 }
 
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
-    let attached = Attached::resolve(state, &mut users).await?;
+    let placed = |error: ApiError| {
+        let place = error.param().and_then(|part| ask.history.place_of(part.parse().ok()?));
+        place.into_iter().fold(error, ApiError::about)
+    };
+    let attached = Attached::resolve(state, &mut users).await.map_err(placed)?;
     let again = ask.again.clone();
     let begun = begin_with(state, ask, users).await?;
     if let Some(again) = again {

@@ -51,13 +51,18 @@ pub(super) async fn create(State(state): State, whole: Whole) -> Result<Response
     history.system = request.instructions.clone().into_iter().chain(history.system.take()).reduce(|a, b| format!("{a}\n\n{b}"));
     let overlay = choices::overlay(&state, &request, &history, model).await?;
     let previous = request.previous_response_id.clone();
+    if previous.is_some() && request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
+        return Err(exclusive());
+    }
     let conversation = if previous.is_some() { None } else { named(&state, &whole, &request).await? };
     let idempotency = asked(&whole)?.map(|(key, fingerprint)| (format!("v1/responses {key}"), fingerprint));
     let is_streamed = request.stream == Some(true);
     let stream = is_streamed.then(|| OpenStream::of(&state)).transpose()?;
     let says_all = previous.is_none() && conversation.is_none();
+    let is_named = conversation.is_some() && request.conversation.as_ref().is_none_or(Value::is_null);
     let begun = begin(&state, Ask { conversation, previous, history, overlay, idempotency, again }).await;
-    let begun = begun.map_err(about_input)?;
+    let begun = begun.map_err(about_input);
+    let begun = begun.map_err(|error| if is_named { begin::about_named(error, &whole.headers) } else { error })?;
     let names = Named::of(&begun);
     let (conversation, part) = (begun.conversation, begun.part);
     let stream = match stream {
@@ -239,17 +244,20 @@ pub(super) async fn cancel(State(state): State, Params(InPath { id }): Params<In
     Ok(json(StatusCode::OK, so_far(&state, &conversation, &part, fold).await?.response()))
 }
 
+/// Two that say where it goes on.
+fn exclusive() -> ApiError {
+    let what = "`previous_response_id` and `conversation` both say where the request goes on; send one of them";
+    ApiError::bad_request("mutually_exclusive_parameters", what).about("previous_response_id")
+}
+
 /// What is wrong with the messages, by the names that this API has for them.
 fn about_input(error: ApiError) -> ApiError {
-    let item = |param: &str| Some(format!("input{}.call_id", param.strip_prefix("messages")?.strip_suffix(".tool_call_id")?));
-    match error.param() {
-        Some("messages") => error.about("input"),
-        Some(param) => match item(param) {
-            Some(param) => error.about(param),
-            None => error,
-        },
-        None => error,
-    }
+    let Some(place) = error.param().and_then(|param| param.strip_prefix("messages")) else { return error };
+    let param = match place.strip_suffix(".tool_call_id") {
+        Some(item) => format!("input{item}.call_id"),
+        None => format!("input{place}"),
+    };
+    error.about(param)
 }
 
 /// The entries that a part is told from.
