@@ -133,10 +133,36 @@ async fn other_results_for_an_older_response_begin_a_conversation_that_is_the_sa
         assert!(shown.contains("blue") && !shown.contains("red"), "{shown}");
         let path = format!("/v1/responses/{}", blue["id"].as_str().unwrap());
         assert_eq!(server.get(&path).await.json(), blue);
+        let items = server.get(&format!("{path}/input_items")).await.json()["data"].clone();
+        assert_eq!((items.as_array().unwrap().len(), &items[0]["output"]), (1, &json!("blue")), "{items}");
         let on = server.respond(&json!({"previous_response_id": blue["id"], "input": "On"})).await.json();
         assert_eq!((&on["output"][0]["content"][0]["text"], &on["conversation"]), (&json!("On."), &blue["conversation"]));
         assert_eq!(server.messages(first["conversation"]["id"].as_str().unwrap()).await, kept, "the first is as it was");
     }
+}
+
+#[tokio::test]
+async fn what_was_hidden_before_is_hidden_in_it_and_its_response_is_found() {
+    let answers = [says(&["One."]), vec![picks()], says(&["Red.", "Blue."])].concat();
+    let server = server_on(MemoryStore::default(), answers);
+    let pick = json!({"type": "function", "name": "pick", "parameters": {"type": "object"}});
+    let hidden = server.respond(&json!({"input": "1"})).await.json();
+    let first = server.respond(&json!({"input": "Pick!", "tools": [pick], "previous_response_id": hidden["id"]})).await.json();
+    let call = first["output"].as_array().unwrap().last().unwrap()["call_id"].clone();
+    let gives = |output: &str| {
+        let given = json!({"type": "function_call_output", "call_id": call, "output": output});
+        json!({"previous_response_id": first["id"], "input": [given], "tools": [pick]})
+    };
+    server.respond(&gives("red")).await;
+    let path = format!("/v1/responses/{}", hidden["id"].as_str().unwrap());
+    assert_eq!(server.send(http::Method::DELETE, &path, axum::body::Body::empty(), &[]).await.status, 200);
+    let blue = server.respond(&gives("blue")).await.json();
+    let shown = server.provider.asked().last().unwrap().clone();
+    assert!(shown.contains("blue") && !shown.contains("One."), "{shown}");
+    let path = format!("/v1/responses/{}", blue["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.json(), blue);
+    let items = server.get(&format!("{path}/input_items")).await.json()["data"].clone();
+    assert_eq!(items[0]["output"], "blue", "{items}");
 }
 
 #[tokio::test]
