@@ -17,7 +17,7 @@ use turnwright_host::import;
 
 use super::again::{Again, Came, taken_up};
 use super::given::{self, GivenBefore, given, goes_on};
-use super::history::{History, mark};
+use super::history::{History, Item, Said, mark};
 use super::ids::read_request;
 use super::known::Fingerprint;
 use super::recalled;
@@ -77,10 +77,8 @@ pub(crate) fn named(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) 
         }
         (None, None) => None,
     };
-    let read = name.map(str::parse).transpose();
-    Ok(read.map_err(|error: IdError| {
-        ApiError::from(error).about(if header.is_some() { CONVERSATION_HEADER } else { IN_METADATA })
-    })?)
+    let about = if header.is_some() { CONVERSATION_HEADER } else { IN_METADATA };
+    name.map(str::parse).transpose().map_err(|error: IdError| ApiError::from(error).about(about))
 }
 
 /// A refusal that is about no field, where it is about the conversation that a header or the metadata names.
@@ -96,6 +94,10 @@ pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
 /// Stores what the request says and starts, or goes on with, its turn.
 pub(crate) async fn begin(state: &ServerState, ask: Ask) -> Result<Begun, ApiError> {
     let mut users = ask.history.users();
+    if users.iter().all(|block| matches!(block, ContentBlock::Text { text, .. } if text.is_empty())) {
+        // No model takes it.
+        users.clear();
+    }
     let placed = |error: ApiError| {
         let place = error.param().and_then(|part| ask.history.place_of(part.parse().ok()?));
         place.into_iter().fold(error, ApiError::about)
@@ -116,7 +118,11 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let before = history.clone();
     mark(&mut history, &ask.history.fresh);
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
-        let what = "the last message must be a user's, or the result of a tool";
+        let is_users = matches!(ask.history.fresh.last(), Some(Item { said: Said::User(_), .. }));
+        let what = match is_users {
+            true => "the user's message is empty; say something",
+            false => "the last message must be a user's, or the result of a tool",
+        };
         return Err(ApiError::invalid(what).about("messages"));
     }
     let again = ask.again.clone();

@@ -107,7 +107,10 @@ impl Chosen {
 /// 400, where it is not known, or names a tool that is not there.
 pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[Arc<ToolDefinition>]) -> Result<Chosen, ApiError> {
     let wrong = |what: &str| ApiError::invalid(format!("`tool_choice` {what}")).about("tool_choice");
-    let unknown = || wrong("must be auto, none, required, name a tool, or list some as `allowed_tools`");
+    let unknown = || {
+        let given = choice.map(short).unwrap_or_default();
+        wrong(&format!("is {given}, it must be auto, none, required, name a tool, or list some as `allowed_tools`"))
+    };
     let word = |choice| Ok(Chosen { choice: Some(choice), only: None });
     match choice {
         None | Some(Value::Null) => Ok(Chosen::default()),
@@ -226,7 +229,7 @@ pub(crate) fn output(place: &str, format: Option<&Value>) -> Result<Option<Outpu
             let strict = inner.get("strict").and_then(Value::as_bool).unwrap_or(false);
             Ok(Some(OutputFormat { name, schema, strict }))
         }
-        _ => Err(wrong("must be of type text, json_object or json_schema")),
+        _ => Err(wrong(&format!("is {}, it must be of type text, json_object or json_schema", short(format)))),
     }
 }
 

@@ -128,3 +128,16 @@ async fn a_response_that_waits_is_whole_and_to_cancel_it_ends_its_turn() {
         assert_eq!(turns["data"][0]["status"], "cancelled");
     }
 }
+
+#[tokio::test]
+async fn a_message_that_says_nothing_is_refused_as_that() {
+    let server = server([]);
+    for content in [json!(""), json!([]), json!([{"type": "text", "text": ""}]), Value::Null] {
+        let chat = server.chat(&json!({"messages": [{"role": "user", "content": content}]})).await;
+        assert_eq!(refused(&chat, "is empty"), about("invalid_request", "messages"), "{content}");
+    }
+    for input in [json!(""), json!([user("")]), json!([{"role": "user", "content": [{"type": "input_text", "text": ""}]}])] {
+        let response = server.respond(&json!({"input": input})).await;
+        assert_eq!(refused(&response, "is empty"), about("invalid_request", "input"), "{input}");
+    }
+}
