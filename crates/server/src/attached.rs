@@ -45,7 +45,7 @@ impl Attached {
             };
             let id = id.to_owned();
             let owner = state.caller().user();
-            let artifacts = state.artifacts()?;
+            let artifacts = state.artifacts().map_err(|error| error.about(at.to_string()))?;
             let found = artifacts.artifact(owner, &id).await?;
             let missing = || ApiError::invalid(format!("there is no file `{id}`; it may have expired")).about(at.to_string());
             let found = found.ok_or_else(missing)?;

@@ -83,12 +83,10 @@ pub(crate) fn named(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) 
 
 /// A refusal that is about no field, where it is about the conversation that a header or the metadata names.
 pub(crate) fn about_named(error: ApiError, headers: &HeaderMap) -> ApiError {
-    let is_about_it = error.param().is_none() && matches!(error.code(), "not_found" | "exists" | "turn_open");
-    match headers.contains_key(CONVERSATION_HEADER) {
-        _ if !is_about_it => error,
-        true => error.about(CONVERSATION_HEADER),
-        false => error.about(IN_METADATA),
+    if error.param().is_some() || !matches!(error.code(), "not_found" | "exists" | "turn_open") {
+        return error;
     }
+    error.about(if headers.contains_key(CONVERSATION_HEADER) { CONVERSATION_HEADER } else { IN_METADATA })
 }
 
 /// Stores what the request says and starts, or goes on with, its turn.
@@ -118,12 +116,7 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
     let before = history.clone();
     mark(&mut history, &ask.history.fresh);
     if users.is_empty() && ask.history.results().next().is_none() && ask.history.approvals().next().is_none() {
-        let is_users = matches!(ask.history.fresh.last(), Some(Item { said: Said::User(_), .. }));
-        let what = match is_users {
-            true => "the user's message is empty; say something",
-            false => "the last message must be a user's, or the result of a tool",
-        };
-        return Err(ApiError::invalid(what).about("messages"));
+        return Err(says_nothing(&ask.history));
     }
     let again = ask.again.clone();
     let has_key = ask.idempotency.is_some();
@@ -215,6 +208,14 @@ async fn begin_with(state: &ServerState, mut ask: Ask, users: Vec<ContentBlock>)
         return say(state, Place::There(conversation), &ask, users, history).await;
     }
     say(state, Place::New(conversation), &ask, users, history).await
+}
+
+fn says_nothing(history: &History) -> ApiError {
+    let what = match history.fresh.last() {
+        Some(Item { said: Said::User(_), .. }) => "the user's message is empty; say something",
+        _ => "the last message must be a user's, or the result of a tool",
+    };
+    ApiError::invalid(what).about("messages")
 }
 
 /// Where something is said.

@@ -1,10 +1,11 @@
 //! Results of a client's tools that a request brings: whose calls they answer, and whether these wait for them.
 
-use turnwright_core::{CallId, ContentBlock, ConversationId, Entry, Journal, QuestionReason, text_of};
+use turnwright_core::{CallId, ContentBlock, ConversationId, Entry, Journal, MessageId, QuestionReason, text_of};
 use turnwright_engine::{ClientResult, Engine, EngineError};
 
 use super::begin::Ask;
 use super::ids;
+use super::responses::object::messages;
 use super::responses::stored::found;
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -71,10 +72,10 @@ pub(crate) enum GivenBefore {
 /// all of them were, and where that is seen by what the request goes on with.
 ///
 /// # Errors
-/// 404, where there is no such response.
+/// 404, where there is no such response; 400, where it brings other results for calls that the response does not hold.
 pub(crate) async fn before(state: &ServerState, ask: &Ask, previous: &str) -> Result<Option<GivenBefore>, ApiError> {
     let Some((conversation, results)) = given(ask) else { return Ok(None) };
-    let (of, _) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
+    let (of, part) = found(state, previous).await.map_err(|error| error.about("previous_response_id"))?;
     if of != conversation {
         return Ok(None);
     }
@@ -86,13 +87,19 @@ pub(crate) async fn before(state: &ServerState, ask: &Ask, previous: &str) -> Re
         }
         let known = results.iter().map(|result| Some(is_same(&journal.result(result.call)?.content, &result.content)));
         let are_same = known.collect::<Option<Vec<bool>>>()?.into_iter().all(|is_same| is_same);
-        (is_older || !are_same).then_some(are_same)
+        let told = messages(journal, &part);
+        let is_told = results.iter().all(|result| told.contains(&MessageId(result.call.message)));
+        if are_same { is_older.then_some(Ok(true)) } else { Some(is_told.then_some(false).ok_or(())) }
     };
-    Ok(match state.engine().look(&conversation, look).await? {
-        None => None,
-        Some(true) => Some(GivenBefore::Same(conversation, results.iter().map(|result| result.call).collect())),
-        Some(false) => Some(GivenBefore::Other(conversation, results)),
-    })
+    match state.engine().look(&conversation, look).await? {
+        None => Ok(None),
+        Some(Ok(true)) => Ok(Some(GivenBefore::Same(conversation, results.iter().map(|result| result.call).collect()))),
+        Some(Ok(false)) => Ok(Some(GivenBefore::Other(conversation, results))),
+        Some(Err(())) => {
+            let what = format!("the request brings other results than were given, of calls that `{previous}` does not hold");
+            Err(ApiError::invalid(what).about("messages"))
+        }
+    }
 }
 
 /// Whether a call waited for its client.

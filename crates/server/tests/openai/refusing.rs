@@ -78,6 +78,10 @@ async fn a_file_that_is_not_there_is_refused_where_it_stands() {
     let file = json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "file-7"}}]});
     let chat = server.chat(&json!({"messages": [file]})).await;
     assert_eq!(refused(&chat, "file-7"), about("invalid_request", "messages[0].content[0].file.file_id"));
+    // This server keeps no files.
+    let input = json!([user("Go"), image(&format!("art_{}", "0a".repeat(16)))]);
+    let response = server.respond(&json!({"input": input, "metadata": {"conversation_id": "mine"}})).await;
+    assert_eq!((response.status, &response.json()["error"]["param"]), (404, &json!("input[1].content[1]")));
 }
 
 #[tokio::test]

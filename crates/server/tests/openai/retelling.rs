@@ -100,7 +100,7 @@ async fn picked(answers: impl IntoIterator<Item = Answer>) -> (Server, Value, im
 }
 
 fn says(answers: &[&str]) -> Vec<Answer> {
-    answers.iter().map(|said| Answer::whole([text(*said)])).collect()
+    answers.iter().map(|said| Answer::whole([text(said)])).collect()
 }
 
 #[tokio::test]
@@ -138,6 +138,19 @@ async fn other_results_for_an_older_response_begin_a_conversation_that_is_the_sa
         let on = server.respond(&json!({"previous_response_id": blue["id"], "input": "On"})).await.json();
         assert_eq!((&on["output"][0]["content"][0]["text"], &on["conversation"]), (&json!("On."), &blue["conversation"]));
         assert_eq!(server.messages(first["conversation"]["id"].as_str().unwrap()).await, kept, "the first is as it was");
+    }
+}
+
+#[tokio::test]
+async fn other_results_beside_a_response_without_their_calls_are_refused() {
+    let (server, _, gives) = picked(says(&["Red.", "More."])).await;
+    let red = server.respond(&gives("red")).await.json();
+    let more = server.respond(&json!({"previous_response_id": red["id"], "input": "More"})).await.json();
+    let mut asked = gives("blue");
+    for response in [red, more] {
+        asked["previous_response_id"] = response["id"].clone();
+        let refused = server.respond(&asked).await;
+        assert_eq!((refused.status, refused.json()["error"]["param"].as_str()), (400, Some("input")), "{}", refused.body);
     }
 }
 
